@@ -1,0 +1,325 @@
+"""The embedded PostgreSQL server: make its data folder once, start it, stop it, clean up after a crash."""
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from outbox.embedded.account import Account, account_for
+from outbox.embedded.binaries import MAJOR_VERSION, Binaries, installed_binaries, reachable_binaries
+from outbox.embedded.errors import EmbeddedPostgresError
+from outbox.embedded.folder_lock import FolderLock
+from outbox.embedded.leftovers import end_leftovers, kill_all, wait_until
+from outbox.embedded.ports import free_port, is_free
+from outbox.embedded.supervised import Ending, Supervised
+
+_USER = "outbox"
+_DATABASE = "outbox"
+_START_SECONDS = 60.0
+_PORT_ATTEMPTS = 5
+_LOG_LIMIT_BYTES = 5_000_000
+_ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+
+# Linux resolves this to the working folder without walking the folders above it, some of which may be closed to the
+# user that the server runs as.
+_WORKING_FOLDER = "/proc/self/cwd"
+
+_ENDING = (
+    Ending(signal=signal.SIGINT, seconds=10.0),  # fast: sessions are ended, everything is written
+    Ending(signal=signal.SIGQUIT, seconds=5.0),  # immediate: the next start replays the log
+    Ending(signal=signal.SIGKILL, seconds=5.0),
+)
+
+_SETTINGS: Mapping[str, str] = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_permissions": "0700",
+    "max_connections": "200",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_line_prefix": "%m [%p] ",
+}
+# A crash of the server still loses nothing that was committed, since the operating system has it; a crash of the machine may.
+_NOT_DURABLE: Mapping[str, str] = {"fsync": "off", "full_page_writes": "off", "autovacuum_naptime": "5s"}
+
+
+class EmbeddedPostgres:
+    """A PostgreSQL server of our own, with its data in `data_dir`.
+
+    It listens on 127.0.0.1 and on a socket in a private folder, and asks for a password on both. It ends with this
+    process, also when that is killed; what a crash leaves behind is cleaned up by the next start. Root runs it as an
+    unprivileged user. Methods block; call them in a thread from asynchronous code. One owner at a time.
+
+    Args:
+        data_dir: where the data, the password and the log are kept; made if missing. Nothing outside it is changed.
+        port: the port to listen on; by default a free one is chosen once and kept while it stays free.
+        durable: False trades safety against a crash of the machine for speed, for tests.
+    """
+
+    def __init__(self, data_dir: Path, *, port: int | None = None, durable: bool = True) -> None:
+        self.data_dir = data_dir.absolute()
+        self._wanted_port = port
+        self._durable = durable
+        self._cluster = self.data_dir / "cluster"
+        self._lock = FolderLock(self.data_dir / "lock")
+        self._port: int | None = None
+        self._process: Supervised | None = None
+        self._runtime: Path | None = None
+
+    def __repr__(self) -> str:
+        return f"EmbeddedPostgres({str(self.data_dir)!r}, {'running' if self.running else 'stopped'})"
+
+    @property
+    def running(self) -> bool:
+        """Whether the server's process is alive."""
+        return self._process is not None and self._process.alive
+
+    @property
+    def url(self) -> str:
+        """The `postgresql://` address, password included, of a database of our own; the same after each restart.
+
+        Raises:
+            EmbeddedPostgresError: it was never started, so that it has no port yet.
+        """
+        if self._port is None:
+            raise EmbeddedPostgresError("the embedded PostgreSQL has no address before its first start: call start()")
+        return f"postgresql://{_USER}:{self._password()}@127.0.0.1:{self._port}/{_DATABASE}"
+
+    @property
+    def log(self) -> Path:
+        """The server's log file."""
+        return self.data_dir / "server.log"
+
+    def start(self) -> str:
+        """Start the server, with its data folder made if it is new, and return its address once it takes connections.
+
+        A server left over by an owner that died is stopped first. Starting a running server only returns its address.
+
+        Raises:
+            DataFolderInUseError: another living process runs a server on this folder.
+            EmbeddedPostgresError: it cannot run here, or did not come up; the message says what to do.
+        """
+        if self.running:
+            return self.url
+        programs = installed_binaries()
+        self._make_data_folder()
+        self._lock.acquire()
+        try:
+            self._clear_leftovers()
+            account = account_for(self._cluster)
+            runtime = self._make_runtime_folder(account)
+            programs = reachable_binaries(programs, account, runtime)
+            self._ensure_cluster(programs, account, runtime)
+            self._launch_on_a_free_port(programs, account, runtime)
+        except BaseException:
+            self.stop()
+            raise
+        return self.url
+
+    def stop(self) -> None:
+        """Stop the server: fast, then immediately, then by force. It is gone when this returns; stopping twice is fine."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+        self._remove_runtime_folder()
+        self._lock.release()
+
+    def restart(self) -> str:
+        """Stop and start again, at the same address."""
+        self.stop()
+        return self.start()
+
+    def kill(self) -> None:
+        """Kill every process of the server with SIGKILL, as a power cut would; `start()` recovers what was committed."""
+        if self._process is not None:
+            self._process.kill()
+            kill_all(self._cluster)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: types.TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _password(self) -> str:
+        return (self.data_dir / "password").read_text().strip()
+
+    def _make_data_folder(self) -> None:
+        # Others may pass through but not look: the server's own user must reach its cluster.
+        mode = 0o711 if os.geteuid() == 0 else 0o700
+        try:
+            self.data_dir.mkdir(mode=mode, parents=True, exist_ok=True)
+        except OSError as error:
+            raise EmbeddedPostgresError(f"cannot make the data folder {self.data_dir}: {error.strerror}") from error
+        if not os.access(self.data_dir, os.W_OK | os.X_OK):
+            raise EmbeddedPostgresError(
+                f"cannot write to the data folder {self.data_dir}: it belongs to another user; choose another folder"
+            )
+
+    def _clear_leftovers(self) -> None:
+        end_leftovers(self._cluster)
+        # No process works in the folder any more, so whatever process has that id by now is not the server.
+        with contextlib.suppress(FileNotFoundError):
+            (self._cluster / "postmaster.pid").unlink()
+        with contextlib.suppress(FileNotFoundError):
+            recorded = Path((self.data_dir / "runtime").read_text())
+            if recorded.name.startswith("outbox-pg-"):
+                shutil.rmtree(recorded, ignore_errors=True)
+
+    def _make_runtime_folder(self, account: Account) -> Path:
+        """A private folder with a path short enough for a socket (107 bytes on Linux, 103 on macOS)."""
+        parent = tempfile.gettempdir() if len(tempfile.gettempdir()) < 60 else "/tmp"  # noqa: S108 — mkdtemp is private
+        self._runtime = Path(tempfile.mkdtemp(prefix="outbox-pg-", dir=parent))
+        (self.data_dir / "runtime").write_text(str(self._runtime))
+        account.own(self._runtime)
+        return self._runtime
+
+    def _remove_runtime_folder(self) -> None:
+        if self._runtime is not None:
+            shutil.rmtree(self._runtime, ignore_errors=True)
+            self._runtime = None
+
+    def _ensure_cluster(self, programs: Binaries, account: Account, runtime: Path) -> None:
+        if not self._cluster.exists():
+            self._make_cluster(programs, account, runtime)
+            return
+        made_by = (self._cluster / "PG_VERSION").read_text().strip()
+        if made_by != MAJOR_VERSION:
+            raise EmbeddedPostgresError(
+                f"the data in {self.data_dir} was made by PostgreSQL {made_by} and this is {MAJOR_VERSION}: "
+                "choose another folder, or move the data with pg_dump"
+            )
+        if account.switched and self._cluster.stat().st_uid != account.uid:
+            account.own(self._cluster)
+
+    def _make_cluster(self, programs: Binaries, account: Account, runtime: Path) -> None:
+        """Initialise under another name and rename at the end: a half-made cluster is never taken for a whole one."""
+        unfinished = self.data_dir / "cluster.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(mode=0o700)
+        account.own(unfinished)
+        password_file = self._write_password(account, runtime)
+        location = self._location(unfinished, account)
+        locale = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+        access = (f"--username={_USER}", "--auth=scram-sha-256", f"--pwfile={password_file}")
+        command = [programs.initdb, "-D", location, *locale, *access, "--no-instructions", "--no-sync"]
+        self._run(command, account, unfinished)
+        self._run(
+            [programs.postgres, "--single", "-D", location, "postgres"],
+            account,
+            unfinished,
+            statement=f"create database {_DATABASE}",
+        )
+        password_file.unlink()
+        if self._durable:
+            os.sync()
+        unfinished.rename(self._cluster)
+
+    def _write_password(self, account: Account, runtime: Path) -> Path:
+        password = secrets.token_urlsafe(24)
+        for path in (self.data_dir / "password", runtime / "password"):
+            path.unlink(missing_ok=True)
+            path.touch(mode=0o600)
+            path.write_text(password)
+        account.own(runtime / "password")
+        return runtime / "password"
+
+    def _location(self, folder: Path, account: Account) -> Path:
+        """How the account calls a folder that is its working folder."""
+        return folder if account.reaches(folder) else Path(_WORKING_FOLDER)
+
+    def _run(self, command: list[str | Path], account: Account, folder: Path, *, statement: str = "") -> None:
+        finished = subprocess.run(
+            command,
+            cwd=folder,
+            env=_ENVIRONMENT,
+            input=statement + "\n",
+            capture_output=True,
+            text=True,
+            timeout=_START_SECONDS,
+            check=False,
+            **account.popen_arguments(),
+        )
+        if finished.returncode != 0 or "ERROR:" in finished.stderr:
+            raise EmbeddedPostgresError(
+                f"could not make a PostgreSQL data folder in {self.data_dir}: {finished.stderr.strip()[-800:]}"
+            )
+
+    def _launch_on_a_free_port(self, programs: Binaries, account: Account, runtime: Path) -> None:
+        for _ in range(_PORT_ATTEMPTS):
+            self._port = self._choose_port()
+            if self._launch(programs, account, runtime):
+                (self.data_dir / "port").write_text(str(self._port))
+                return
+        raise EmbeddedPostgresError(f"PostgreSQL found no free port in {_PORT_ATTEMPTS} attempts; see {self.log}")
+
+    def _choose_port(self) -> int:
+        if self._wanted_port is not None:
+            if not is_free(self._wanted_port):
+                raise EmbeddedPostgresError(f"port {self._wanted_port} of 127.0.0.1 is in use: free it, or name another")
+            return self._wanted_port
+        kept = self._port or self._kept_port()
+        return kept if kept and is_free(kept) else free_port()
+
+    def _kept_port(self) -> int | None:
+        with contextlib.suppress(OSError, ValueError):
+            return int((self.data_dir / "port").read_text())
+        return None
+
+    def _launch(self, programs: Binaries, account: Account, runtime: Path) -> bool:
+        """Start the server and wait until it is ready; False if somebody else took its port first."""
+        self._turn_log_over()
+        logged_before = self.log.stat().st_size if self.log.exists() else 0
+        settings = {**_SETTINGS, **({} if self._durable else _NOT_DURABLE)}
+        settings |= {"port": str(self._port), "unix_socket_directories": str(runtime)}
+        process = Supervised(
+            [
+                programs.postgres,
+                *("-D", self._location(self._cluster, account)),
+                *(part for name, value in settings.items() for part in ("-c", f"{name}={value}")),
+            ],
+            account=account,
+            folder=self._cluster,
+            environment=_ENVIRONMENT,
+            log=self.log,
+            ending=_ENDING,
+        )
+        self._process = process
+        came_up = wait_until(lambda: self._ready() or not process.alive, _START_SECONDS)
+        if came_up and process.alive:
+            return True
+        process.stop()
+        self._process = None
+        complaint = self._logged_since(logged_before)
+        if "Address already in use" in complaint and self._wanted_port is None:
+            return False
+        raise EmbeddedPostgresError(f"PostgreSQL did not start; its log {self.log} ends with: {complaint[-800:].strip()}")
+
+    def _ready(self) -> bool:
+        """Whether the server says so in its lock file, whose eighth line is its state."""
+        try:
+            lines = (self._cluster / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return False
+        return len(lines) > 7 and lines[7].strip() == "ready"
+
+    def _turn_log_over(self) -> None:
+        if self.log.exists() and self.log.stat().st_size > _LOG_LIMIT_BYTES:
+            self.log.replace(self.log.with_suffix(".log.old"))
+
+    def _logged_since(self, position: int) -> str:
+        with self.log.open("rb") as log:
+            log.seek(position)
+            return log.read().decode(errors="replace")

@@ -1,0 +1,94 @@
+"""A server process that ends with this one, however this one ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from outbox.embedded.account import Account
+from outbox.embedded.errors import EmbeddedPostgresError
+
+_SUPERVISOR = Path(__file__).with_name("supervisor.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """One step of stopping a server: a signal, and how many seconds it has before the next step."""
+
+    signal: signal.Signals
+    seconds: float
+
+
+class Supervised:
+    """A running server. Closing it, or the death of this process by whatever means, ends the server.
+
+    The server and its supervisor form a session of their own: a Ctrl-C at the terminal reaches this process only, which
+    then stops its servers in the order it wants.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        *,
+        account: Account,
+        folder: Path,
+        environment: Mapping[str, str],
+        log: Path,
+        ending: Sequence[Ending],
+    ) -> None:
+        order = {
+            "command": [str(part) for part in command],
+            "folder": str(folder),
+            "environment": dict(environment),
+            "ending": [(step.signal, step.seconds) for step in ending],
+            "identity": account.popen_arguments(),
+            "owner": os.getpid(),
+        }
+        self._patience = sum(step.seconds for step in ending) + 5
+        with log.open("ab") as stderr:
+            self._supervisor = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_SUPERVISOR), json.dumps(order)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                start_new_session=True,
+                bufsize=0,
+            )
+        self.pid = self._learn_pid(str(command[0]))
+
+    def _learn_pid(self, program: str) -> int:
+        assert self._supervisor.stdout is not None
+        with self._supervisor.stdout as answer:
+            line = answer.readline().decode(errors="replace").strip()
+        if not line.isdecimal():
+            self.stop()
+            raise EmbeddedPostgresError(f"{program} could not be started: {line.removeprefix('error: ') or 'no answer'}")
+        return int(line)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server runs."""
+        return self._supervisor.poll() is None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send the server a signal; nothing happens if it has exited."""
+        assert self._supervisor.stdin is not None
+        try:
+            self._supervisor.stdin.write(bytes([number]))
+        except (BrokenPipeError, ValueError):
+            return
+
+    def kill(self) -> None:
+        """Kill the server with SIGKILL; it is gone when this returns."""
+        self.signal(signal.SIGKILL)
+        self.stop()
+
+    def stop(self) -> None:
+        """End the server, step by step; it is gone when this returns. Calling it again does nothing."""
+        assert self._supervisor.stdin is not None
+        self._supervisor.stdin.close()
+        self._supervisor.wait(self._patience)
