@@ -1,0 +1,76 @@
+"""Outbox: reliable events for FastAPI services, on PostgreSQL and RabbitMQ.
+
+Importing this package is light: public names load when they are first used, and optional dependencies with them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from outbox.consuming import Consumer, consume
+    from outbox.errors import OutboxError, Reject, RetryAfter
+    from outbox.message import OutboxMessage
+    from outbox.publisher import Publisher
+    from outbox.relay import IMMEDIATELY, NEVER, MessageRelay
+    from outbox.schema import (
+        ensure_outbox_schema_async,
+        ensure_outbox_schema_sync,
+        ensure_outbox_table_async,
+        ensure_outbox_table_sync,
+    )
+    from outbox.tracking import get_tracking_ids, tracking
+    from outbox.worker import Worker
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "IMMEDIATELY",
+    "NEVER",
+    "Consumer",
+    "MessageRelay",
+    "OutboxError",
+    "OutboxMessage",
+    "Publisher",
+    "Reject",
+    "RetryAfter",
+    "Worker",
+    "consume",
+    "ensure_outbox_schema_async",
+    "ensure_outbox_schema_sync",
+    "ensure_outbox_table_async",
+    "ensure_outbox_table_sync",
+    "get_tracking_ids",
+    "tracking",
+]
+
+_HOMES = {
+    "IMMEDIATELY": "outbox.relay",
+    "NEVER": "outbox.relay",
+    "Consumer": "outbox.consuming",
+    "MessageRelay": "outbox.relay",
+    "OutboxError": "outbox.errors",
+    "OutboxMessage": "outbox.message",
+    "Publisher": "outbox.publisher",
+    "Reject": "outbox.errors",
+    "RetryAfter": "outbox.errors",
+    "Worker": "outbox.worker",
+    "consume": "outbox.consuming",
+    "ensure_outbox_schema_async": "outbox.schema",
+    "ensure_outbox_schema_sync": "outbox.schema",
+    "ensure_outbox_table_async": "outbox.schema",
+    "ensure_outbox_table_sync": "outbox.schema",
+    "get_tracking_ids": "outbox.tracking",
+    "tracking": "outbox.tracking",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,92 @@
+"""Bodies and headers to bytes and back, the same for every transport."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from outbox.errors import EncodingError, MalformedMessageError
+
+JSON = "application/json"
+OCTETS = "application/octet-stream"
+
+TRACKING_IDS = "x-outbox-tracking-ids"
+ATTEMPT = "x-outbox-attempt"
+ROUTING_KEY = "x-outbox-routing-key"
+ORDERING_KEY = "x-outbox-ordering-key"
+EXPIRES_AT = "x-outbox-expires-at"
+HLC = "x-outbox-hlc"
+EXCEPTION_TYPE = "x-outbox-exception-type"
+EXCEPTION_MESSAGE = "x-outbox-exception-message"
+EXCEPTION_TRACEBACK = "x-outbox-exception-traceback"
+REQUEUE_COUNT = "x-outbox-requeue-count"
+RESERVED_PREFIX = "x-outbox-"
+
+
+def encode_body(body: object, *, routing_key: str) -> tuple[bytes, str]:
+    """The bytes of a body and their content type.
+
+    A pydantic model becomes its JSON, bytes stay as they are, anything else goes through `json.dumps`. Raises
+    `EncodingError`, naming the routing key, for what is none of these.
+    """
+    try:
+        if isinstance(body, BaseModel):
+            return body.model_dump_json().encode(), JSON
+        if isinstance(body, bytes | bytearray | memoryview):
+            return bytes(body), OCTETS
+        return json.dumps(body).encode(), JSON
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EncodingError(f"the body of {routing_key!r} cannot be serialised: {error}") from error
+
+
+def encode_headers(headers: Mapping[str, Any] | None, *, routing_key: str) -> str | None:
+    """Application headers as the JSON that the table keeps; None for none.
+
+    Raises `EncodingError` for keys that are not strings, keys that belong to us (`x-outbox-…`), and values that JSON
+    cannot hold.
+    """
+    if not headers:
+        return None
+    for key in headers:
+        if not isinstance(key, str):
+            raise EncodingError(f"a header of {routing_key!r} has the name {key!r}: header names are strings")
+        if key.lower().startswith(RESERVED_PREFIX):
+            raise EncodingError(f"the header {key!r} of {routing_key!r} is reserved: {RESERVED_PREFIX}… belongs to Outbox")
+    try:
+        return json.dumps(dict(headers), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EncodingError(f"the headers of {routing_key!r} cannot be serialised: {error}") from error
+
+
+def encode_tracking_ids(tracking_ids: tuple[str, ...]) -> str:
+    """A JSON array as text: the form of the header and of the column."""
+    return json.dumps(tracking_ids)
+
+
+def decode_tracking_ids(text: object, *, source: str) -> tuple[str, ...]:
+    """The ids in a JSON array of strings. Raises `MalformedMessageError`, naming `source`, for anything else."""
+    try:
+        ids = json.loads(text) if isinstance(text, str | bytes) else text
+    except ValueError as error:
+        raise MalformedMessageError(f"{source} is not JSON: {error}") from error
+    if not isinstance(ids, list) or not all(isinstance(id_, str) for id_ in ids):
+        raise MalformedMessageError(f"{source} is not a list of strings")
+    return tuple(ids)
+
+
+def encode_instant(instant: datetime) -> str:
+    """RFC 3339 in UTC, the form of `x-outbox-expires-at`."""
+    return instant.astimezone(UTC).isoformat()
+
+
+def decode_instant(text: object, *, source: str) -> datetime:
+    """The instant that `encode_instant` wrote. Raises `MalformedMessageError`, naming `source`."""
+    if not isinstance(text, str):
+        raise MalformedMessageError(f"{source} is not text")
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise MalformedMessageError(f"{source} is not a time: {text[:64]!r}") from error
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""Take, do, settle: the engine that relays and works, whatever the adapters around it are."""

@@ -1,0 +1,109 @@
+"""Every error that Outbox raises, in one tree, split by what the catcher can do.
+
+OutboxError
+├── ConfigurationError (ValueError)      an argument or a setting makes no sense: change it
+│   ├── DurationError                    a duration that `parse_duration` does not accept
+│   ├── IdentifierError                  a table or schema name that cannot be one
+│   └── UrlError                         a database or broker URL of an unknown kind
+├── EncodingError (ValueError)           a body or a header that cannot be serialised: nothing was written
+├── UnsupportedHandleError (TypeError)   an object that a Publisher cannot write through
+├── SignatureError (TypeError)           a consumer callback that cannot be called with a message
+├── TransactionRequiredError             the handle has no open transaction, and the Publisher insists on one
+├── MissingExtraError (ImportError)      an optional dependency is not installed: install the extra that it names
+├── SchemaError                          a table is missing, or is not of a version that this release knows
+├── TopologyError                        a broker resource or a permission is missing: provision what it names
+├── BrokerUnavailableError               the broker is away, blocked or too slow; the message is not to blame
+├── StaleDeliveryError                   the delivery is no longer ours: its lease ran out or its channel closed
+├── MalformedMessageError (ValueError)   headers or body that cannot be read; retrying would not help
+└── HandlerSignal                        raised by handlers to choose the outcome themselves
+    ├── Reject                           dead letter at once
+    └── RetryAfter                       again after a delay of the handler's choice
+"""
+
+from datetime import timedelta
+
+
+class OutboxError(Exception):
+    """The base of every error raised by Outbox."""
+
+
+class ConfigurationError(OutboxError, ValueError):
+    """An argument or a setting makes no sense; the message says which and what is accepted."""
+
+
+class DurationError(ConfigurationError):
+    """A duration that is not of the accepted form."""
+
+
+class IdentifierError(ConfigurationError):
+    """A name that cannot be a PostgreSQL identifier of ours."""
+
+
+class UrlError(ConfigurationError):
+    """A URL whose scheme or shape is not known. Its message never contains a password."""
+
+
+class EncodingError(OutboxError, ValueError):
+    """A body or header that cannot be serialised. Nothing was written; the transaction is still usable."""
+
+
+class UnsupportedHandleError(OutboxError, TypeError):
+    """An object that a Publisher cannot write through; the message names what it accepts."""
+
+
+class SignatureError(OutboxError, TypeError):
+    """A consumer callback whose parameters cannot be supplied. Raised when the consumer is built."""
+
+
+class TransactionRequiredError(OutboxError):
+    """The handle has no open transaction, so the event would be committed by itself."""
+
+
+class MissingExtraError(OutboxError, ImportError):
+    """An optional dependency is missing."""
+
+    def __init__(self, *, purpose: str, extra: str) -> None:
+        super().__init__(f'{purpose} needs an extra that is not installed: pip install "outbox[{extra}]"')
+        self.extra = extra
+
+
+class SchemaError(OutboxError):
+    """A table is missing or of an unknown shape; the message says how to create or upgrade it."""
+
+
+class TopologyError(OutboxError):
+    """An exchange, queue or permission is missing; the message names it."""
+
+
+class BrokerUnavailableError(OutboxError):
+    """The broker is away, blocked or too slow. Nothing is wrong with the message; try again later."""
+
+
+class StaleDeliveryError(OutboxError):
+    """The delivery is no longer ours to settle; somebody else will receive it again."""
+
+
+class MalformedMessageError(OutboxError, ValueError):
+    """A message whose headers or body cannot be read, now or ever."""
+
+
+class HandlerSignal(OutboxError):
+    """What a handler raises to choose the outcome itself."""
+
+
+class Reject(HandlerSignal):
+    """Raised by a handler: the message becomes a dead letter at once, whatever attempts are left."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class RetryAfter(HandlerSignal):
+    """Raised by a handler: the message comes back after `delay`, at the cost of one attempt of its own."""
+
+    def __init__(self, delay: timedelta) -> None:
+        if not isinstance(delay, timedelta) or delay < timedelta(0):
+            raise ConfigurationError(f"RetryAfter takes a timedelta that is not negative, not {delay!r}")
+        super().__init__(f"retry after {delay}")
+        self.delay = delay

@@ -1,0 +1,221 @@
+"""What the engine tells its observers. Each event is a fact; what becomes of it (a counter, a span, a line) is theirs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from outbox.message import Message
+from outbox.outcome import DeliveryOutcome, Failure, RelayOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """One message that left the outbox: its id, its routing key, and how long it was in the table."""
+
+    id: str
+    routing_key: str
+    age: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSent:
+    """Messages were confirmed by the broker (or handed over in the database) and settled; the commit is done."""
+
+    exchange_name: str
+    messages: Sequence[SentMessage]
+
+
+class SendFailureType(StrEnum):
+    """Why a message was not sent."""
+
+    REFUSED = "refused"
+    UNROUTABLE = "unroutable"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendFailed:
+    """One message was not sent; `outcome` says what becomes of it (retry, parked as dead, held, returned)."""
+
+    exchange_name: str
+    message_id: str
+    routing_key: str
+    type: SendFailureType
+    failure: Failure
+    outcome: RelayOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundFinished:
+    """One claim-send-settle round with `taken` messages ended after `duration`."""
+
+    exchange_name: str
+    taken: int
+    duration: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogMeasured:
+    """How many messages are unsent, and how long the oldest that is due has been so (None: none is due)."""
+
+    exchange_name: str
+    unsent: int
+    oldest_due: timedelta | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayStarted:
+    """A relay took up its work."""
+
+    exchange_name: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayStopped:
+    """A relay has drained what it had in flight."""
+
+    exchange_name: str
+    table: str
+
+
+class WakeMode(StrEnum):
+    """How a sleeper learns of new rows."""
+
+    LISTENING = "listening"
+    POLLING = "polling"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WakeModeChanged:
+    """LISTEN delivers, or it does not and the sleeper polls; `reason` says why."""
+
+    channel: str
+    mode: WakeMode
+    reason: str
+
+
+class Dependency(StrEnum):
+    """The servers that come and go."""
+
+    BROKER = "broker"
+    DATABASE = "database"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DependencyLost:
+    """A server is away; its user backs off and comes back by itself."""
+
+    dependency: Dependency
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DependencyRestored:
+    """A server that was away answers again."""
+
+    dependency: Dependency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedUp:
+    """Sent rows older than the retention were deleted."""
+
+    table: str
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerStarted:
+    """A consumer takes messages from its queue."""
+
+    queue: str
+    exchange_name: str
+    binding_key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerStopped:
+    """A consumer takes no more messages."""
+
+    queue: str
+    exchange_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """A delivery arrived; its handler has not run yet."""
+
+    queue: str
+    exchange_name: str
+    message: Message
+    attempt: int
+
+
+class ProcessingStatus(StrEnum):
+    """How a delivery ended, as the metric `outbox_messages_processed_total` names it."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    UNDECODABLE = "undecodable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processed:
+    """A delivery was settled: what came of it, and how long the handler ran."""
+
+    queue: str
+    exchange_name: str
+    message: Message
+    attempt: int
+    status: ProcessingStatus
+    outcome: DeliveryOutcome
+    duration: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleFailed:
+    """An outcome could not be recorded: the lease ran out or the channel closed. The message will come again."""
+
+    queue: str
+    exchange_name: str
+    message_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLettersMeasured:
+    """How many dead letters a queue has, at the broker and archived."""
+
+    queue: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """Something works, but not as well as it could; `text` names it and what would mend it."""
+
+    text: str
+
+
+Event = (
+    BatchSent
+    | SendFailed
+    | RoundFinished
+    | BacklogMeasured
+    | RelayStarted
+    | RelayStopped
+    | WakeModeChanged
+    | DependencyLost
+    | DependencyRestored
+    | CleanedUp
+    | ConsumerStarted
+    | ConsumerStopped
+    | Received
+    | Processed
+    | SettleFailed
+    | DeadLettersMeasured
+    | Advice
+)

@@ -1,0 +1,59 @@
+"""What travels: the message that a caller publishes, and the message that relays, brokers and workers carry."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any
+
+NO_HEADERS: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxMessage:
+    """One event to publish with `Publisher.bulk_publish`; the same fields as `Publisher.publish` takes.
+
+    `expiration` is in seconds or a timedelta; `eta` a datetime (naive means local time), a timedelta from now, or
+    milliseconds from now.
+    """
+
+    routing_key: str
+    body: object
+    expiration: float | timedelta | None = None
+    eta: datetime | timedelta | float | None = None
+    headers: Mapping[str, Any] | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A message on its way: encoded, identified, independent of any transport.
+
+    `id` is the last of `tracking_ids`, the root of the causation chain the first. `headers` are the application's own,
+    without the `x-outbox-…` ones. `expiration` is the time left at the first sending; `expires_at` is the deadline that
+    follows from it and limits all retries. `target_queue` addresses one queue directly instead of the exchange.
+    """
+
+    id: str
+    routing_key: str
+    body: bytes
+    created_at: datetime
+    tracking_ids: tuple[str, ...]
+    content_type: str | None = None
+    headers: Mapping[str, Any] = NO_HEADERS
+    expiration: timedelta | None = None
+    expires_at: datetime | None = None
+    ordering_key: str | None = None
+    target_queue: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingMessage:
+    """A claimed row of the outbox table: the message, the row it is settled by, and how often sending it was refused.
+
+    `held` says that it was unroutable when it was last sent.
+    """
+
+    row_id: int
+    attempts: int
+    held: bool
+    message: Message

@@ -1,0 +1,96 @@
+"""How a message ends, here and for now: done, again after a delay, or dead.
+
+The relay and the worker settle everything they take with one of these values. `RetryPolicy` chooses between the last two.
+"""
+
+import traceback
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+MESSAGE_LIMIT = 2_000
+"""Longest exception message that is kept, in characters."""
+TRACEBACK_LIMIT = 8_000
+"""Longest traceback that is kept, in characters; its end is the part that matters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why something did not work, as text that can be stored: bounded, and independent of the exception object."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> "Failure":
+        """The failure that `error` stands for, with its traceback cut at the front."""
+        lines = "".join(traceback.format_exception(error))
+        return cls(
+            type=qualified_name(type(error)),
+            message=str(error)[:MESSAGE_LIMIT],
+            traceback=lines[-TRACEBACK_LIMIT:],
+        )
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}" if self.message else self.type
+
+
+class Cause(StrEnum):
+    """Why a message died."""
+
+    REJECTED = "rejected"
+    EXHAUSTED = "exhausted"
+    EXPIRED = "expired"
+    UNDECODABLE = "undecodable"
+    CRASHED = "crashed"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The message was delivered, or handled. It can be forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """It did not work; it is due again after `delay`, and has spent one attempt."""
+
+    delay: timedelta
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """It will not work; it ends where operators see it, with the failure."""
+
+    cause: Cause
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """No queue is bound for its routing key yet. It waits, without having spent an attempt.
+
+    `probe_after` is set on the one message of that key that is sent again to find out; the others wait for its success.
+    """
+
+    probe_after: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """It was taken, and is given back as it was: nothing is spent, somebody takes it again."""
+
+
+Outcome = Done | Retry | Dead
+RelayOutcome = Done | Retry | Dead | Held | Returned
+DeliveryOutcome = Done | Retry | Dead | Returned
+
+DONE = Done()
+RETURNED = Returned()
+
+
+def qualified_name(type_: type) -> str:
+    """`module.QualName`, without the module for builtins."""
+    return type_.__qualname__ if type_.__module__ == "builtins" else f"{type_.__module__}.{type_.__qualname__}"

@@ -1,0 +1,234 @@
+"""What the engine asks of the world: a Store to claim from, a Transport to send through, a Broker to consume from.
+
+Each comment is a promise that the contract tests hold every adapter to.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from outbox.events import Event
+from outbox.message import Message, PendingMessage
+from outbox.outcome import DeliveryOutcome, Failure, RelayOutcome
+
+
+class Observer(Protocol):
+    """Is told of everything that happens."""
+
+    def notify(self, event: Event) -> None:
+        """Takes note of `event`, at once and without waiting. What it raises is logged and stops nothing."""
+        ...
+
+
+# --- sending -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The broker has the message safely in every queue that wants it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unroutable:
+    """The broker knows no queue for the message, and says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """This message cannot be sent as it is: nacked, too large, malformed. Its neighbours are not concerned."""
+
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class NotSent:
+    """The broker was away, blocked or too slow; whether it has the message is unknown. The message is not to blame."""
+
+    failure: Failure
+
+
+SendResult = Confirmed | Unroutable | Refused | NotSent
+
+CONFIRMED = Confirmed()
+UNROUTABLE = Unroutable()
+
+
+class Transport(Protocol):
+    """Takes messages to where consumers find them."""
+
+    async def open(self) -> None:
+        """Afterwards messages can be sent; returns at once if that is so already.
+
+        Raises `BrokerUnavailableError` while the broker is away (call again later), and `TopologyError` when a resource is
+        missing that may not be declared.
+        """
+        ...
+
+    async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:
+        """Sends all `messages` in a pipeline and returns one result for each, in order, within `timeout`.
+
+        Never raises for what a message or the broker did; that is in the results. A message whose result is `NotSent` may
+        have arrived. After a timeout or a cancellation no late answer can be taken for another message's.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Gives back everything that `open` took; what was handed in from outside stays open. Idempotent."""
+        ...
+
+
+# --- consuming ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """One queue, the binding key that fills it, and how its messages are to be delivered.
+
+    `prefetch_count` bounds the deliveries in hand, handlers running and not. `retry_delays` are the delays that the consumer
+    may ask for, so that a broker can prepare them.
+    """
+
+    queue: str
+    binding_key: str
+    exchange_name: str
+    prefetch_count: int
+    retry_delays: tuple[timedelta, ...]
+
+
+class Delivery(Protocol):
+    """One message in hand, to be settled exactly once."""
+
+    @property
+    def message(self) -> Message:
+        """The message, with its original routing key. Raises `MalformedMessageError` if its headers cannot be read."""
+        ...
+
+    @property
+    def incoming(self) -> object:
+        """What a handler's `message` parameter receives: the transport's own object, with aio-pika's read attributes."""
+        ...
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1. Raises `MalformedMessageError` if that cannot be read."""
+        ...
+
+    @property
+    def crashes(self) -> int:
+        """How many earlier deliveries of it ended with the death of the worker that held it, guilty or not."""
+        ...
+
+    @property
+    def blamed(self) -> bool:
+        """Whether a worker died while this message ran alone (after `isolate`)."""
+        ...
+
+    async def isolate(self) -> bool:
+        """Records durably that the message now runs alone.
+
+        True: run it. False: a marked copy was queued in its place and this delivery is settled; the copy comes by itself.
+        """
+        ...
+
+    async def settle(self, outcome: DeliveryOutcome) -> None:
+        """Makes `outcome` durable, and only then lets go of the message.
+
+        Done: gone. Retry: comes back to this queue only, after the delay, with `attempt + 1`, id, properties and headers
+        kept. Dead: in the queue's dead letters, with the failure. Returned: delivered again as it was, nothing spent. Raises
+        `StaleDeliveryError` if the delivery is no longer ours; then nothing was changed.
+        """
+        ...
+
+
+class Intake(Protocol):
+    """A subscription that is running."""
+
+    async def stop(self) -> None:
+        """No `receive` call follows. What is in hand can still be settled until the subscription's block is left."""
+        ...
+
+
+Receive = Callable[[Delivery], None]
+
+
+class Broker(Transport, Protocol):
+    """A Transport that can also be consumed from."""
+
+    def subscribe(self, subscription: Subscription, receive: Receive) -> AbstractAsyncContextManager[Intake]:
+        """Within the block, `receive` is called for each delivery, never with more in hand than `prefetch_count`.
+
+        Entering creates what is missing (queue, binding, delays, dead letters) and returns when messages can arrive; it raises
+        `BrokerUnavailableError` while the broker is away and `TopologyError` when something is missing that may not be created.
+        Inside, lost connections are repaired without anyone's help. Leaving it gives unsettled deliveries back.
+        """
+        ...
+
+    async def count_dead_letters(self, queue: str) -> int:
+        """How many dead letters `queue` has. Raises `BrokerUnavailableError` if nobody can say now."""
+        ...
+
+
+# --- the outbox table --------------------------------------------------------------------------------------------------
+
+
+class Claim(AbstractAsyncContextManager["Claim"], Protocol):
+    """Messages that are ours until the block ends: left normally it commits, left by an exception it rolls back."""
+
+    @property
+    def messages(self) -> Sequence[PendingMessage]:
+        """What was claimed, in the order in which it is due; never empty."""
+        ...
+
+    async def settle(self, outcomes: Sequence[RelayOutcome]) -> None:
+        """Records one outcome for each message, in order, in few statements. Durable once the block is left."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How many rows are unsent, and how long the oldest due one has been due (None: none is due)."""
+
+    unsent: int
+    oldest_due: timedelta | None
+
+
+class Store(Protocol):
+    """The outbox table, as the relay sees it. Every method raises `OSError` or the driver's errors while it is away."""
+
+    async def claim(self, limit: int) -> Claim | None:
+        """Up to `limit` due messages that nobody else has claimed; None if there are none."""
+        ...
+
+    async def next_due(self) -> timedelta | None:
+        """The time until the earliest unsent row is due, zero or less if it already is; None without any."""
+        ...
+
+    async def release_held(self, routing_key: str, limit: int) -> int:
+        """Makes up to `limit` held rows of `routing_key` due at once; how many there were."""
+        ...
+
+    async def ensure_probes(self) -> int:
+        """Sees to it that for each held routing key one row is due in finite time; how many were missing."""
+        ...
+
+    async def delete_sent(self, older_than: timedelta, limit: int) -> int:
+        """Deletes up to `limit` rows sent longer ago than `older_than`; how many there were."""
+        ...
+
+    async def backlog(self) -> Backlog:
+        """Counts what is unsent."""
+        ...
+
+
+class Doorbell(Protocol):
+    """Tells a sleeper that rows may have come."""
+
+    def asleep(self) -> AbstractAsyncContextManager[None]:
+        """Inside the block every commit of new rows rings. Look for rows once more after entering, then `wait`."""
+        ...
+
+    async def wait(self, timeout: timedelta) -> None:
+        """Returns when it rang since the block was entered, or after `timeout` at the latest; without LISTEN, much sooner."""
+        ...

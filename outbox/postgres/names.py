@@ -1,0 +1,77 @@
+"""Names of database objects: validated once, quoted once, derived so that two tables never share anything."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from outbox.errors import IdentifierError
+
+LONGEST_IDENTIFIER = 63
+"""PostgreSQL cuts longer names silently (NAMEDATALEN - 1, in bytes)."""
+
+_FORM = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*", re.ASCII)
+
+
+def quoted(name: str, *, kind: str = "table") -> str:
+    """`name` as a quoted identifier. Raises `IdentifierError` for what is not a plain one of at most 63 bytes."""
+    if not isinstance(name, str) or not _FORM.fullmatch(name) or len(name) > LONGEST_IDENTIFIER:
+        raise IdentifierError(
+            f"{name!r} cannot be a {kind} name: use letters, digits, underscores, at most {LONGEST_IDENTIFIER} of them"
+        )
+    return f'"{name}"'
+
+
+def derived(base: str, suffix: str) -> str:
+    """A name made of `base` and `suffix`, at most 63 bytes long, different for different bases."""
+    name = f"{base}_{suffix}"
+    if len(name) <= LONGEST_IDENTIFIER:
+        return name
+    digest = hashlib.sha256(base.encode()).hexdigest()[:8]
+    return f"{base[: LONGEST_IDENTIFIER - len(suffix) - 10]}_{digest}_{suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table, in a schema or wherever the search path finds it."""
+
+    name: str
+    schema: str | None = None
+
+    def __post_init__(self) -> None:
+        quoted(self.name)
+        if self.schema is not None:
+            quoted(self.schema, kind="schema")
+
+    @classmethod
+    def parse(cls, text: str) -> "TableName":
+        """`table` or `schema.table`. Raises `IdentifierError` for anything else."""
+        if not isinstance(text, str):
+            raise IdentifierError(f"a table name is text, not {text!r}")
+        schema, dot, name = text.rpartition(".")
+        return cls(name=name, schema=schema if dot else None)
+
+    @property
+    def sql(self) -> str:
+        """The quoted, possibly qualified name."""
+        return self.beside(self.name)
+
+    def beside(self, name: str) -> str:
+        """The quoted name of another object in the same schema."""
+        return quoted(name) if self.schema is None else f"{quoted(self.schema, kind='schema')}.{quoted(name)}"
+
+    def __str__(self) -> str:
+        return self.name if self.schema is None else f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class BellName:
+    """The channel and the advisory lock of one table's doorbell, derived from its schema and name."""
+
+    channel: str
+    lock_key: int
+
+    @classmethod
+    def of(cls, schema: str, table: str) -> "BellName":
+        """The same for everyone who knows where the table is: triggers, relays, workers, in any process."""
+        digest = hashlib.sha256(f"{schema}.{table}".encode()).digest()
+        return cls(channel=f"outbox_{digest[:12].hex()}", lock_key=int.from_bytes(digest[12:20], "big", signed=True))

@@ -1,0 +1,1 @@
+"""Where messages go to and come from: RabbitMQ, PostgreSQL itself, or memory."""
