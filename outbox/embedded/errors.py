@@ -4,8 +4,10 @@ EmbeddedPostgresError           it cannot be run here, or did not start; the mes
 └── DataFolderInUseError        another process runs a server on this folder
 """
 
+from outbox.errors import OutboxError
 
-class EmbeddedPostgresError(RuntimeError):
+
+class EmbeddedPostgresError(OutboxError):
     """The embedded PostgreSQL cannot be run; the message says why, and what to do instead."""
 
 

@@ -268,7 +268,9 @@ class EmbeddedPostgres:
     def _choose_port(self) -> int:
         if self._wanted_port is not None:
             if not is_free(self._wanted_port):
-                raise EmbeddedPostgresError(f"port {self._wanted_port} of 127.0.0.1 is in use: free it, or name another")
+                raise EmbeddedPostgresError(
+                    f"port {self._wanted_port} of 127.0.0.1 is in use: free it, or name another"
+                )
             return self._wanted_port
         kept = self._port or self._kept_port()
         return kept if kept and is_free(kept) else free_port()
@@ -305,7 +307,9 @@ class EmbeddedPostgres:
         complaint = self._logged_since(logged_before)
         if "Address already in use" in complaint and self._wanted_port is None:
             return False
-        raise EmbeddedPostgresError(f"PostgreSQL did not start; its log {self.log} ends with: {complaint[-800:].strip()}")
+        raise EmbeddedPostgresError(
+            f"PostgreSQL did not start; its log {self.log} ends with: {complaint[-800:].strip()}"
+        )
 
     def _ready(self) -> bool:
         """Whether the server says so in its lock file, whose eighth line is its state."""

@@ -66,7 +66,9 @@ class Supervised:
             line = answer.readline().decode(errors="replace").strip()
         if not line.isdecimal():
             self.stop()
-            raise EmbeddedPostgresError(f"{program} could not be started: {line.removeprefix('error: ') or 'no answer'}")
+            raise EmbeddedPostgresError(
+                f"{program} could not be started: {line.removeprefix('error: ') or 'no answer'}"
+            )
         return int(line)
 
     @property

@@ -1,0 +1,151 @@
+"""Fixtures of every test: real servers, started when the first test asks for one.
+
+    database_url     an empty database of the test's own            on the session's PostgreSQL
+    broker_url       an empty virtual host of the test's own        on the session's RabbitMQ
+    broker_admin     the management API of that virtual host
+    own_postgres     a PostgreSQL that the test may stop, kill and restart; `.url` is an empty database on it
+    own_rabbitmq     a RabbitMQ that the test may stop, kill, freeze; `.url` is an empty virtual host, `.admin` its API
+    proxied(url)     a proxy in front of either, to cut, pause or swallow traffic
+    postgres_server, rabbitmq_server   the session's servers themselves; never stop them, neighbours use them
+
+Tests that use RabbitMQ get the marker `rabbitmq` by themselves; a test that asks for the broker only while it runs
+(`request.getfixturevalue`) carries the marker explicitly.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from outbox.embedded import EmbeddedPostgres
+from tests.servers.postgres import (
+    OwnPostgres,
+    PostgresServer,
+    fresh_database,
+    private_postgres,
+    session_postgres,
+    with_database,
+)
+from tests.servers.proxy import Proxy
+from tests.servers.rabbitmq import (
+    NamedRabbitMQ,
+    OwnRabbitMQ,
+    PrivateRabbitMQ,
+    fresh_vhost,
+    session_rabbitmq,
+    with_vhost,
+)
+from tests.servers.rabbitmq_installation import ensure_rabbitmq
+from tests.servers.session_folder import session_folder
+from tests.support.rabbit_admin import RabbitAdmin
+
+_RABBITMQ_FIXTURES = {"rabbitmq_server", "broker_url", "broker_admin", "own_rabbitmq"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker that `make test-fast` leaves out beside `rabbitmq` and `chaos`."""
+    config.addinivalue_line("markers", "slow: takes more than a few seconds; left out of `make test-fast`")
+
+
+# First of all plugins, so that `-m` sees the markers.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that use RabbitMQ."""
+    for item in items:
+        if _RABBITMQ_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.rabbitmq)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Install RabbitMQ before the first test where that is possible, outside of any test's time limit."""
+    if session.config.option.collectonly or not any(item.get_closest_marker("rabbitmq") for item in session.items):
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else ExitStack():
+        ensure_rabbitmq()
+
+
+@pytest.fixture(scope="session")
+def servers_folder() -> Iterator[Path]:
+    """Where the session's private servers keep their data."""
+    with session_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def postgres_server(servers_folder: Path) -> Iterator[PostgresServer]:
+    """The session's PostgreSQL."""
+    with session_postgres(servers_folder / "postgres") as server:
+        yield server
+
+
+@pytest.fixture
+def database_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """An empty database of the test's own, as `postgresql://…`, by a superuser."""
+    with fresh_database(postgres_server.url) as name:
+        yield with_database(postgres_server.url, name)
+
+
+@pytest.fixture(scope="session")
+def _spare_postgres(servers_folder: Path) -> Iterator[EmbeddedPostgres]:
+    """One server for all tests that want their own: they run one after another, and it comes back in no time."""
+    server = private_postgres(servers_folder / "own-postgres")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def own_postgres(_spare_postgres: EmbeddedPostgres) -> Iterator[OwnPostgres]:
+    """A private PostgreSQL with an empty database, which the test may leave in any state."""
+    _spare_postgres.start()
+    with fresh_database(_spare_postgres.url) as name:
+        yield OwnPostgres(_spare_postgres, name)
+        _spare_postgres.start()
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_server(servers_folder: Path) -> Iterator[PrivateRabbitMQ | NamedRabbitMQ]:
+    """The session's RabbitMQ."""
+    server = session_rabbitmq(servers_folder / "rabbitmq")
+    server.start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def broker_url(rabbitmq_server: PrivateRabbitMQ | NamedRabbitMQ) -> Iterator[str]:
+    """An empty virtual host of the test's own, as `amqp://…`, by an administrator."""
+    with fresh_vhost(rabbitmq_server) as vhost:
+        yield with_vhost(rabbitmq_server.url, vhost)
+
+
+@pytest.fixture
+def broker_admin(rabbitmq_server: PrivateRabbitMQ | NamedRabbitMQ, broker_url: str) -> RabbitAdmin:
+    """The management API of the virtual host that `broker_url` names."""
+    return RabbitAdmin(rabbitmq_server.admin_url, broker_url)
+
+
+@pytest.fixture(scope="session")
+def _spare_rabbitmq(servers_folder: Path) -> Iterator[PrivateRabbitMQ]:
+    """One broker for all tests that want their own: they run one after another."""
+    server = PrivateRabbitMQ(servers_folder / "own-rabbitmq")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def own_rabbitmq(_spare_rabbitmq: PrivateRabbitMQ) -> Iterator[OwnRabbitMQ]:
+    """A private RabbitMQ with an empty virtual host, which the test may leave in any state."""
+    _spare_rabbitmq.thaw()
+    _spare_rabbitmq.start()
+    with fresh_vhost(_spare_rabbitmq) as vhost:
+        yield OwnRabbitMQ(_spare_rabbitmq, vhost)
+        _spare_rabbitmq.thaw()
+
+
+@pytest.fixture
+def proxied() -> Iterator[Callable[[str], Proxy]]:
+    """A function that puts a proxy in front of the server a URL names; its `.url` goes through it."""
+    with ExitStack() as proxies:
+        yield lambda url: proxies.enter_context(Proxy(url))

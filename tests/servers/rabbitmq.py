@@ -1,0 +1,275 @@
+"""The tests' RabbitMQ: a private node that shares nothing with the machine's own, or one that the environment names."""
+
+import itertools
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import httpx
+import pytest
+
+from outbox.embedded.account import Account, account_named
+from outbox.embedded.leftovers import wait_until
+from outbox.embedded.ports import free_port
+from outbox.embedded.supervised import Ending, Supervised
+from tests.servers.rabbitmq_installation import port_mapper_program, server_program
+from tests.support.rabbit_admin import RabbitAdmin
+
+MAX_MESSAGE_SIZE = 4 * 1024 * 1024
+"""The private broker's limit for a body, in bytes: small, so that tests can exceed it."""
+
+_USER = _PASSWORD = "outbox"
+_START_SECONDS = 60.0
+_numbers = itertools.count(1)
+
+_CONFIG = """\
+listeners.tcp.1 = 127.0.0.1:{port}
+management.tcp.ip = 127.0.0.1
+management.tcp.port = {management_port}
+default_user = {user}
+default_pass = {password}
+loopback_users = none
+max_message_size = {max_message_size}
+disk_free_limit.absolute = 1MB
+collect_statistics_interval = 1000
+log.file.level = info
+"""
+# Queue depths in the management API are as old as a quorum queue's last tick.
+_ADVANCED_CONFIG = "[{rabbit, [{quorum_tick_interval, 500}]}].\n"
+
+
+class RabbitServer(Protocol):
+    """What tests may do to a broker."""
+
+    @property
+    def url(self) -> str:
+        """The `amqp://` address of its default virtual host."""
+
+    @property
+    def admin(self) -> RabbitAdmin:
+        """The management API of its default virtual host."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def freeze(self) -> None: ...
+
+    def thaw(self) -> None: ...
+
+
+class PrivateRabbitMQ:
+    """A node in a folder of its own, on ports of its own, with a port mapper of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port, self._management_port = free_port(), free_port()
+        self._distribution_port, self._mapper_port = free_port(), free_port()
+        self._account = _account()
+        self._mapper: Supervised | None = None
+        self._node: Supervised | None = None
+        self.url = f"amqp://{_USER}:{_PASSWORD}@127.0.0.1:{self._port}/%2F"
+        self.admin_url = f"http://{_USER}:{_PASSWORD}@127.0.0.1:{self._management_port}"
+
+    @property
+    def admin(self) -> RabbitAdmin:
+        """The management API of its default virtual host."""
+        return RabbitAdmin(self.admin_url, self.url)
+
+    @property
+    def pid(self) -> int:
+        """The node's process id."""
+        assert self._node is not None
+        return self._node.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the node's process is alive."""
+        return self._node is not None and self._node.alive
+
+    def start(self) -> None:
+        """Start the node on what it kept; ready, management included, when this returns (about 4 s)."""
+        if self.running:
+            return
+        if not self._folder.exists():
+            self._make_folder()
+        if self._mapper is None:
+            self._mapper = self._launch([port_mapper_program(), "-port", str(self._mapper_port), "-address", "127.0.0.1"])
+        self._node = self._launch([server_program()])
+        if not wait_until(lambda: self._ready() or not self.running, _START_SECONDS) or not self.running:
+            self.close()
+            pytest.fail(f"RabbitMQ did not start: {self._log_tail()}", pytrace=False)
+
+    def stop(self) -> None:
+        """Orderly shutdown: clients are told, everything is written (about 1 s)."""
+        if self._node is not None:
+            self._node.stop()
+            self._node = None
+
+    def kill(self) -> None:
+        """SIGKILL: sockets are reset, confirmed persistent messages survive (at once)."""
+        if self._node is not None:
+            self._node.kill()
+            self._node = None
+
+    def freeze(self) -> None:
+        """SIGSTOP: connections stay open and nothing answers (at once)."""
+        if self._node is not None:
+            self._node.signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Undo `freeze()`; the broker goes on where it was. Nothing happens if it was not frozen."""
+        if self._node is not None:
+            self._node.signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """End everything that was started, without ceremony: the data goes too."""
+        self.kill()
+        if self._mapper is not None:
+            self._mapper.stop()
+            self._mapper = None
+
+    def _make_folder(self) -> None:
+        self._folder.mkdir()
+        (self._folder / "enabled_plugins").write_text("[rabbitmq_management].\n")
+        (self._folder / "advanced.config").write_text(_ADVANCED_CONFIG)
+        (self._folder / "rabbitmq.conf").write_text(
+            _CONFIG.format(
+                port=self._port,
+                management_port=self._management_port,
+                user=_USER,
+                password=_PASSWORD,
+                max_message_size=MAX_MESSAGE_SIZE,
+            )
+        )
+        self._account.own(self._folder)
+
+    def _launch(self, command: list[str | Path]) -> Supervised:
+        return Supervised(
+            command,
+            account=self._account,
+            folder=self._folder,
+            environment=self._environment(),
+            log=self._folder / "output.log",
+            ending=[Ending(signal=signal.SIGTERM, seconds=15), Ending(signal=signal.SIGKILL, seconds=5)],
+        )
+
+    def _environment(self) -> dict[str, str]:
+        folder = str(self._folder)
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LANG": "C.UTF-8",
+            "HOME": folder,
+            "RABBITMQ_NODENAME": f"outbox{self._port}@localhost",
+            "RABBITMQ_NODE_PORT": str(self._port),
+            "RABBITMQ_DIST_PORT": str(self._distribution_port),
+            "ERL_EPMD_PORT": str(self._mapper_port),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "RABBITMQ_MNESIA_BASE": f"{folder}/mnesia",
+            "RABBITMQ_LOG_BASE": f"{folder}/log",
+            "RABBITMQ_SCHEMA_DIR": f"{folder}/schema",
+            "RABBITMQ_GENERATED_CONFIG_DIR": f"{folder}/generated",
+            "RABBITMQ_PID_FILE": f"{folder}/pid",
+            "RABBITMQ_ENABLED_PLUGINS_FILE": f"{folder}/enabled_plugins",
+            "RABBITMQ_CONFIG_FILE": f"{folder}/rabbitmq.conf",
+            "RABBITMQ_ADVANCED_CONFIG_FILE": f"{folder}/advanced.config",
+            "RABBITMQ_CONF_ENV_FILE": "/dev/null",
+            # The start script then becomes the node instead of waiting for it, so that our signals reach the node.
+            "RABBITMQ_ALLOW_INPUT": "true",
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-noinput -start_epmd false +S 2:2",
+        }
+
+    def _ready(self) -> bool:
+        try:
+            answer = httpx.get(f"{self.admin_url}/api/health/checks/port-listener/{self._port}", timeout=5)
+        except httpx.HTTPError:
+            return False
+        return answer.status_code == httpx.codes.OK
+
+    def _log_tail(self) -> str:
+        logs = [self._folder / "output.log", *(self._folder / "log").glob("*.log")]
+        return "\n".join(log.read_text(errors="replace")[-2000:] for log in logs if log.exists())
+
+
+class NamedRabbitMQ:
+    """A broker that the environment names: used, and never stopped."""
+
+    def __init__(self, url: str, admin_url: str) -> None:
+        self.url = url
+        self.admin_url = admin_url
+
+    @property
+    def admin(self) -> RabbitAdmin:
+        """The management API of the virtual host that the address names."""
+        return RabbitAdmin(self.admin_url, self.url)
+
+    def start(self) -> None:
+        """It runs already."""
+
+    def stop(self) -> None:
+        pytest.skip("the broker named by OUTBOX_TEST_BROKER_URL is not ours to stop; use the fixture own_rabbitmq")
+
+    kill = freeze = thaw = stop
+
+    def close(self) -> None:
+        """It is not ours to end."""
+
+
+class OwnRabbitMQ:
+    """A private broker with a fresh virtual host in it, which one test may stop, freeze and kill as it likes."""
+
+    def __init__(self, server: PrivateRabbitMQ, vhost: str) -> None:
+        self.server = server
+        self.url = with_vhost(server.url, vhost)
+        self.start, self.stop, self.kill = server.start, server.stop, server.kill
+        self.freeze, self.thaw = server.freeze, server.thaw
+
+    @property
+    def admin(self) -> RabbitAdmin:
+        """The management API of the test's own virtual host."""
+        return RabbitAdmin(self.server.admin_url, self.url)
+
+
+def session_rabbitmq(folder: Path) -> PrivateRabbitMQ | NamedRabbitMQ:
+    """The broker named by OUTBOX_TEST_BROKER_URL, else a private one, not yet started."""
+    named = os.environ.get("OUTBOX_TEST_BROKER_URL")
+    if not named:
+        return PrivateRabbitMQ(folder)
+    admin_url = os.environ.get("OUTBOX_TEST_BROKER_ADMIN_URL")
+    if not admin_url:
+        pytest.fail("OUTBOX_TEST_BROKER_URL needs OUTBOX_TEST_BROKER_ADMIN_URL beside it, e.g. http://guest:guest@localhost:15672")
+    return NamedRabbitMQ(named, admin_url)
+
+
+@contextmanager
+def fresh_vhost(server: PrivateRabbitMQ | NamedRabbitMQ) -> Iterator[str]:
+    """The name of an empty virtual host; deleted afterwards if the broker still answers."""
+    name = f"test-{os.getpid()}-{next(_numbers)}"
+    user = urlsplit(server.url).username
+    with httpx.Client(base_url=server.admin_url, timeout=30) as client:
+        client.put(f"/api/vhosts/{name}").raise_for_status()
+        everything = {"configure": ".*", "write": ".*", "read": ".*"}
+        client.put(f"/api/permissions/{name}/{user}", json=everything).raise_for_status()
+    try:
+        yield name
+    finally:
+        if getattr(server, "running", True):
+            with httpx.Client(base_url=server.admin_url, timeout=30) as client:
+                client.delete(f"/api/vhosts/{name}")
+
+
+def with_vhost(url: str, vhost: str) -> str:
+    """The same broker's address with another virtual host."""
+    return urlunsplit(urlsplit(url)._replace(path=f"/{quote(vhost, safe='')}"))
+
+
+def _account() -> Account:
+    if os.geteuid() != 0:
+        return Account(os.geteuid(), os.getegid(), switched=False)
+    return account_named("rabbitmq", "nobody")

@@ -1,0 +1,81 @@
+"""The RabbitMQ programs: found on this machine, or installed on it."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+# Debian's wrapper on the PATH changes user and folder by itself; what it wraps does not.
+_DEBIAN_SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+_SEARCH_PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/opt/homebrew/sbin:/usr/local/sbin"
+_SERVICE_POLICY = Path("/usr/sbin/policy-rc.d")
+_ADVICE = (
+    "RabbitMQ is not on this machine and cannot be installed here: install it (Debian: apt-get install rabbitmq-server; "
+    "macOS: brew install rabbitmq), or name a broker in OUTBOX_TEST_BROKER_URL and OUTBOX_TEST_BROKER_ADMIN_URL"
+)
+
+
+def ensure_rabbitmq() -> None:
+    """RabbitMQ can be started when this returns; otherwise the session ends with one sentence of advice."""
+    if os.environ.get("OUTBOX_TEST_BROKER_URL") or _find_server() is not None:
+        return
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        pytest.exit(_ADVICE, returncode=1)
+    print("\nRabbitMQ is not on this machine: installing Debian's rabbitmq-server with apt-get …", flush=True)
+    with _no_service_is_started():
+        _apt_get("update")
+        _apt_get("install", "-y", "--no-install-recommends", "rabbitmq-server")
+
+
+def server_program() -> Path:
+    """The script that becomes the server."""
+    return _find_server() or _give_up()
+
+
+def port_mapper_program() -> Path:
+    """Erlang's port mapper."""
+    found = shutil.which("epmd", path=_SEARCH_PATH)
+    return Path(found) if found else _give_up()
+
+
+def _find_server() -> Path | None:
+    if _DEBIAN_SERVER.exists():
+        return _DEBIAN_SERVER
+    found = shutil.which("rabbitmq-server", path=_SEARCH_PATH)
+    return Path(found) if found else None
+
+
+def _give_up() -> Path:
+    pytest.fail(_ADVICE, pytrace=False)
+
+
+def _apt_get(*arguments: str) -> None:
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    finished = subprocess.run(
+        ["apt-get", "-q", *arguments],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if finished.returncode != 0:
+        pytest.exit(f"apt-get {' '.join(arguments)} failed: {finished.stdout[-1500:]}\n{_ADVICE}", returncode=1)
+
+
+@contextmanager
+def _no_service_is_started() -> Iterator[None]:
+    """Debian starts a broker for the whole machine when the package is installed; we only want the programs."""
+    if _SERVICE_POLICY.exists():
+        yield
+        return
+    _SERVICE_POLICY.write_text("#!/bin/sh\nexit 101\n")
+    _SERVICE_POLICY.chmod(0o755)
+    try:
+        yield
+    finally:
+        _SERVICE_POLICY.unlink(missing_ok=True)

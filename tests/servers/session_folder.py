@@ -1,0 +1,65 @@
+"""The folder of one test session's servers; what killed sessions left behind is removed by the next one."""
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from outbox.embedded import DataFolderInUseError
+from outbox.embedded.folder_lock import FolderLock
+from outbox.embedded.leftovers import wait_until
+
+_PREFIX = "outbox-tests-"
+
+
+@contextmanager
+def session_folder() -> Iterator[Path]:
+    """A folder that the servers' own users can pass through; gone afterwards.
+
+    Not pytest's own temporary folder: that one is closed to other users, and its path is long.
+    """
+    _remove_abandoned()
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    folder.chmod(0o711)
+    lock = FolderLock(folder / "lock")
+    lock.acquire()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
+
+
+def _remove_abandoned() -> None:
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        if folder.owner() != Path.home().owner() and os.geteuid() != 0:
+            continue
+        lock = FolderLock(folder / "lock")
+        try:
+            lock.acquire()
+        except (DataFolderInUseError, FileNotFoundError, PermissionError):
+            continue
+        _kill_processes_in(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
+
+
+def _kill_processes_in(folder: Path) -> None:
+    """Kill what works in the folder; their supervisors do this unless they were killed too."""
+    for pid in _processes_in(folder):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not _processes_in(folder), 10.0)
+
+
+def _processes_in(folder: Path) -> list[int]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if Path(os.readlink(process / "cwd")).is_relative_to(folder):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found

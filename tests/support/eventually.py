@@ -1,0 +1,74 @@
+"""Waiting until something is true, with a failure that says what it was instead."""
+
+import asyncio
+import inspect
+import textwrap
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_INTERVAL_SECONDS = 0.02
+
+
+async def eventually(
+    predicate: Callable[[], T | Awaitable[T]], *, timeout: float = 10.0, message: str = "", interval: float = _INTERVAL_SECONDS
+) -> T:
+    """Call the predicate, sync or async, until it answers something truthy, and return that answer.
+
+    An AssertionError inside the predicate counts as "not yet". After `timeout` seconds the test fails with the last
+    answer, or with the last assertion.
+    """
+    attempt = _Attempt(predicate, timeout, message)
+    while True:
+        try:
+            answer = predicate()
+            attempt.last = await answer if inspect.isawaitable(answer) else answer
+            if attempt.last:
+                return attempt.last  # type: ignore[no-any-return]
+        except AssertionError as error:
+            attempt.last = error
+        attempt.fail_if_late()
+        await asyncio.sleep(interval)
+
+
+def eventually_sync(
+    predicate: Callable[[], T], *, timeout: float = 10.0, message: str = "", interval: float = _INTERVAL_SECONDS
+) -> T:
+    """The same without an event loop."""
+    attempt = _Attempt(predicate, timeout, message)
+    while True:
+        try:
+            answer = predicate()
+            attempt.last = answer
+            if answer:
+                return answer
+        except AssertionError as error:
+            attempt.last = error
+        attempt.fail_if_late()
+        time.sleep(interval)
+
+
+class _Attempt:
+    def __init__(self, predicate: Callable[[], object], timeout: float, message: str) -> None:
+        self.last: object = None
+        self._predicate = predicate
+        self._timeout = timeout
+        self._message = message
+        self._deadline = time.monotonic() + timeout
+
+    def fail_if_late(self) -> None:
+        if time.monotonic() < self._deadline:
+            return
+        what = self._message or _source(self._predicate)
+        if isinstance(self.last, AssertionError):
+            raise AssertionError(f"not within {self._timeout:g} s: {what}\nlast failure: {self.last}") from self.last
+        raise AssertionError(f"not within {self._timeout:g} s: {what}\nlast answer: {self.last!r}")
+
+
+def _source(predicate: Callable[[], object]) -> str:
+    try:
+        return textwrap.dedent(inspect.getsource(predicate)).strip()
+    except (OSError, TypeError):
+        return repr(predicate)
