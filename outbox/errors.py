@@ -13,6 +13,7 @@ OutboxError
 ├── SchemaError                          a table is missing, or is not of a version that this release knows
 ├── TopologyError                        a broker resource or a permission is missing: provision what it names
 ├── BrokerUnavailableError               the broker is away, blocked or too slow; the message is not to blame
+├── DatabaseUnavailableError             the database is away or refuses; try again later
 ├── StaleDeliveryError                   the delivery is no longer ours: its lease ran out or its channel closed
 ├── MalformedMessageError (ValueError)   headers or body that cannot be read; retrying would not help
 └── HandlerSignal                        raised by handlers to choose the outcome themselves
@@ -77,6 +78,10 @@ class TopologyError(OutboxError):
 
 class BrokerUnavailableError(OutboxError):
     """The broker is away, blocked or too slow. Nothing is wrong with the message; try again later."""
+
+
+class DatabaseUnavailableError(OutboxError):
+    """The database is away, or refuses what was asked of it now. Try again later."""
 
 
 class StaleDeliveryError(OutboxError):

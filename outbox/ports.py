@@ -195,7 +195,7 @@ class Backlog:
 
 
 class Store(Protocol):
-    """The outbox table, as the relay sees it. Every method raises `OSError` or the driver's errors while it is away."""
+    """The outbox table, as the relay sees it. Every method raises `DatabaseUnavailableError` while it is away."""
 
     async def claim(self, limit: int) -> Claim | None:
         """Up to `limit` due messages that nobody else has claimed; None if there are none."""
@@ -222,13 +222,21 @@ class Store(Protocol):
         ...
 
 
-class Doorbell(Protocol):
-    """Tells a sleeper that rows may have come."""
-
-    def asleep(self) -> AbstractAsyncContextManager[None]:
-        """Inside the block every commit of new rows rings. Look for rows once more after entering, then `wait`."""
-        ...
+class Nap(Protocol):
+    """One sleeper's rest."""
 
     async def wait(self, timeout: timedelta) -> None:
-        """Returns when it rang since the block was entered, or after `timeout` at the latest; without LISTEN, much sooner."""
+        """Returns when it rang since the nap began, after `timeout` at the latest; where LISTEN does not deliver, sooner."""
+        ...
+
+
+class Doorbell(Protocol):
+    """Tells sleepers that rows may have come. Any number may sleep at once."""
+
+    def asleep(self) -> AbstractAsyncContextManager[Nap]:
+        """Inside the block every commit of new rows rings. Look for rows once more after entering, then wait."""
+        ...
+
+    def ring(self) -> None:
+        """Wakes every sleeper of this process."""
         ...

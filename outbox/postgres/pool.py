@@ -1,0 +1,101 @@
+"""Connections to PostgreSQL: from a URL or a given pool, bounded in time, and working behind a transaction pooler."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+
+from outbox.errors import DatabaseUnavailableError
+from outbox.urls import postgres_url, redacted
+
+CONNECT_TIMEOUT = timedelta(seconds=10)
+"""Longest wait for a new connection, or for a free one of the pool."""
+COMMAND_TIMEOUT = timedelta(seconds=60)
+"""Longest wait for any single statement, so that a server that vanished without a word hangs nobody."""
+
+Pool = asyncpg.pool.Pool[asyncpg.Record]
+Connection = asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+Connect = Callable[[], AbstractAsyncContextManager[Connection]]
+"""Opens a connection that its user has alone until the block ends."""
+
+_UNAVAILABLE = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+
+
+async def open_pool(url: str, *, size: int, application_name: str, connect_timeout: timedelta = CONNECT_TIMEOUT) -> Pool:
+    """A pool of up to `size` connections, none of them opened yet.
+
+    Statements are not cached, because named prepared statements do not survive a transaction pooler; connections are not
+    reset between uses, because ours set nothing outside of a transaction.
+    """
+    pool: Pool = asyncpg.create_pool(
+        postgres_url(url),
+        min_size=0,
+        max_size=size,
+        reset=_keep_as_it_is,
+        **_connection_arguments(application_name, connect_timeout),
+    )
+    return await pool
+
+
+def connect_to(url: str, *, application_name: str, connect_timeout: timedelta = CONNECT_TIMEOUT) -> Connect:
+    """Opens connections of their own, outside of any pool."""
+    dsn = postgres_url(url)
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Connection]:
+        connection = await asyncpg.connect(dsn, **_connection_arguments(application_name, connect_timeout))
+        try:
+            yield connection
+        finally:
+            await close_quietly(connection)
+
+    return connect
+
+
+def borrow_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> Connect:
+    """Takes connections out of `pool`, and puts them back."""
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Connection]:
+        async with pool.acquire(timeout=connect_timeout.total_seconds()) as connection:
+            yield connection
+
+    return connect
+
+
+async def close_quietly(connection: Any) -> None:
+    """Closes `connection`, politely for a moment and then at once; what goes wrong meanwhile does not matter any more."""
+    try:
+        await connection.close(timeout=1)
+    except _UNAVAILABLE:
+        connection.terminate()
+
+
+@contextmanager
+def unavailable_errors(doing: str) -> Iterator[None]:
+    """Turns whatever the driver raises into `DatabaseUnavailableError`, saying what was being done, without secrets."""
+    try:
+        yield
+    except _UNAVAILABLE as error:
+        raise DatabaseUnavailableError(f"{doing}: {reason_of(error)}") from error
+
+
+def reason_of(error: BaseException) -> str:
+    """One line that says what the driver reported, without secrets."""
+    text = redacted(str(error)).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+
+
+async def _keep_as_it_is(_connection: Any) -> None:
+    """asyncpg itself rolls back what was left open; there is nothing else to reset."""
+
+
+def _connection_arguments(application_name: str, connect_timeout: timedelta) -> dict[str, Any]:
+    return {
+        "statement_cache_size": 0,
+        "timeout": connect_timeout.total_seconds(),
+        "command_timeout": COMMAND_TIMEOUT.total_seconds(),
+        "server_settings": {"application_name": application_name},
+    }
