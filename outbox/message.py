@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
+from outbox.outcome import Failure
+
 NO_HEADERS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -50,10 +52,11 @@ class Message:
 class PendingMessage:
     """A claimed row of the outbox table: the message, the row it is settled by, and how often sending it was refused.
 
-    `held` says that it was unroutable when it was last sent.
+    `held` says that it was unroutable when it was last sent; `malformed` that the row cannot be sent as it is, and why.
     """
 
     row_id: int
     attempts: int
     held: bool
     message: Message
+    malformed: Failure | None = None

@@ -19,7 +19,7 @@ from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.events import WakeMode, WakeModeChanged
 from outbox.ports import Observer
 from outbox.postgres.names import BellName, TableName
-from outbox.postgres.pool import Connect, Connection, reason_of, unavailable_errors
+from outbox.postgres.pool import Connect, Connection, unavailable_errors
 
 REBUILD_PAUSE = timedelta(milliseconds=500)
 """Wait before a lost listening connection is opened again."""
@@ -27,6 +27,7 @@ LISTEN_RETRY = timedelta(seconds=30)
 """Wait before LISTEN is tried again where it did not deliver."""
 LOOPBACK_TIMEOUT = timedelta(seconds=2)
 """Longest wait for a notification to oneself; without it LISTEN counts as not delivering."""
+_LONGEST_LINE = timedelta(days=1)
 _QUEUE_CHECKS = 20
 
 Resolve = Callable[[Connection], Awaitable[BellName]]
@@ -119,8 +120,8 @@ class PostgresDoorbell:
                 try:
                     await lost.wait()
                 finally:
-                    self._lock.abandon()
-                    self._lock = None
+                    lock, self._lock = self._lock, None
+                    await lock.abandon()
         self._change_mode(WakeMode.POLLING, bell.channel, "the listening connection was lost")
         return REBUILD_PAUSE
 
@@ -215,14 +216,15 @@ class _Lock:
             except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
                 return
 
-    def abandon(self) -> None:
-        """The connections are gone, and the lock with them."""
+    async def abandon(self) -> None:
+        """Afterwards the lock is not ours, whether the connection lives or not, and nobody waits for it."""
         if self._waiting is not None:
             self._waiting.cancel()
+        await self.give_back()
 
     async def _await_lock(self) -> None:
         try:
-            await self._hand.execute("select pg_catalog.pg_advisory_lock($1)", self._key, timeout=float("inf"))
+            await self._hand.execute("select pg_catalog.pg_advisory_lock($1)", self._key, timeout=_LONGEST_LINE.total_seconds())
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
             return
         finally:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
@@ -15,8 +15,13 @@ CONNECT_TIMEOUT = timedelta(seconds=10)
 COMMAND_TIMEOUT = timedelta(seconds=60)
 """Longest wait for any single statement, so that a server that vanished without a word hangs nobody."""
 
-Pool = asyncpg.pool.Pool[asyncpg.Record]
-Connection = asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+if TYPE_CHECKING:
+    Pool = asyncpg.Pool[asyncpg.Record]
+    Connection = asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+else:  # the classes are generic in the stubs only
+    Pool = asyncpg.Pool
+    Connection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
+
 Connect = Callable[[], AbstractAsyncContextManager[Connection]]
 """Opens a connection that its user has alone until the block ends."""
 

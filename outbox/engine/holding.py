@@ -1,0 +1,50 @@
+"""Unroutable messages: which of a routing key's rows is sent again to find out, and when."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from outbox.outcome import Held
+
+FIRST_PROBE = timedelta(seconds=1)
+LONGEST_PROBE = timedelta(seconds=15)
+MOST_KEYS = 10_000
+"""Routing keys whose probes are remembered; of a forgotten one, a second row may probe too, which does no harm."""
+
+
+@dataclass(slots=True)
+class _Probe:
+    interval: timedelta
+    due: datetime
+
+
+class Holds:
+    """What this relay knows of held routing keys. The rows themselves know enough for any other relay to go on."""
+
+    def __init__(self) -> None:
+        self._probes: OrderedDict[str, _Probe] = OrderedDict()
+
+    def hold(self, routing_key: str, *, was_held: bool, now: datetime) -> Held:
+        """How an unroutable message waits: as its key's probe, or for the probe's success.
+
+        The interval doubles each time that a probe (`was_held`) comes back, up to `LONGEST_PROBE`.
+        """
+        probe = self._probes.get(routing_key)
+        if probe is None:
+            interval = FIRST_PROBE
+        elif was_held or now >= probe.due + LONGEST_PROBE:
+            interval = min(probe.interval * 2, LONGEST_PROBE)
+        else:
+            return Held()
+        self._remember(routing_key, _Probe(interval, now + interval))
+        return Held(interval)
+
+    def routed(self, routing_key: str, *, was_held: bool) -> bool:
+        """Notes that a message of `routing_key` found a queue; True if held ones are to be released for it."""
+        return self._probes.pop(routing_key, None) is not None or was_held
+
+    def _remember(self, routing_key: str, probe: _Probe) -> None:
+        self._probes[routing_key] = probe
+        self._probes.move_to_end(routing_key)
+        if len(self._probes) > MOST_KEYS:
+            self._probes.popitem(last=False)

@@ -1,0 +1,231 @@
+"""The relay: lanes that take rounds from the outbox and finish them, and sleep when there is nothing to take."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from time import perf_counter
+from typing import Any
+
+from outbox.engine.backoff import Pauses, pause_unless
+from outbox.engine.rounds import Round, RoundReport, Rounds
+from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
+from outbox.events import (
+    BacklogMeasured,
+    BatchSent,
+    CleanedUp,
+    Dependency,
+    DependencyLost,
+    DependencyRestored,
+    RelayStarted,
+    RelayStopped,
+    RoundFinished,
+)
+from outbox.ports import Doorbell, Observer, Store
+
+SMALLEST_BATCH = 50
+LARGEST_BATCH = 500
+RELEASE_BATCH = 1_000
+CLEAN_UP_BATCH = 1_000
+CLEAN_UP_EVERY = timedelta(seconds=10)
+PROBES_EVERY = timedelta(seconds=15)
+MEASURE_EVERY = timedelta(seconds=15)
+LONGEST_PAUSE = {Dependency.BROKER: timedelta(seconds=5), Dependency.DATABASE: timedelta(seconds=1)}
+"""How long the relay waits at most before it tries a lost server again."""
+_EARLY = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelaySettings:
+    """`batch_size` None adapts to the backlog; `retention` None means that there are no sent rows to clean up, ever."""
+
+    exchange_name: str
+    table: str
+    batch_size: int | None
+    lanes: int
+    longest_nap: timedelta
+    poll_interval: timedelta
+    retention: timedelta | None
+
+
+class Relay:
+    """Moves what is committed to the outbox to where its consumers find it, until told to stop."""
+
+    def __init__(self, rounds: Rounds, store: Store, doorbell: Doorbell, observer: Observer, settings: RelaySettings) -> None:
+        self._rounds = rounds
+        self._store = store
+        self._doorbell = doorbell
+        self._observer = observer
+        self._settings = settings
+        self._batch = _BatchSize(settings.batch_size)
+        self._turn = asyncio.Lock()
+        self._stopping = asyncio.Event()
+        self._servers = {dependency: _Server(dependency, observer) for dependency in Dependency}
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Relays until `stopping` is set; then finishes the rounds in flight and returns.
+
+        Outages are waited out. Raises `TopologyError` and whatever else waiting would not mend.
+        """
+        self._stopping = stopping
+        self._observer.notify(RelayStarted(exchange_name=self._settings.exchange_name, table=self._settings.table))
+        async with asyncio.TaskGroup() as companions:
+            tasks = [companions.create_task(task) for task in (self._wake_to_stop(), *self._housekeeping())]
+            async with asyncio.TaskGroup() as lanes:
+                for _ in range(self._settings.lanes):
+                    lanes.create_task(self._lane())
+            for task in tasks:
+                task.cancel()
+        self._observer.notify(RelayStopped(exchange_name=self._settings.exchange_name, table=self._settings.table))
+
+    async def _wake_to_stop(self) -> None:
+        await self._stopping.wait()
+        self._doorbell.ring()
+
+    # --- lanes ---------------------------------------------------------------------------------------------------------
+
+    async def _lane(self) -> None:
+        """Takes a round, finishes it, and takes the next. Taking, and sleeping, is for one lane at a time."""
+        while not self._stopping.is_set():
+            try:
+                async with self._turn:
+                    round_ = await self._next_round()
+                if round_ is not None:
+                    await self._finish(round_)
+            except BrokerUnavailableError as error:
+                await self._wait_for(Dependency.BROKER, str(error))
+            except DatabaseUnavailableError as error:
+                await self._wait_for(Dependency.DATABASE, str(error))
+
+    async def _next_round(self) -> Round | None:
+        """The next round; None after a nap, or when it is time to stop."""
+        if self._stopping.is_set():
+            return None
+        round_ = await self._start()
+        if round_ is not None:
+            return round_
+        async with self._doorbell.asleep() as nap:
+            round_ = await self._start()
+            if round_ is None and not self._stopping.is_set():
+                await nap.wait(self._until_due(await self._store.next_due()))
+            return round_
+
+    async def _start(self) -> Round | None:
+        round_ = await self._rounds.start(self._batch.size)
+        self._servers[Dependency.DATABASE].answers()
+        if round_ is None:
+            self._batch.note(taken=0)
+        return round_
+
+    def _until_due(self, due: timedelta | None) -> timedelta:
+        """How long to nap: till the next row is due; where somebody else holds a due row, till they may have let go of it."""
+        if due is None:
+            return self._settings.longest_nap
+        if due <= timedelta(0):
+            return self._settings.poll_interval
+        return min(due + _EARLY, self._settings.longest_nap)
+
+    async def _finish(self, round_: Round) -> None:
+        started = perf_counter()
+        report = await round_.finish()
+        self._servers[Dependency.DATABASE].answers()
+        self._batch.note(taken=report.taken)
+        self._tell(report, timedelta(seconds=perf_counter() - started))
+        for routing_key in report.released_keys:
+            await self._release(routing_key)
+        if report.unavailable is not None:
+            raise BrokerUnavailableError(str(report.unavailable))
+        self._servers[Dependency.BROKER].answers()
+
+    async def _release(self, routing_key: str) -> None:
+        while await self._store.release_held(routing_key, RELEASE_BATCH) == RELEASE_BATCH and not self._stopping.is_set():
+            pass
+        self._doorbell.ring()
+
+    def _tell(self, report: RoundReport, duration: timedelta) -> None:
+        exchange_name = self._settings.exchange_name
+        if report.sent:
+            self._observer.notify(BatchSent(exchange_name=exchange_name, messages=report.sent))
+        for failed in report.failed:
+            self._observer.notify(failed)
+        self._observer.notify(RoundFinished(exchange_name=exchange_name, taken=report.taken, duration=duration))
+
+    async def _wait_for(self, dependency: Dependency, reason: str) -> None:
+        await pause_unless(self._stopping, self._servers[dependency].lost(reason))
+
+    # --- housekeeping --------------------------------------------------------------------------------------------------
+
+    def _housekeeping(self) -> Sequence[Coroutine[Any, Any, None]]:
+        duties = [self._every(PROBES_EVERY, self._restore_probes), self._every(MEASURE_EVERY, self._measure)]
+        if self._settings.retention is not None:
+            duties.append(self._every(CLEAN_UP_EVERY, self._clean_up))
+        return duties
+
+    async def _every(self, interval: timedelta, duty: Callable[[], Awaitable[None]]) -> None:
+        """Does `duty` now and every `interval`; while the database is away it is put off."""
+        while True:
+            try:
+                await duty()
+            except DatabaseUnavailableError as error:
+                self._servers[Dependency.DATABASE].lost(str(error))
+            await asyncio.sleep(interval.total_seconds())
+
+    async def _clean_up(self) -> None:
+        retention = self._settings.retention or timedelta(0)
+        total, deleted = 0, CLEAN_UP_BATCH
+        while deleted == CLEAN_UP_BATCH:
+            deleted = await self._store.delete_sent(retention, CLEAN_UP_BATCH)
+            total += deleted
+        if total:
+            self._observer.notify(CleanedUp(table=self._settings.table, deleted=total))
+
+    async def _restore_probes(self) -> None:
+        if await self._store.ensure_probes():
+            self._doorbell.ring()
+
+    async def _measure(self) -> None:
+        backlog = await self._store.backlog()
+        self._observer.notify(
+            BacklogMeasured(exchange_name=self._settings.exchange_name, unsent=backlog.unsent, oldest_due=backlog.oldest_due)
+        )
+
+
+class _BatchSize:
+    """A fixed size; or one that doubles from `SMALLEST_BATCH` to `LARGEST_BATCH` while claims come back full."""
+
+    def __init__(self, fixed: int | None) -> None:
+        self._fixed = fixed
+        self.size = fixed or SMALLEST_BATCH
+
+    def note(self, *, taken: int) -> None:
+        if self._fixed is None:
+            self.size = (
+                min(self.size * 2, LARGEST_BATCH)
+                if taken >= self.size
+                else max(SMALLEST_BATCH, 1 << math.floor(math.log2(taken or 1)))
+            )
+
+
+class _Server:
+    """Whether a server answers, told once when it stops and once when it starts again."""
+
+    def __init__(self, dependency: Dependency, observer: Observer) -> None:
+        self._dependency = dependency
+        self._observer = observer
+        self._pauses = Pauses(longest=LONGEST_PAUSE[dependency])
+        self._lost = False
+
+    def lost(self, reason: str) -> timedelta:
+        """Notes an outage; how long to wait before trying again."""
+        if not self._lost:
+            self._lost = True
+            self._observer.notify(DependencyLost(dependency=self._dependency, reason=reason))
+        return self._pauses.next()
+
+    def answers(self) -> None:
+        """Notes that the server answers."""
+        if self._lost:
+            self._lost = False
+            self._observer.notify(DependencyRestored(dependency=self._dependency))
+        self._pauses.reset()

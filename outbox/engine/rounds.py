@@ -1,0 +1,38 @@
+"""One round of the relay: what it takes, what becomes of it, and what there is to tell afterwards."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from outbox.events import SendFailed, SentMessage
+from outbox.outcome import Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundReport:
+    """What a finished round did. Everything in it is committed."""
+
+    taken: int
+    sent: Sequence[SentMessage] = ()
+    failed: Sequence[SendFailed] = ()
+    released_keys: Sequence[str] = ()
+    unavailable: Failure | None = None
+
+
+class Round(Protocol):
+    """Messages that were taken and are on their way."""
+
+    async def finish(self) -> RoundReport:
+        """Sends and settles them. Raises `DatabaseUnavailableError` if that could not be committed; nothing is lost then."""
+        ...
+
+
+class Rounds(Protocol):
+    """Where rounds come from: by way of a Transport, or within the database."""
+
+    async def start(self, limit: int) -> Round | None:
+        """Takes up to `limit` due messages; None if there are none.
+
+        Raises `BrokerUnavailableError` or `DatabaseUnavailableError` while one of them is away: nothing was taken then.
+        """
+        ...
