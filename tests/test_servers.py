@@ -84,7 +84,7 @@ async def test_the_admin_declares_publishes_counts_and_takes(broker_admin: Rabbi
     assert [binding["routing_key"] for binding in await broker_admin.bindings(queue="orders")] == ["order.#"]
     [message] = await broker_admin.get("orders")
     assert message["body"] == b"\x00\xff"
-    assert message["properties"]["headers"] == {"attempt": 1}
+    assert message["properties"]["headers"]["attempt"] == 1
     assert await broker_admin.depth("orders") == 0
     assert await broker_admin.queue("nowhere") is None
 
@@ -103,7 +103,8 @@ async def test_an_operator_closes_connections(broker_url: str, broker_admin: Rab
     connection = await aio_pika.connect(broker_url)
     await eventually(broker_admin.connections)
     assert await broker_admin.close_connections() == 1
-    await eventually(lambda: connection.is_closed)
+    with pytest.raises(aio_pika.exceptions.AMQPError):
+        await connection.channel()
 
 
 async def test_the_private_broker_refuses_bodies_over_its_limit(own_rabbitmq: OwnRabbitMQ) -> None:
@@ -211,9 +212,10 @@ async def test_a_cut_resets_connections_and_lets_new_ones_in(echo_url: str, prox
 async def test_a_refusing_proxy_lets_nobody_in_until_it_accepts(echo_url: str, proxied: Callable[[str], Proxy]) -> None:
     proxy = proxied(echo_url)
     proxy.refuse()
-    with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-        streams = await _open(proxy)
+    streams = await _open(proxy)
+    with pytest.raises(ConnectionError):
         await asyncio.wait_for(streams[0].readexactly(1), 1)
+    streams[1].close()
     proxy.accept()
     streams = await _open(proxy)
     assert await _say(streams, b"in") == b"in"

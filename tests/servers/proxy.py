@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import socket
+import struct
 import threading
 from collections.abc import Coroutine
 from enum import Enum
@@ -104,12 +106,12 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._refusing:
-            writer.transport.abort()
+            _reset(writer)
             return
         try:
             server_reader, server_writer = await asyncio.open_connection(self._host, self._port)
         except OSError:
-            writer.transport.abort()
+            _reset(writer)
             return
         link = _Link(writer, server_writer)
         self._links.add(link)
@@ -165,7 +167,7 @@ class _Link:
 
     def reset(self) -> None:
         for writer in self._writers:
-            writer.transport.abort()
+            _reset(writer)
 
     async def close(self) -> None:
         for writer in self._writers:
@@ -173,3 +175,11 @@ class _Link:
         for writer in self._writers:
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """Close with a reset (RST) instead of an orderly end: what a crash or a firewall does."""
+    with contextlib.suppress(OSError):
+        connection: socket.socket = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
