@@ -1,0 +1,233 @@
+"""How a relay or a worker runs and ends: until it is asked to stop, by a call, a signal or a cancellation, then it drains."""
+
+import asyncio
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
+from functools import partial
+from types import FrameType
+from typing import Any
+
+GRACE_PERIOD = timedelta(seconds=30)
+"""How long draining may take before what still runs is cancelled, unless told otherwise."""
+
+_CANCEL_LIMIT_SECONDS = 5.0
+"""How long cancelled work may take to clean up before it is abandoned."""
+
+_SAME_WISH_SECONDS = 0.5
+"""Signals this close to the first are the same wish: a terminal and a supervisor often both pass on one Ctrl-C."""
+
+_logger = logging.getLogger("outbox")
+
+
+class Stopping:
+    """The wish to stop: made once, from a signal handler, any thread or any task, before or while somebody waits for it."""
+
+    __slots__ = ("_listeners", "_requested")
+
+    def __init__(self) -> None:
+        self._requested = False
+        self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def requested(self) -> bool:
+        """Whether the wish was made."""
+        return self._requested
+
+    def request(self) -> None:
+        """Makes the wish. Takes no lock and never waits, so that a signal handler may call it; repeating it does nothing."""
+        if not self._requested:
+            self._requested = True
+            for listener in tuple(self._listeners):
+                listener()
+
+    async def wait(self, timeout: timedelta | None = None) -> bool:
+        """Returns when the wish is made, or after `timeout`; whether it was made."""
+        with self.future() as future:
+            await asyncio.wait({future}, timeout=timeout.total_seconds() if timeout is not None else None)
+        return self._requested
+
+    @contextmanager
+    def telling(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Within the block `listener` is called when the wish is made, at once if that was before. It may be called twice."""
+        # Listen first and look afterwards: whichever of two threads comes second sees what the first did.
+        self._listeners.append(listener)
+        try:
+            if self._requested:
+                listener()
+            yield
+        finally:
+            self._listeners.remove(listener)
+
+    @contextmanager
+    def future(self) -> Iterator[asyncio.Future[None]]:
+        """Within the block, a future of the running loop that is resolved when the wish is made."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+
+        def resolve() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        def ring() -> None:
+            with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+                loop.call_soon_threadsafe(resolve)
+
+        with self.telling(ring):
+            try:
+                yield future
+            finally:
+                future.cancel()
+
+
+Work = Callable[[Stopping], Coroutine[Any, Any, None]]
+"""Works until the wish to stop is made, then finishes what it has begun and returns. Cancelled, it ends at once."""
+
+
+async def run_until_stopped(
+    work: Work, stop: Stopping, *, grace_period: timedelta = GRACE_PERIOD, handle_signals: bool = True
+) -> None:
+    """Runs `work` until it ends by itself or is asked to; it is asked by `stop`, a signal or a cancellation.
+
+    Asked, it has the grace period to drain; then it is cancelled. After `stop` or a signal this returns normally. Cancelled,
+    it drains all the same and re-raises; cancelled twice, it cancels the work and ends at once. A second signal, half a
+    second after the first or later, also cancels the work. What the work raises is raised. A wish made before makes it
+    return without beginning.
+
+    SIGINT and SIGTERM are handled only in the main thread, and only if nobody but `asyncio.run` and other runs of this kind
+    handles them; the previous handlers are put back.
+    """
+    drain, abort = Stopping(), Stopping()
+    with ExitStack() as stack:
+        stack.enter_context(stop.telling(drain.request))
+        if drain.requested:
+            return
+        if handle_signals:
+            stack.enter_context(_heeding_signals(_Wishes(drain, abort)))
+        task = asyncio.create_task(work(drain))
+        interruption = await _until_done_or_over(task, drain, abort, grace_period)
+        await _cancelled(task)
+    if interruption is not None:
+        raise interruption from _error(task)
+    if task.done() and not task.cancelled():
+        task.result()
+
+
+async def _until_done_or_over(
+    task: asyncio.Task[None], drain: Stopping, abort: Stopping, grace_period: timedelta
+) -> asyncio.CancelledError | None:
+    """Returns when `task` is done, or must be cancelled; with the cancellation that is to be re-raised, if there was one."""
+    interruption: asyncio.CancelledError | None = None
+    deadline: float | None = None
+    while not task.done():
+        if drain.requested and deadline is None:
+            deadline = time.monotonic() + grace_period.total_seconds()
+        try:
+            if deadline is None:
+                await _first(task, drain, timeout=None)
+            elif abort.requested or time.monotonic() >= deadline:
+                break
+            else:
+                await _first(task, abort, timeout=deadline - time.monotonic())
+        except asyncio.CancelledError as cancellation:
+            if interruption is not None:
+                break
+            interruption = cancellation
+            drain.request()
+    return interruption
+
+
+async def _first(task: asyncio.Task[None], wish: Stopping, *, timeout: float | None) -> None:
+    with wish.future() as future:
+        await asyncio.wait({task, future}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    """Cancels `task` if it still runs, and sees it end within a limit; another cancellation ends that wait, too."""
+    if task.done():
+        return
+    _logger.warning("the grace period is over, or its end was asked for: what still runs is cancelled")
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await asyncio.wait({task}, timeout=_CANCEL_LIMIT_SECONDS)
+    if not task.done():
+        _logger.error("something did not end within %g s of being cancelled and is left behind", _CANCEL_LIMIT_SECONDS)
+
+
+def _error(task: asyncio.Task[None]) -> BaseException | None:
+    return task.exception() if task.done() and not task.cancelled() else None
+
+
+# --- signals -----------------------------------------------------------------------------------------------------------
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class _Wishes:
+    """What signals ask for: the first to drain, a later one to end at once."""
+
+    def __init__(self, drain: Stopping, abort: Stopping) -> None:
+        self._drain = drain
+        self._abort = abort
+        self._first_at: float | None = None
+
+    def __call__(self) -> None:
+        now = time.monotonic()
+        if self._first_at is None:
+            self._first_at = now
+            self._drain.request()
+        elif now - self._first_at >= _SAME_WISH_SECONDS:
+            self._abort.request()
+
+
+class _SharedHandler:
+    """A signal handler for every run of this kind in the process; the last to leave puts `previous` back."""
+
+    def __init__(self, previous: Any) -> None:
+        self.previous = previous
+        self.listeners: list[Callable[[], None]] = []
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        for listener in tuple(self.listeners):
+            listener()
+
+
+@contextmanager
+def _heeding_signals(listener: Callable[[], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread() or not all(map(_is_free, _SIGNALS)):
+        yield
+        return
+    with ExitStack() as stack:
+        for number in _SIGNALS:
+            stack.enter_context(_heeding(number, listener))
+        yield
+
+
+@contextmanager
+def _heeding(number: signal.Signals, listener: Callable[[], None]) -> Iterator[None]:
+    current = signal.getsignal(number)
+    if current is signal.SIG_IGN:  # whoever started the process wants it ignored, as nohup does
+        yield
+        return
+    handler = current if isinstance(current, _SharedHandler) else _SharedHandler(current)
+    handler.listeners.append(listener)
+    signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        handler.listeners.remove(listener)
+        is_still_ours = signal.getsignal(number) is handler
+        if is_still_ours and not handler.listeners:
+            signal.signal(number, handler.previous)
+
+
+def _is_free(number: signal.Signals) -> bool:
+    """Whether nobody handles the signal but Python, `asyncio.run`, or another run of this kind."""
+    handler = signal.getsignal(number)
+    if handler in (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler) or isinstance(handler, _SharedHandler):
+        return True
+    return isinstance(handler, partial) and isinstance(getattr(handler.func, "__self__", None), asyncio.Runner)
