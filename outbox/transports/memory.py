@@ -1,0 +1,309 @@
+"""A broker in memory: what tests and single-process programs use instead of RabbitMQ, with the same behaviour."""
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import Any, assert_never
+
+from outbox import codec
+from outbox.errors import MalformedMessageError, StaleDeliveryError
+from outbox.message import Message
+from outbox.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Retry, Returned
+from outbox.ports import CONFIRMED, UNROUTABLE, Intake, Receive, SendResult, Subscription
+from outbox.topics import matches
+
+_EXPIRED = Failure("Expired", "its time ran out before it was handled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A message that failed for good."""
+
+    queue: str
+    message: Message
+    attempt: int
+    cause: Cause
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncomingMessage:
+    """What a handler's `message` parameter receives: aio-pika's read attributes."""
+
+    body: bytes
+    message_id: str
+    routing_key: str
+    headers: Mapping[str, Any]
+    content_type: str | None
+    timestamp: datetime
+    exchange: str
+    redelivered: bool
+
+
+class MemoryBroker:
+    """Keeps everything in the memory of one process, for any number of relays and workers on one event loop.
+
+    Delays run on the event loop's clock. Queues live as long as the broker; closing it forgets nothing.
+    """
+
+    def __init__(self, *, exchange_name: str = "outbox") -> None:
+        self._exchange_name = exchange_name
+        self._queues: dict[str, _Queue] = {}
+
+    async def open(self) -> None:
+        """Nothing needs opening."""
+
+    async def close(self) -> None:
+        """Nothing needs closing; what is queued stays queued."""
+
+    async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:  # noqa: ARG002
+        """Puts each message into every queue that is bound for it; nothing can be slow here."""
+        return [self._send(message) for message in messages]
+
+    @asynccontextmanager
+    async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
+        """Within the block, deliveries of the queue go to `receive`, in turn with the queue's other subscribers."""
+        queue = self._queue(subscription.queue)
+        queue.bindings.add((subscription.exchange_name, subscription.binding_key))
+        member = _Member(queue, receive, subscription.prefetch_count)
+        queue.members.append(member)
+        queue.pump()
+        try:
+            yield member
+        finally:
+            await member.stop()
+            member.give_back()
+
+    async def count_dead_letters(self, queue: str) -> int:
+        """How many dead letters `queue` has."""
+        return len(self.dead_letters(queue))
+
+    def dead_letters(self, queue: str) -> Sequence[DeadLetter]:
+        """The dead letters of `queue`, oldest first."""
+        return tuple(self._queue(queue).dead)
+
+    def depth(self, queue: str) -> int:
+        """How many messages wait in `queue`, delayed ones included, those in hand not."""
+        waiting = self._queue(queue)
+        return len(waiting.ready) + len(waiting.delayed)
+
+    def put_malformed(self, queue: str, message: Message, *, reason: str) -> None:
+        """Puts a message into `queue` that another program wrote, whose headers cannot be read."""
+        self._queue(queue).put(_Entry(message=message, malformed=reason))
+
+    def crash(self, queue: str) -> None:
+        """Takes back what is in hand of `queue`, as if the worker had died with it."""
+        for member in self._queue(queue).members:
+            member.give_back(crashed=True)
+
+    def _queue(self, name: str) -> "_Queue":
+        if name not in self._queues:
+            self._queues[name] = _Queue(name)
+        return self._queues[name]
+
+    def _send(self, message: Message) -> SendResult:
+        targets = self._targets(message)
+        for queue in targets:
+            queue.put(_Entry(message=replace(message, expires_at=_deadline(message))))
+        return CONFIRMED if targets else UNROUTABLE
+
+    def _targets(self, message: Message) -> "list[_Queue]":
+        if message.target_queue is not None:
+            named = self._queues.get(message.target_queue)
+            return [named] if named is not None else []
+        return [queue for queue in self._queues.values() if queue.wants(self._exchange_name, message.routing_key)]
+
+
+def _deadline(message: Message) -> datetime | None:
+    if message.expires_at is not None or message.expiration is None:
+        return message.expires_at
+    return datetime.now(UTC) + message.expiration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """A message in one queue, with all that its next delivery must know."""
+
+    message: Message
+    attempt: int = 1
+    crashes: int = 0
+    isolated: bool = False
+    blamed: bool = False
+    malformed: str = ""
+    redelivered: bool = False
+
+    def given_back(self, *, crashed: bool = False) -> "_Entry":
+        """The same for its next delivery."""
+        if not crashed:
+            return replace(self, redelivered=True)
+        return replace(self, redelivered=True, crashes=self.crashes + 1, blamed=self.isolated)
+
+    @property
+    def expired(self) -> bool:
+        expires_at = self.message.expires_at
+        return expires_at is not None and expires_at <= datetime.now(UTC)
+
+
+class _Queue:
+    """One queue: what is ready, what is delayed, what died, and who takes from it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.bindings: set[tuple[str, str]] = set()
+        self.ready: deque[_Entry] = deque()
+        self.delayed: set[asyncio.TimerHandle] = set()
+        self.dead: list[DeadLetter] = []
+        self.members: deque[_Member] = deque()
+        self._pumping = False
+
+    def wants(self, exchange_name: str, routing_key: str) -> bool:
+        return any(exchange == exchange_name and matches(key, routing_key) for exchange, key in self.bindings)
+
+    def put(self, entry: _Entry) -> None:
+        self.ready.append(entry)
+        self.pump()
+
+    def put_in_front(self, entries: Sequence[_Entry]) -> None:
+        self.ready.extendleft(reversed(entries))
+        self.pump()
+
+    def put_after(self, delay: timedelta, entry: _Entry) -> None:
+        """Always by way of the loop, so that an instant retry, too, lets others go first."""
+        loop = asyncio.get_running_loop()
+
+        def due() -> None:
+            self.delayed.discard(handle)
+            self.put(entry)
+
+        handle = loop.call_later(delay.total_seconds(), due)
+        self.delayed.add(handle)
+
+    def bury(self, entry: _Entry, cause: Cause, failure: Failure) -> None:
+        self.dead.append(
+            DeadLetter(queue=self.name, message=entry.message, attempt=entry.attempt, cause=cause, failure=failure)
+        )
+
+    def pump(self) -> None:
+        """Hands out what is ready, each to the next member that has room. `receive` may call back into the queue."""
+        if self._pumping:
+            return
+        self._pumping = True
+        try:
+            while self.ready and (member := self._next_with_room()) is not None:
+                entry = self.ready.popleft()
+                if entry.expired:
+                    self.bury(entry, Cause.EXPIRED, _EXPIRED)
+                else:
+                    member.hand_over(entry)
+        finally:
+            self._pumping = False
+
+    def _next_with_room(self) -> "_Member | None":
+        for _ in range(len(self.members)):
+            self.members.rotate(-1)
+            if self.members[-1].has_room:
+                return self.members[-1]
+        return None
+
+
+class _Member:
+    """One subscription: who receives, and what is in hand."""
+
+    def __init__(self, queue: _Queue, receive: Receive, prefetch_count: int) -> None:
+        self._queue = queue
+        self._receive = receive
+        self._prefetch_count = prefetch_count
+        self._in_hand: dict[int, _Delivery] = {}
+        self._numbers = itertools.count()
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._in_hand) < self._prefetch_count
+
+    async def stop(self) -> None:
+        """No delivery is handed over any more; what is in hand can still be settled."""
+        if self in self._queue.members:
+            self._queue.members.remove(self)
+
+    def hand_over(self, entry: _Entry) -> None:
+        number = next(self._numbers)
+        delivery = _Delivery(entry, self._queue, lambda: self._in_hand.pop(number, None) is not None)
+        self._in_hand[number] = delivery
+        self._receive(delivery)
+
+    def give_back(self, *, crashed: bool = False) -> None:
+        unsettled = [delivery.entry.given_back(crashed=crashed) for delivery in self._in_hand.values()]
+        self._in_hand.clear()
+        self._queue.put_in_front(unsettled)
+
+
+@dataclass(slots=True)
+class _Delivery:
+    """One entry in hand; `let_go` says whether it still was."""
+
+    entry: _Entry
+    queue: _Queue
+    let_go: Callable[[], bool]
+    incoming: IncomingMessage = field(init=False)
+
+    def __post_init__(self) -> None:
+        message = self.entry.message
+        self.incoming = IncomingMessage(
+            body=message.body,
+            message_id=message.id,
+            routing_key=message.routing_key,
+            headers=MappingProxyType(
+                {
+                    **message.headers,
+                    codec.TRACKING_IDS: codec.encode_tracking_ids(message.tracking_ids),
+                    codec.ATTEMPT: self.entry.attempt,
+                }
+            ),
+            content_type=message.content_type,
+            timestamp=message.created_at,
+            exchange="",
+            redelivered=self.entry.redelivered,
+        )
+
+    @property
+    def message(self) -> Message:
+        if self.entry.malformed:
+            raise MalformedMessageError(self.entry.malformed)
+        return self.entry.message
+
+    @property
+    def attempt(self) -> int:
+        return self.entry.attempt
+
+    @property
+    def crashes(self) -> int:
+        return self.entry.crashes
+
+    @property
+    def blamed(self) -> bool:
+        return self.entry.blamed
+
+    async def isolate(self) -> bool:
+        self.entry = replace(self.entry, isolated=True)
+        return True
+
+    async def settle(self, outcome: DeliveryOutcome) -> None:
+        if not self.let_go():
+            raise StaleDeliveryError(f"{self.entry.message.id} was given back to {self.queue.name} already")
+        match outcome:
+            case Done():
+                pass
+            case Retry(delay):
+                self.queue.put_after(delay, replace(self.entry, attempt=self.entry.attempt + 1, redelivered=False))
+            case Dead(cause, failure):
+                self.queue.bury(self.entry, cause, failure)
+            case Returned():
+                self.queue.put_in_front([self.entry.given_back()])
+            case _:
+                assert_never(outcome)
+        self.queue.pump()
