@@ -1,0 +1,39 @@
+"""The transport's tables, which stand beside the outbox table in the same schema."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from outbox.postgres.names import TableName
+from outbox.postgres.queries import queries
+
+
+@dataclass(frozen=True, slots=True)
+class TransportTables:
+    """Deliveries, subscriptions and dead letters of the outbox table `outbox`."""
+
+    outbox: TableName
+
+    @property
+    def delivery(self) -> TableName:
+        """One row is one message for one queue."""
+        return TableName("outbox_delivery", self.outbox.schema)
+
+    @property
+    def subscription(self) -> TableName:
+        """One row is one binding."""
+        return TableName("outbox_subscription", self.outbox.schema)
+
+    @property
+    def dead_letter(self) -> TableName:
+        """One row is a message that failed for good."""
+        return TableName("outbox_dead_letter", self.outbox.schema)
+
+    def queries(self, file: str) -> Mapping[str, str]:
+        """The SQL of `file`, with these tables' names."""
+        return queries(
+            file,
+            table=self.outbox.sql,
+            delivery=self.delivery.sql,
+            subscription=self.subscription.sql,
+            dead_letter=self.dead_letter.sql,
+        )
