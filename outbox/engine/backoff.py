@@ -1,6 +1,5 @@
-"""Waiting out what is away: longer each time, at random, and not a moment longer than asked to stop."""
+"""Waiting out what is away: longer each time, and at random, so that many who wait do not come back at once."""
 
-import asyncio
 import random
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,12 +23,3 @@ class Pauses:
     def reset(self) -> None:
         """The next pause is a first one."""
         self._taken = 0
-
-
-async def pause_unless(stopping: asyncio.Event, pause: timedelta) -> None:
-    """Waits for `pause`, or until `stopping` is set."""
-    try:
-        async with asyncio.timeout(pause.total_seconds()):
-            await stopping.wait()
-    except TimeoutError:
-        pass

@@ -8,7 +8,8 @@ from datetime import timedelta
 from time import perf_counter
 from typing import Any
 
-from outbox.engine.backoff import Pauses, pause_unless
+from outbox.engine.backoff import Pauses
+from outbox.engine.lifecycle import Stopping
 from outbox.engine.rounds import Round, RoundReport, Rounds
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
 from outbox.events import (
@@ -60,11 +61,11 @@ class Relay:
         self._settings = settings
         self._batch = _BatchSize(settings.batch_size)
         self._turn = asyncio.Lock()
-        self._stopping = asyncio.Event()
+        self._stopping = Stopping()
         self._servers = {dependency: _Server(dependency, observer) for dependency in Dependency}
 
-    async def run(self, stopping: asyncio.Event) -> None:
-        """Relays until `stopping` is set; then finishes the rounds in flight and returns.
+    async def run(self, stopping: Stopping) -> None:
+        """Relays until `stopping` is requested; then finishes the rounds in flight and returns.
 
         Outages are waited out. Raises `TopologyError` and whatever else waiting would not mend.
         """
@@ -87,7 +88,7 @@ class Relay:
 
     async def _lane(self) -> None:
         """Takes a round, finishes it, and takes the next. Taking, and sleeping, is for one lane at a time."""
-        while not self._stopping.is_set():
+        while not self._stopping.requested:
             try:
                 async with self._turn:
                     round_ = await self._next_round()
@@ -100,14 +101,14 @@ class Relay:
 
     async def _next_round(self) -> Round | None:
         """The next round; None after a nap, or when it is time to stop."""
-        if self._stopping.is_set():
+        if self._stopping.requested:
             return None
         round_ = await self._start()
         if round_ is not None:
             return round_
         async with self._doorbell.asleep() as nap:
             round_ = await self._start()
-            if round_ is None and not self._stopping.is_set():
+            if round_ is None and not self._stopping.requested:
                 await nap.wait(self._until_due(await self._store.next_due()))
             return round_
 
@@ -139,7 +140,7 @@ class Relay:
         self._servers[Dependency.BROKER].answers()
 
     async def _release(self, routing_key: str) -> None:
-        while await self._store.release_held(routing_key, RELEASE_BATCH) == RELEASE_BATCH and not self._stopping.is_set():
+        while await self._store.release_held(routing_key, RELEASE_BATCH) == RELEASE_BATCH and not self._stopping.requested:
             pass
         self._doorbell.ring()
 
@@ -152,7 +153,7 @@ class Relay:
         self._observer.notify(RoundFinished(exchange_name=exchange_name, taken=report.taken, duration=duration))
 
     async def _wait_for(self, dependency: Dependency, reason: str) -> None:
-        await pause_unless(self._stopping, self._servers[dependency].lost(reason))
+        await self._stopping.wait(self._servers[dependency].lost(reason))
 
     # --- housekeeping --------------------------------------------------------------------------------------------------
 
