@@ -1,4 +1,4 @@
-"""Checks of constructor arguments: each returns the value in the form used inside, or raises a `ConfigurationError` that names it."""
+"""Checks of constructor arguments: each returns the value in the form used inside, or raises, naming the argument."""
 
 import math
 from collections.abc import Collection

@@ -1,0 +1,72 @@
+"""Rounds of the relay within the database: a hand-over takes, sends and settles in its one statement."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import timedelta
+
+from outbox.engine.holding import FIRST_PROBE, LONGEST_PROBE
+from outbox.engine.rounds import RoundReport
+from outbox.engine.sending import NO_QUEUE
+from outbox.events import SendFailed, SendFailureType, SentMessage
+from outbox.outcome import DONE, Held
+from outbox.transports.postgres.handover import HandedMessage, HandedOver, HandedState, PostgresHandover
+
+MOST_KEYS = 1_000
+"""Held routing keys whose probe intervals are remembered; a forgotten one starts over at `FIRST_PROBE`."""
+
+
+class HandoverRounds:
+    """Implements Rounds with a hand-over. By the time a round is returned it is committed."""
+
+    def __init__(self, handover: PostgresHandover, *, exchange_name: str) -> None:
+        self._handover = handover
+        self._exchange_name = exchange_name
+        self._intervals: OrderedDict[str, timedelta] = OrderedDict()
+
+    async def start(self, limit: int) -> "FinishedRound | None":
+        """See `outbox.engine.rounds.Rounds.start`."""
+        longer = {key: min(interval * 2, LONGEST_PROBE) for key, interval in self._intervals.items()}
+        handed = await self._handover.hand_over(limit, probe_delays=longer, first_probe=FIRST_PROBE)
+        return FinishedRound(self._report(handed)) if handed.messages else None
+
+    def _report(self, handed: HandedOver) -> RoundReport:
+        sent, failed, released = [], [], {}
+        for message in handed.messages:
+            if message.state is HandedState.SENT:
+                sent.append(SentMessage(message.id, message.routing_key, message.age))
+                if self._intervals.pop(message.routing_key, None) is not None or message.was_held:
+                    released[message.routing_key] = None
+            else:
+                failed.append(self._failed(message))
+                self._remember(message)
+        return RoundReport(taken=len(handed), sent=sent, failed=failed, released_keys=tuple(released))
+
+    def _remember(self, message: HandedMessage) -> None:
+        """The interval doubles when the key's probe came back."""
+        interval = self._intervals.get(message.routing_key)
+        if message.was_held and interval is not None:
+            interval = min(interval * 2, LONGEST_PROBE)
+        self._intervals[message.routing_key] = interval or FIRST_PROBE
+        if len(self._intervals) > MOST_KEYS:
+            self._intervals.popitem(last=False)
+
+    def _failed(self, message: HandedMessage) -> SendFailed:
+        return SendFailed(
+            exchange_name=self._exchange_name,
+            message_id=message.id,
+            routing_key=message.routing_key,
+            type=SendFailureType.UNROUTABLE,
+            failure=NO_QUEUE,
+            outcome=DONE if message.state is HandedState.DROPPED else Held(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRound:
+    """A round with nothing left to do but to tell of it."""
+
+    report: RoundReport
+
+    async def finish(self) -> RoundReport:
+        """See `outbox.engine.rounds.Round.finish`."""
+        return self.report
