@@ -30,7 +30,9 @@ class HandoverRounds:
         return FinishedRound(self._report(handed)) if handed.messages else None
 
     def _report(self, handed: HandedOver) -> RoundReport:
-        sent, failed, released = [], [], {}
+        sent: list[SentMessage] = []
+        failed: list[SendFailed] = []
+        released: dict[str, None] = {}
         for message in handed.messages:
             if message.state is HandedState.SENT:
                 sent.append(SentMessage(message.id, message.routing_key, message.age))

@@ -1,0 +1,58 @@
+"""Timing and reporting: medians over repeated runs, because the machine is shared and one run says little."""
+
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """Seconds between entering and leaving `timed`."""
+
+    seconds: float = 0.0
+
+    def rate(self, count: int) -> float:
+        """`count` per second."""
+        return count / self.seconds
+
+
+@contextmanager
+def timed() -> Iterator[Stopwatch]:
+    """Measures the block."""
+    watch = Stopwatch()
+    started = time.perf_counter()
+    yield watch
+    watch.seconds = time.perf_counter() - started
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the report."""
+
+    name: str
+    unit: str
+    samples: Sequence[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.samples)
+
+    @property
+    def spread(self) -> str:
+        return f"{min(self.samples):,.0f} - {max(self.samples):,.0f}" if self.unit != "ms" else f"{min(self.samples):.1f} - {max(self.samples):.1f}"
+
+
+async def repeated(runs: int, run: Callable[[], Awaitable[dict[str, float]]]) -> dict[str, list[float]]:
+    """The samples of `runs` runs, by name. Alternatives that one run measures in turn are compared fairly."""
+    samples: dict[str, list[float]] = {}
+    for _ in range(runs):
+        for name, value in (await run()).items():
+            samples.setdefault(name, []).append(value)
+    return samples
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which `share` of `values` lie."""
+    return sorted(values)[min(int(len(values) * share), len(values) - 1)]

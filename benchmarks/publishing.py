@@ -1,0 +1,63 @@
+"""How fast rows get into the table: in bulk, and one event a transaction from many writers."""
+
+import asyncio
+
+import asyncpg
+
+from benchmarks.measuring import timed
+from benchmarks.servers import BODY, Servers
+from outbox import OutboxMessage, Publisher
+
+WRITERS = 32
+BULK = 5_000
+
+
+async def bulk_publishing(servers: Servers, count: int) -> dict[str, float]:
+    """Rows per second of `bulk_publish_async`, `BULK` messages a call."""
+    publisher = Publisher()
+    messages = [OutboxMessage("bench.event", BODY) for _ in range(BULK)]
+    async with servers.fresh_database() as url:
+        connection = await asyncpg.connect(url)
+        try:
+            with timed() as watch:
+                for _ in range(count // BULK):
+                    async with connection.transaction():
+                        await publisher.bulk_publish_async(connection, messages)
+        finally:
+            await connection.close()
+    return {"bulk publish": watch.rate(count // BULK * BULK)}
+
+
+async def many_writers(servers: Servers, count: int) -> dict[str, float]:
+    """Commits per second of `WRITERS` connections that each publish one event a transaction.
+
+    In turn: with the doorbell while a relay sleeps lightly, without any trigger, and with NOTIFY in each transaction.
+    """
+    return {
+        "32 writers, doorbell": await _writers(servers, count, "select 1"),
+        "32 writers, no trigger": await _writers(servers, count, "drop trigger outbox_table_ring on outbox_table"),
+        "32 writers, NOTIFY in each": await _writers(
+            servers,
+            count,
+            "create or replace function always() returns trigger language plpgsql as "
+            "'begin perform pg_notify(''always'', ''''); return null; end';"
+            "drop trigger outbox_table_ring on outbox_table;"
+            "create trigger always after insert on outbox_table for each statement execute function always()",
+        ),
+    }
+
+
+async def _writers(servers: Servers, count: int, change: str) -> float:
+    publisher = Publisher()
+    async with servers.fresh_database() as url, asyncpg.create_pool(url, min_size=WRITERS, max_size=WRITERS) as pool:
+        await pool.execute(change)
+
+        async def writer() -> None:
+            async with pool.acquire() as connection:
+                for _ in range(count // WRITERS):
+                    async with connection.transaction():
+                        await publisher.publish_async(connection, "bench.event", BODY)
+
+        with timed() as watch:
+            await asyncio.gather(*(writer() for _ in range(WRITERS)))
+    return watch.rate(count // WRITERS * WRITERS)
