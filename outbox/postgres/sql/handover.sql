@@ -1,11 +1,12 @@
 -- name: hand_over
 -- Moves up to $1 due rows of the outbox to the queues of exchange $2 in one statement: either a row is in every queue that
 -- wants it and gone from the outbox, or nothing happened. $3: keep what was sent. $4: drop what is unroutable instead of
--- holding it. $5 and $6: how long the probe of a routing key waits; $7: the same for every other key. $8: the expiration of
--- rows without one.
+-- holding it. $5 and $6: how long the probes of some routing keys wait; $7: the same for every other key. $8: the expiration
+-- of rows without one.
 --
--- Rows are locked in the first step and changed by `id = any(array(…))`, which is an index scan whatever the planner believes
--- about the table's size, and which also finds a row that somebody changed between our snapshot and our lock.
+-- Its speed does not depend on statistics, which are wrong whenever a queue fills or drains quickly: rows meet their queues by
+-- looking into one JSON object, not by a join, and are changed by `id = any(array(…))`, which is an index scan whatever the
+-- planner believes. That form also finds a row that somebody changed between our snapshot and our lock.
 with due as materialized (
     select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
         target_queue, last_error
@@ -15,77 +16,89 @@ with due as materialized (
     limit $1::integer
     for update skip locked
 ),
+address as materialized (
+    select distinct routing_key
+    from due
+    where target_queue is null
+),
 -- `union` makes one delivery of two bindings of one queue that match the same message. Each pattern meets all routing keys of
 -- the batch before the next pattern does, because PostgreSQL remembers only a few compiled expressions.
-destination as materialized (
-    select due.routing_key, subscription.queue
-    from due
-    join {subscription} as subscription on subscription.binding_key = due.routing_key
-    where due.target_queue is null and subscription.exchange = $2 and subscription.pattern is null
+destination as (
+    select address.routing_key, subscription.queue
+    from address
+    join {subscription} as subscription on subscription.binding_key = address.routing_key
+    where subscription.exchange = $2 and subscription.pattern is null
     union
     select matching.routing_key, subscription.queue
     from {subscription} as subscription
     cross join lateral (
-        select distinct_key.routing_key
-        from (select distinct routing_key from due where target_queue is null offset 0) as distinct_key
-        where distinct_key.routing_key ~ subscription.pattern
+        select address.routing_key
+        from address
+        where address.routing_key ~ subscription.pattern
         offset 0
     ) as matching
     where subscription.exchange = $2 and subscription.pattern is not null
 ),
 -- A row for one queue goes there whatever is bound to it, if some exchange knows the queue.
-routed as materialized (
-    select due.id, destination.queue
-    from due
-    join destination on destination.routing_key = due.routing_key
-    where due.target_queue is null
-    union all
-    select id, target_queue
-    from due
-    where target_queue in (select queue from {subscription})
+route as materialized (
+    select
+        (
+            select jsonb_object_agg(routing_key, queues)
+            from (select routing_key, jsonb_agg(queue) as queues from destination group by routing_key) as by_key
+        ) as by_key,
+        (select jsonb_object_agg(queue, jsonb_build_array(queue)) from {subscription}) as by_queue
 ),
 -- A producer in another language may write any JSON as tracking ids: a row without a readable id gets one that depends on
 -- nothing but the row.
 message as materialized (
-    select due.*,
+    select *,
         case
-            when jsonb_typeof(due.tracking_ids) = 'array' and due.tracking_ids <> '[]'
-                and not jsonb_path_exists(due.tracking_ids, 'strict $[*] ? (@.type() != "string")', silent => true)
-                then due.tracking_ids
-            else jsonb_build_array(md5('{table}:' || due.id)::uuid::text)
-        end as chain,
-        case
-            when due.id in (select id from routed) then 'sent'
+            when queues is not null then 'sent'
             when $4::boolean then 'dropped'
+            when octet_length(routing_key) > {longest_held_key} then 'parked'
             else 'held'
         end as state
-    from due
+    from (
+        select due.*,
+            case
+                when jsonb_typeof(due.tracking_ids) = 'array' and due.tracking_ids <> '[]'
+                    and not jsonb_path_exists(due.tracking_ids, 'strict $[*] ? (@.type() != "string")', silent => true)
+                    then due.tracking_ids
+                else jsonb_build_array(md5('{table}:' || due.id)::uuid::text)
+            end as chain,
+            case
+                when due.target_queue is null then (select by_key from route) -> due.routing_key
+                else (select by_queue from route) -> due.target_queue
+            end as queues
+        from due
+    ) as addressed
 ),
 -- A time limit that no calendar can hold is none.
 delivered as (
     insert into {delivery} (
         exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at, expires_at
     )
-    select $2, routed.queue, message.chain ->> -1, message.routing_key, message.body, message.content_type, message.headers,
-        message.chain, message.ordering_key, message.created_at,
-        case
-            when coalesce(message.expiration, $8::interval) < interval '1000 years'
-                then now() + coalesce(message.expiration, $8::interval)
-        end
+    select $2, jsonb_array_elements_text(queues), chain ->> -1, routing_key, body, content_type, headers, chain, ordering_key,
+        created_at,
+        case when coalesce(expiration, $8::interval) < interval '1000 years' then now() + coalesce(expiration, $8::interval) end
     from message
-    join routed on routed.id = message.id
-    order by message.send_after, message.id
+    where state = 'sent'
+    order by send_after, id
+),
+gone as (
+    select array(select id from message where state in ('sent', 'dropped')) as ids
 ),
 deleted as (
     delete from {table}
-    where not $3::boolean and id = any(array(select id from message where state <> 'held'))
+    where not $3::boolean and id = any((select ids from gone)::bigint[])
 ),
 kept as (
     update {table}
     set sent_at = clock_timestamp(), last_error = null
-    where $3::boolean and id = any(array(select id from message where state <> 'held'))
+    where $3::boolean and id = any((select ids from gone)::bigint[])
 ),
 -- One held row of a routing key probes, the others wait for its success; none of these if an earlier one probes already.
+-- `offset 0` keeps this a look into the held index for each key, where a join might read all held rows.
 probe as materialized (
     select candidate.id, candidate.routing_key
     from (
@@ -101,6 +114,7 @@ probe as materialized (
             and other.routing_key = candidate.routing_key and other.send_after < 'infinity'
             and other.target_queue is not distinct from candidate.target_queue
             and other.id <> all(array(select id from due))
+        offset 0
     )
 ),
 probing as (
@@ -114,9 +128,17 @@ waiting as (
     update {table}
     set last_error = 'unroutable', send_after = 'infinity'
     where id = any(array(select id from message where state = 'held' except select id from probe))
+),
+-- The index of held rows has no room for longer keys.
+parked as (
+    update {table}
+    set attempts = attempts + 1, failed_at = clock_timestamp(),
+        last_error = 'unroutable, with a routing key longer than the {longest_held_key} bytes that can be held'
+    where id = any(array(select id from message where state = 'parked'))
 )
 -- A creation time at infinity has no age, but must not end the statement either.
-select id as row_id, chain ->> -1 as message_id, routing_key, state, last_error is not distinct from 'unroutable' as was_held,
+select id as row_id, chain ->> -1 as message_id, routing_key, state,
+    last_error is not distinct from 'unroutable' as was_held,
     (extract(epoch from now()) - extract(epoch from created_at))::float8 as age_seconds
 from message
 order by send_after, id

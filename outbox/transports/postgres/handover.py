@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import asyncpg
 
-from outbox.errors import DatabaseUnavailableError, SchemaError
+from outbox.errors import SchemaError
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import CONNECT_TIMEOUT, Pool, unavailable_errors
 from outbox.transports.postgres.tables import TransportTables
@@ -18,6 +18,8 @@ FIRST_PROBE = timedelta(seconds=1)
 """How long the probe of an unroutable routing key waits, unless the caller says otherwise."""
 LONGEST_STATEMENT = timedelta(seconds=30)
 """After this a hand-over is cancelled; nothing has happened then."""
+LONGEST_HELD_KEY = 1000
+"""An unroutable row whose routing key has more bytes is parked: it does not fit into the index of held rows."""
 
 _LONGEST_AGE = timedelta(days=365_000)
 
@@ -28,6 +30,7 @@ class HandedState(StrEnum):
     SENT = "sent"
     HELD = "held"
     DROPPED = "dropped"
+    PARKED = "parked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ class PostgresHandover:
     """Moves due rows of `table` to the queues bound to `exchange_name`, in the same database.
 
     Sent rows are deleted, or kept with `sent_at` if `keep_sent`. Rows that no queue wants are held, or, with
-    `drop_unroutable`, treated as sent. `default_expiration` is that of rows without one. Any number of hand-overs may run at once.
+    `drop_unroutable`, treated as sent. `default_expiration` is that of rows without one. Any number of hand-overs may run at
+    once.
     """
 
     def __init__(
@@ -79,7 +83,7 @@ class PostgresHandover:
         self._keep_sent = keep_sent
         self._default_expiration = default_expiration
         self._drop_unroutable = drop_unroutable
-        self._sql = self._tables.queries("handover.sql")
+        self._sql = self._tables.queries("handover.sql", longest_held_key=str(LONGEST_HELD_KEY))
 
     async def check(self) -> None:
         """Raises `SchemaError` if a table of the transport is missing, and `DatabaseUnavailableError`."""

@@ -28,12 +28,13 @@ class TransportTables:
         """One row is a message that failed for good."""
         return TableName("outbox_dead_letter", self.outbox.schema)
 
-    def queries(self, file: str) -> Mapping[str, str]:
-        """The SQL of `file`, with these tables' names."""
+    def queries(self, file: str, **values: str) -> Mapping[str, str]:
+        """The SQL of `file`, with these tables' names and any other values that it has places for."""
         return queries(
             file,
             table=self.outbox.sql,
             delivery=self.delivery.sql,
             subscription=self.subscription.sql,
             dead_letter=self.dead_letter.sql,
+            **values,
         )
