@@ -112,7 +112,10 @@ class RabbitAdmin:
     # Messages
 
     async def depth(self, queue: str) -> int:
-        """How many messages are ready in a queue now. Exact: the queue is asked, not the statistics."""
+        """How many messages are ready in a queue now: the queue is asked, not the statistics.
+
+        Exact but for the moments after a restart, in which a queue still replays its log.
+        """
         connection = await aio_pika.connect(self._url)
         async with connection, connection.channel() as channel:
             declared = await channel.declare_queue(queue, passive=True)

