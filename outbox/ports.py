@@ -159,6 +159,7 @@ class Broker(Transport, Protocol):
     def subscribe(self, subscription: Subscription, receive: Receive) -> AbstractAsyncContextManager[Intake]:
         """Within the block, `receive` is called for each delivery, never with more in hand than `prefetch_count`.
 
+        Needs no `open` before; `close` is called after the last block was left.
         Entering creates what is missing (queue, binding, delays, dead letters) and returns when messages can arrive; it raises
         `BrokerUnavailableError` while the broker is away and `TopologyError` when something is missing that may not be created.
         Inside, lost connections are repaired without anyone's help. Leaving it gives unsettled deliveries back.
