@@ -41,7 +41,7 @@ class Message:
     created_at: datetime
     tracking_ids: tuple[str, ...]
     content_type: str | None = None
-    headers: Mapping[str, Any] = NO_HEADERS
+    headers: Mapping[str, Any] = field(default_factory=lambda: NO_HEADERS)
     expiration: timedelta | None = None
     expires_at: datetime | None = None
     ordering_key: str | None = None
