@@ -41,7 +41,11 @@ class Figure:
 
     @property
     def spread(self) -> str:
-        return f"{min(self.samples):,.0f} - {max(self.samples):,.0f}" if self.unit != "ms" else f"{min(self.samples):.1f} - {max(self.samples):.1f}"
+        return (
+            f"{min(self.samples):,.0f} - {max(self.samples):,.0f}"
+            if self.unit != "ms"
+            else f"{min(self.samples):.1f} - {max(self.samples):.1f}"
+        )
 
 
 async def repeated(runs: int, run: Callable[[], Awaitable[dict[str, float]]]) -> dict[str, list[float]]:

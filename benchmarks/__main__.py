@@ -1,0 +1,66 @@
+"""`python -m benchmarks`: runs every benchmark, or those whose names contain a word given, and prints medians."""
+
+import argparse
+import asyncio
+import json
+import platform
+from collections.abc import Awaitable, Callable, Sequence
+
+from benchmarks.measuring import Figure, repeated
+from benchmarks.publishing import bulk_publishing, many_writers
+from benchmarks.relaying import relay_to_postgres, relay_to_rabbitmq
+from benchmarks.servers import Servers, running_servers
+from benchmarks.working import latency_on_postgres, latency_on_rabbitmq, worker_on_postgres, worker_on_rabbitmq
+
+Benchmark = Callable[[Servers, int], Awaitable[dict[str, float]]]
+
+BENCHMARKS: dict[str, tuple[Benchmark, int, str]] = {
+    "bulk": (bulk_publishing, 100_000, "rows/s"),
+    "relay-rabbitmq": (relay_to_rabbitmq, 50_000, "messages/s"),
+    "relay-postgres": (relay_to_postgres, 50_000, "messages/s"),
+    "worker-rabbitmq": (worker_on_rabbitmq, 30_000, "messages/s"),
+    "worker-postgres": (worker_on_postgres, 50_000, "messages/s"),
+    "latency-rabbitmq": (latency_on_rabbitmq, 1_000, "ms"),
+    "latency-postgres": (latency_on_postgres, 1_000, "ms"),
+    "writers": (many_writers, 16_000, "commits/s"),
+}
+"""Name → benchmark, how many messages, the unit of its figures."""
+
+
+def main() -> None:
+    """Parses the command line, runs, reports."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; parts of names will do; default: all")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each, of which the median is shown (default 3)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    arguments = parser.parse_args()
+    figures = asyncio.run(_measure(_chosen(arguments.names), arguments.runs))
+    if arguments.json:
+        print(json.dumps({figure.name: {"median": figure.median, "unit": figure.unit} for figure in figures}))
+    else:
+        _print_table(figures)
+
+
+def _chosen(words: Sequence[str]) -> list[str]:
+    return [name for name in BENCHMARKS if not words or any(word in name for word in words)]
+
+
+async def _measure(names: Sequence[str], runs: int) -> list[Figure]:
+    figures = []
+    with running_servers() as servers:
+        for name in names:
+            benchmark, count, unit = BENCHMARKS[name]
+            samples = await repeated(runs, lambda run=benchmark, count=count: run(servers, count))  # type: ignore[misc]
+            figures += [Figure(label, unit, values) for label, values in samples.items()]
+    return figures
+
+
+def _print_table(figures: Sequence[Figure]) -> None:
+    print(f"\nPython {platform.python_version()}, {platform.machine()}; 256-byte bodies; medians\n")
+    for figure in figures:
+        median = f"{figure.median:,.1f}" if figure.unit == "ms" else f"{figure.median:,.0f}"
+        print(f"{figure.name:<44}{median:>12} {figure.unit:<12}{figure.spread:>24}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""How fast one worker empties a queue with a handler that does nothing, and how soon a commit reaches its handler."""
+
+import asyncio
+import time
+
+import asyncpg
+
+from benchmarks.measuring import percentile, timed
+from benchmarks.servers import BODY, PATIENCE, Servers, execute, filled_outbox, running, until_empty
+from outbox import Consumer, MessageRelay, Publisher, Worker
+
+LATENCY_RATE = 100
+"""Messages per second while latency is measured."""
+
+
+class Counter:
+    """Counts calls of its handler, and tells when there were enough."""
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.count = 0
+        self.reached = asyncio.Event()
+
+    async def handle(self, body: bytes) -> None:
+        """Does nothing but count."""
+        self.count += 1
+        if self.count >= self.target:
+            self.reached.set()
+
+    async def wait(self) -> None:
+        """Returns when the target is reached."""
+        async with asyncio.timeout(PATIENCE):
+            await self.reached.wait()
+
+    @property
+    def consumer(self) -> Consumer:
+        return Consumer("bench.#", self.handle, queue="bench")
+
+
+async def declared_queue(url: str, broker: str) -> None:
+    """Runs a worker until a message has passed through its queue, so that queue and binding are there."""
+    counter = Counter(1)
+    worker = Worker(broker=broker, db_engine_url=url, consumers=[counter.consumer], enable_metrics=False)
+    relay = MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False)
+    async with running(worker), running(relay):
+        await filled_outbox(url, 1)
+        await counter.wait()
+
+
+async def worker_on_rabbitmq(servers: Servers, count: int) -> dict[str, float]:
+    """Messages per second out of a quorum queue, at the default prefetch of 10 and at 100, each acked."""
+    async with servers.fresh_database() as url, servers.fresh_vhost() as broker:
+        return {
+            "worker on RabbitMQ, prefetch 10": await _worked_off(url, broker, count, 10),
+            "worker on RabbitMQ, prefetch 100": await _worked_off(url, broker, count, 100),
+        }
+
+
+async def worker_on_postgres(servers: Servers, count: int) -> dict[str, float]:
+    """Messages per second out of the delivery table, at the default prefetch of 10."""
+    async with servers.fresh_database() as url:
+        return {"worker on PostgreSQL, prefetch 10": await _worked_off(url, url, count, 10)}
+
+
+async def _worked_off(url: str, broker: str, count: int, prefetch_count: int) -> float:
+    await declared_queue(url, broker)
+    await filled_outbox(url, count)
+    async with running(MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False)):
+        await until_empty(url, "outbox_table")
+    if broker == url:
+        await execute(url, "vacuum analyze outbox_delivery")
+    counter = Counter(count)
+    worker = Worker(
+        broker=broker, db_engine_url=url, consumers=[counter.consumer], prefetch_count=prefetch_count, enable_metrics=False
+    )
+    with timed() as watch:
+        async with running(worker):
+            await counter.wait()
+    return watch.rate(count)
+
+
+async def latency_on_rabbitmq(servers: Servers, count: int) -> dict[str, float]:
+    """Milliseconds from commit to handler at `LATENCY_RATE` messages a second, by way of RabbitMQ."""
+    async with servers.fresh_database() as url, servers.fresh_vhost() as broker:
+        return await _latency(url, broker, count, "RabbitMQ")
+
+
+async def latency_on_postgres(servers: Servers, count: int) -> dict[str, float]:
+    """The same without RabbitMQ."""
+    async with servers.fresh_database() as url:
+        return await _latency(url, url, count, "PostgreSQL")
+
+
+async def _latency(url: str, broker: str, count: int, name: str) -> dict[str, float]:
+    waited: list[float] = []
+    everything = asyncio.Event()
+
+    async def handle(body: bytes) -> None:
+        waited.append((time.perf_counter() - float(body)) * 1000)
+        if len(waited) == count:
+            everything.set()
+
+    await declared_queue(url, broker)
+    worker = Worker(
+        broker=broker, db_engine_url=url, consumers=[Consumer("bench.#", handle, queue="bench")], enable_metrics=False
+    )
+    relay = MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False)
+    async with running(worker), running(relay):
+        await _publish_steadily(url, count)
+        async with asyncio.timeout(PATIENCE):
+            await everything.wait()
+    settled = waited[LATENCY_RATE // 2 :]
+    return {
+        f"commit to handler by {name}, p50": percentile(settled, 0.50),
+        f"commit to handler by {name}, p99": percentile(settled, 0.99),
+    }
+
+
+async def _publish_steadily(url: str, count: int) -> None:
+    publisher = Publisher()
+    connection = await asyncpg.connect(url)
+    try:
+        begin = time.perf_counter()
+        for number in range(count):
+            await asyncio.sleep(max(begin + number / LATENCY_RATE - time.perf_counter(), 0))
+            transaction = connection.transaction()
+            await transaction.start()
+            await publisher.publish_async(connection, "bench.event", BODY[:0] + repr(time.perf_counter()).encode())
+            await transaction.commit()
+    finally:
+        await connection.close()
