@@ -1,6 +1,6 @@
 -- name: subscription_table
 -- An exchange's queues and what fills them. `pattern` is the binding key as a regular expression; null: compare as it is.
-create table {subscription} (
+create table if not exists {subscription} (
     exchange text not null,
     queue text not null,
     binding_key text not null,
@@ -11,7 +11,7 @@ create table {subscription} (
 
 -- name: delivery_table
 -- One message for one queue. A leased row is due again when its lease ends, so a claim never meets it before.
-create table {delivery} (
+create table if not exists {delivery} (
     id bigint generated always as identity,
     exchange text not null,
     queue text not null,
@@ -40,9 +40,10 @@ create table {delivery} (
 
 -- name: delivery_index
 -- What a worker claims from one queue, in the order in which it is due.
-create index {delivery_index} on {delivery} (queue, available_at, id)
+create index if not exists {delivery_index} on {delivery} (queue, available_at, id)
 
 -- name: delivery_storage
+-- As of the outbox table: it lives on its dead rows being removed early.
 alter table {delivery} set (
     fillfactor = 85,
     autovacuum_vacuum_scale_factor = 0.02,
@@ -54,7 +55,7 @@ alter table {delivery} set (
 
 -- name: dead_letter_table
 -- A message that failed for good, with all that is needed to understand it and to send it again.
-create table {dead_letter} (
+create table if not exists {dead_letter} (
     id bigint generated always as identity,
     source text not null,
     exchange text not null,
@@ -83,4 +84,68 @@ create table {dead_letter} (
 )
 
 -- name: dead_letter_index
-create index {dead_letter_index} on {dead_letter} (queue, status, failed_at desc, id desc)
+create index if not exists {dead_letter_index} on {dead_letter} (queue, status, failed_at desc, id desc)
+
+-- name: subscription_shape
+('column', 'exchange', 'text not null'),
+('column', 'queue', 'text not null'),
+('column', 'binding_key', 'text not null'),
+('column', 'pattern', 'text'),
+('column', 'created_at', 'timestamp with time zone not null default'),
+('constraint', '{subscription_primary_key_name}', 'valid')
+
+-- name: delivery_shape
+('column', 'id', 'bigint not null default'),
+('column', 'exchange', 'text not null'),
+('column', 'queue', 'text not null'),
+('column', 'message_id', 'text not null'),
+('column', 'routing_key', 'text not null'),
+('column', 'body', 'bytea not null'),
+('column', 'content_type', 'text'),
+('column', 'headers', 'jsonb'),
+('column', 'tracking_ids', 'jsonb not null'),
+('column', 'ordering_key', 'text'),
+('column', 'created_at', 'timestamp with time zone not null default'),
+('column', 'expires_at', 'timestamp with time zone'),
+('column', 'available_at', 'timestamp with time zone not null default'),
+('column', 'attempt', 'integer not null default'),
+('column', 'crashes', 'integer not null default'),
+('column', 'isolated', 'boolean not null default'),
+('column', 'requeue_count', 'integer not null default'),
+('column', 'lease_token', 'uuid'),
+('column', 'leased_until', 'timestamp with time zone'),
+('constraint', '{delivery_primary_key_name}', 'valid'),
+('constraint', '{delivery_check_attempt_name}', 'valid'),
+('constraint', '{delivery_check_crashes_name}', 'valid'),
+('constraint', '{delivery_check_requeue_count_name}', 'valid'),
+('constraint', '{delivery_check_lease_name}', 'valid'),
+('index', '{delivery_index_name}', 'valid'),
+('trigger', '{delivery_ring_trigger_name}', 'enabled')
+
+-- name: dead_letter_shape
+('column', 'id', 'bigint not null default'),
+('column', 'source', 'text not null'),
+('column', 'exchange', 'text not null'),
+('column', 'queue', 'text not null'),
+('column', 'message_id', 'text'),
+('column', 'routing_key', 'text not null'),
+('column', 'body', 'bytea not null'),
+('column', 'content_type', 'text'),
+('column', 'headers', 'jsonb'),
+('column', 'tracking_ids', 'jsonb not null'),
+('column', 'ordering_key', 'text'),
+('column', 'created_at', 'timestamp with time zone not null'),
+('column', 'attempt', 'integer not null'),
+('column', 'requeue_count', 'integer not null default'),
+('column', 'cause', 'text not null'),
+('column', 'exception_type', 'text not null'),
+('column', 'exception_message', 'text not null'),
+('column', 'exception_traceback', 'text not null'),
+('column', 'failed_at', 'timestamp with time zone not null default'),
+('column', 'status', 'text not null default'),
+('constraint', '{dead_letter_primary_key_name}', 'valid'),
+('constraint', '{dead_letter_check_attempt_name}', 'valid'),
+('constraint', '{dead_letter_check_requeue_count_name}', 'valid'),
+('constraint', '{dead_letter_check_source_name}', 'valid'),
+('constraint', '{dead_letter_check_status_name}', 'valid'),
+('index', '{dead_letter_index_name}', 'valid')

@@ -1,0 +1,65 @@
+"""Whether the tables are there and of the shape that this release works with: a few catalog look-ups at start."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from outbox.errors import SchemaError
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import SATELLITES, table_names
+from outbox.postgres.schema.shape import Difference, outbox_differences, satellite_differences
+
+_VITAL = frozenset({"column", "trigger"})
+"""Without these nothing works, or nobody is woken. A missing index or constraint only makes things slower or laxer."""
+
+
+async def check_outbox_table(connection: Connection, table: TableName) -> str:
+    """The schema in which `table` is found. Raises `SchemaError` if it is missing or of another shape; changes nothing."""
+    schema = await _schema_of(connection, table)
+    if schema is None:
+        raise SchemaError(
+            f"the table {table} does not exist: create it with `outbox migrate`, ensure_outbox_schema_async or {_ENSURE}"
+        )
+    lacks = await _lacks(connection, outbox_differences(TableName(table.name, schema)))
+    if not lacks:
+        return schema
+    if any(lack.kind == "column" and lack.found is None for lack in lacks):
+        raise SchemaError(
+            f"the table {table} is of an older shape ({_list(lacks)}): upgrade it in place, rows included, "
+            f"with `outbox migrate`, or with {_ENSURE}"
+        )
+    raise SchemaError(f"the table {table} is not as it should be ({_list(lacks)}): repair it with {_ENSURE}")
+
+
+async def check_transport_tables(connection: Connection, table: TableName) -> str:
+    """The schema in which `table` is found, with the tables of the Postgres transport beside it. Raises `SchemaError`."""
+    schema = await check_outbox_table(connection, table)
+    lacks: list[Difference] = []
+    for query in satellite_differences(schema):
+        lacks += await _lacks(connection, query)
+    if lacks:
+        names = ", ".join(SATELLITES.values())
+        raise SchemaError(
+            f"the tables of the Postgres transport ({names}) are missing or not as they should be in the schema {schema} "
+            f"({_list(lacks)}): create them with `outbox migrate` or ensure_outbox_schema_async"
+        )
+    return schema
+
+
+_ENSURE = "ensure_outbox_table_async"
+
+
+async def _schema_of(connection: Connection, table: TableName) -> str | None:
+    schema: str | None = await connection.fetchval(queries("shape.sql", **table_names(table), shape="")["schema_of"])
+    return schema
+
+
+async def _lacks(connection: Connection, query: str) -> list[Difference]:
+    rows: Sequence[Any] = await connection.fetch(query)
+    return [difference for difference in (Difference(*row) for row in rows) if difference.kind in _VITAL]
+
+
+def _list(differences: Sequence[Difference]) -> str:
+    shown = "; ".join(map(str, differences[:3]))
+    return shown if len(differences) <= 3 else f"{shown}; and {len(differences) - 3} more"

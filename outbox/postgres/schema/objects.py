@@ -1,0 +1,98 @@
+"""The names of what belongs to each table: derived from the table's own, so that two tables never share anything."""
+
+from collections.abc import Mapping
+
+from outbox.errors import IdentifierError
+from outbox.postgres.names import TableName, derived, quoted
+from outbox.postgres.queries import queries
+
+OUTBOX_TABLE = "outbox_table"
+VERSION_TABLE = "outbox_schema_version"
+SATELLITES = {"subscription": "outbox_subscription", "delivery": "outbox_delivery", "dead_letter": "outbox_dead_letter"}
+"""Tables with fixed names beside an outbox table, whatever that one is called."""
+
+# Names that later versions will need beside every outbox table are kept free from the start.
+_RESERVED = (
+    frozenset(SATELLITES.values())
+    | {VERSION_TABLE}
+    | {f"outbox_{kept}" for kept in ("inbox", "history", "operation", "audit", "component", "control", "stats")}
+)
+_RING_BODY = f"\n{queries('ring_body.sql')['body']}\n"
+
+# No suffix ends with an underscore and another one: `a` + `_x_idx` and `a_x` + `_idx` would be one name.
+_OUTBOX_OBJECTS = {
+    "primary_key": "pkey",
+    "check_attempts": "check_attempts",
+    "check_priority": "check_priority",
+    "check_end": "check_end",
+    "check_failure": "check_failure",
+    "check_expiration": "check_expiration",
+    "check_order": "check_order",
+    "pending_index": "pending_idx",
+    "held_index": "held_idx",
+    "sent_index": "sent_idx",
+    "failed_index": "failed_idx",
+}
+_SATELLITE_OBJECTS = {
+    "subscription": {"primary_key": "pkey"},
+    "delivery": {
+        "primary_key": "pkey",
+        "check_attempt": "check_attempt",
+        "check_crashes": "check_crashes",
+        "check_requeue_count": "check_requeue_count",
+        "check_lease": "check_lease",
+        "index": "due_idx",
+    },
+    "dead_letter": {
+        "primary_key": "pkey",
+        "check_attempt": "check_attempt",
+        "check_requeue_count": "check_requeue_count",
+        "check_source": "check_source",
+        "check_status": "check_status",
+        "index": "queue_idx",
+    },
+}
+
+
+def outbox_table(text: str) -> TableName:
+    """The outbox table that `text` names. Raises `IdentifierError` if it cannot be one."""
+    table = TableName.parse(text)
+    if table.name in _RESERVED:
+        raise IdentifierError(f"{table.name!r} is kept for another table of Outbox: choose a different name")
+    return table
+
+
+def outbox_names(table: TableName) -> dict[str, str]:
+    """The placeholders of `outbox_table.sql`: `{x}` is quoted, `{x_name}` bare, `{x_value}` an expression."""
+    return {**table_names(table), **_derived_names("", table.name, _OUTBOX_OBJECTS)}
+
+
+def satellite_names(schema: str | None) -> dict[str, str]:
+    """The placeholders of `transport_tables.sql`, for the tables in `schema`; None means wherever tables are created."""
+    names: dict[str, str] = {}
+    for prefix, table in SATELLITES.items():
+        names |= {f"{prefix}": TableName(table, schema).sql, f"{prefix}_ring_trigger_name": _ring(table)}
+        names |= _derived_names(f"{prefix}_", table, _SATELLITE_OBJECTS[prefix])
+    return names
+
+
+def table_names(table: TableName) -> dict[str, str]:
+    """The placeholders of `ring.sql` and `shape.sql`, for any table."""
+    return {
+        "table": table.sql,
+        "table_value": f"'{table.name}'",
+        "schema_value": "current_schema()" if table.schema is None else f"'{table.schema}'",
+        "ring_trigger": quoted(_ring(table.name)),
+        "ring_trigger_name": _ring(table.name),
+        "ring_function": table.beside(_ring(table.name)),
+        "ring_body": _RING_BODY,
+    }
+
+
+def _ring(table: str) -> str:
+    return derived(table, "ring")
+
+
+def _derived_names(prefix: str, table: str, suffixes: Mapping[str, str]) -> dict[str, str]:
+    bare = {f"{prefix}{key}": derived(table, suffix) for key, suffix in suffixes.items()}
+    return {key: quoted(name) for key, name in bare.items()} | {f"{key}_name": name for key, name in bare.items()}

@@ -1,0 +1,37 @@
+"""What a table lacks of the shape that this release works with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from outbox.postgres.names import TableName
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import SATELLITES, outbox_names, satellite_names, table_names
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One column, constraint, index or trigger that is not as it should be; `found` is None if it is missing."""
+
+    kind: str
+    name: str
+    wanted: str
+    found: str | None
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} is {self.found or 'missing'}"
+
+
+def outbox_differences(table: TableName) -> str:
+    """The query for the `Difference`s of one outbox table."""
+    return _differences(table, queries("outbox_table.sql", **outbox_names(table))["shape"])
+
+
+def satellite_differences(schema: str | None) -> Sequence[str]:
+    """The same for each table beside it."""
+    blocks = queries("transport_tables.sql", **satellite_names(schema))
+    return [_differences(TableName(table, schema), blocks[f"{kind}_shape"]) for kind, table in SATELLITES.items()]
+
+
+def _differences(table: TableName, shape: str) -> str:
+    wanted = "\n".join(line for line in shape.splitlines() if not line.startswith("--"))
+    return queries("shape.sql", **table_names(table), shape=wanted)["differences"]

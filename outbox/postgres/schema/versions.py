@@ -1,0 +1,86 @@
+"""The versions of the schema: what each adds, and how it is taken back."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from outbox.errors import SchemaError
+from outbox.postgres.names import TableName
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import SATELLITES, outbox_names, satellite_names, table_names
+
+Statements = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One step of the schema.
+
+    Each statement may be executed again without harm, so that a half-made or damaged schema is repaired by running them all.
+    They contain neither `%` nor a colon in front of a word, which drivers and SQLAlchemy would take for parameters. A released
+    version is never edited; the next one alters what it made.
+    """
+
+    number: str
+    outbox_table: Callable[[TableName], Statements]
+    """Makes its part of an outbox table, or adapts one that is there."""
+    satellites: Callable[[str | None], Statements]
+    """Makes its part of the other tables, in a schema."""
+    downgrade: Callable[[TableName], Statements]
+    """Takes all of it back."""
+
+    def upgrade(self, table: TableName) -> Statements:
+        """The whole step, for `table` and what lies beside it."""
+        return self.outbox_table(table) + self.satellites(table.schema)
+
+
+def _first_outbox_table(table: TableName) -> Statements:
+    blocks = queries("outbox_table.sql", **outbox_names(table))
+    made = ("table", "pending_index", "held_index", "sent_index", "failed_index", "storage")
+    return (*(blocks[name] for name in made), *_doorbell(table))
+
+
+def _first_satellites(schema: str | None) -> Statements:
+    blocks = queries("transport_tables.sql", **satellite_names(schema))
+    made = (
+        "subscription_table",
+        "delivery_table",
+        "delivery_index",
+        "delivery_storage",
+        "dead_letter_table",
+        "dead_letter_index",
+    )
+    return (*(blocks[name] for name in made), *_doorbell(TableName(SATELLITES["delivery"], schema)))
+
+
+def _doorbell(table: TableName) -> Statements:
+    blocks = queries("ring.sql", **table_names(table))
+    return blocks["function"], blocks["trigger"]
+
+
+def _first_downgrade(_table: TableName) -> Statements:
+    return ()
+
+
+VERSIONS: tuple[Version, ...] = (
+    Version(number="0001", outbox_table=_first_outbox_table, satellites=_first_satellites, downgrade=_first_downgrade),
+)
+HEAD = VERSIONS[-1].number
+
+
+def versions_after(number: str | None) -> Sequence[Version]:
+    """What is still to be applied to a schema at `number`; None: to a database without any. Raises `SchemaError`."""
+    return VERSIONS if number is None else VERSIONS[_index(number) + 1 :]
+
+
+def is_known(number: str | None) -> bool:
+    """Whether this release knows the version `number`."""
+    return number is None or any(version.number == number for version in VERSIONS)
+
+
+def _index(number: str) -> int:
+    for index, version in enumerate(VERSIONS):
+        if version.number == number:
+            return index
+    raise SchemaError(
+        f"schema version {number!r} is not known to this release, which knows {', '.join(v.number for v in VERSIONS)}"
+    )

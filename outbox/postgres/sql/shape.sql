@@ -1,0 +1,47 @@
+-- name: current_schema
+-- Where an unqualified name is created, as in `create table`; null if the search path names no schema that exists.
+select current_schema()::text
+
+-- name: schema_of
+-- The schema in which a name, qualified or not, is found through the search path; no row if it is not found.
+select n.nspname::text
+from pg_class c
+join pg_namespace n on n.oid = c.relnamespace
+where c.oid = to_regclass('{table}')
+
+-- name: differences
+-- What a table lacks of its shape, as (kind, name, wanted, found); everything, if the table is not there.
+with target as (
+    select c.oid
+    from pg_class c
+    join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = {schema_value} and c.relname = {table_value}
+), wanted (kind, name, definition) as (
+    values
+    {shape}
+), found (kind, name, definition) as (
+    select 'column', attname::text,
+        format_type(atttypid, atttypmod)
+        || case when attnotnull then ' not null' else '' end
+        || case when atthasdef or attidentity <> '' then ' default' else '' end
+    from pg_attribute
+    where attrelid = (select oid from target) and attnum > 0 and not attisdropped
+    union all
+    select 'index', c.relname::text, 'valid'
+    from pg_index i
+    join pg_class c on c.oid = i.indexrelid
+    where i.indrelid = (select oid from target) and i.indisvalid
+    union all
+    select 'constraint', conname::text, 'valid'
+    from pg_constraint
+    where conrelid = (select oid from target) and convalidated
+    union all
+    select 'trigger', t.tgname::text, 'enabled'
+    from pg_trigger t
+    join pg_proc p on p.oid = t.tgfoid
+    where t.tgrelid = (select oid from target) and t.tgenabled in ('O', 'A') and p.prosrc = $ring${ring_body}$ring$
+)
+select w.kind, w.name, w.definition, f.definition
+from wanted w
+left join found f using (kind, name)
+where f.definition is distinct from w.definition
