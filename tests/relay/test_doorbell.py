@@ -1,0 +1,207 @@
+"""The doorbell's promises: no wake-up is lost, nobody waits, and writers notify only for sleepers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import asyncpg
+import pytest
+
+from outbox.events import Event, WakeMode, WakeModeChanged
+from outbox.postgres.doorbell import PostgresDoorbell, bell_of
+from outbox.postgres.names import BellName, TableName
+from outbox.postgres.pool import connect_to
+from tests.support.eventually import eventually
+
+INSERT = "insert into outbox_table (routing_key, body) values ('a', '')"
+LONG = timedelta(seconds=60)
+"""Longer than any test: whoever wakes was rung for."""
+
+
+class Recorder:
+    """Keeps the events."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def notify(self, event: Event) -> None:
+        self.events.append(event)
+
+    @property
+    def modes(self) -> list[WakeMode]:
+        return [event.mode for event in self.events if isinstance(event, WakeModeChanged)]
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+async def bell(url: str, recorder: Recorder) -> AsyncIterator[PostgresDoorbell]:
+    """A doorbell that listens."""
+    bell = PostgresDoorbell(
+        connect_to(url, application_name="test bell"), bell_of(TableName("outbox_table")), observer=recorder
+    )
+    task = asyncio.create_task(bell.run())
+    await eventually(lambda: bell.longest_nap is None)
+    yield bell
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+async def heard(url: str) -> AsyncIterator[list[object]]:
+    """Every notification on the table's channel."""
+    payloads: list[object] = []
+    listener = await asyncpg.connect(url)
+    await listener.add_listener(BellName.of("public", "outbox_table").channel, lambda *call: payloads.append(call[-1]))
+    yield payloads
+    await listener.close()
+
+
+async def everything_delivered(connection: asyncpg.Connection, heard: list[object]) -> list[object]:
+    """What was notified until now: notifications arrive in commit order, so behind a marker there is nothing more."""
+    await connection.execute("select pg_notify($1, 'marker')", BellName.of("public", "outbox_table").channel)
+    await eventually(lambda: "marker" in heard)
+    before = heard[: heard.index("marker")]
+    heard.clear()
+    return [payload for payload in before if payload == ""]
+
+
+async def test_a_commit_wakes_a_sleeper(bell: PostgresDoorbell, connection: asyncpg.Connection) -> None:
+    async with bell.asleep() as nap:
+        await connection.execute(INSERT)
+        async with asyncio.timeout(5):
+            await nap.wait(LONG)
+
+
+async def test_writers_notify_only_while_somebody_sleeps(
+    bell: PostgresDoorbell, connection: asyncpg.Connection, heard: list[object]
+) -> None:
+    await connection.execute(INSERT)
+    assert await everything_delivered(connection, heard) == []
+    async with bell.asleep():
+        await connection.execute(INSERT)
+        assert await everything_delivered(connection, heard) == [""]
+    await connection.execute(INSERT)
+    assert await everything_delivered(connection, heard) == []
+
+
+async def test_a_rolled_back_insert_wakes_nobody(
+    bell: PostgresDoorbell, connection: asyncpg.Connection, heard: list[object]
+) -> None:
+    async with bell.asleep():
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.execute(INSERT)
+        await transaction.rollback()
+        assert await everything_delivered(connection, heard) == []
+
+
+async def test_who_falls_asleep_beside_an_open_writer_is_woken_by_its_commit(
+    bell: PostgresDoorbell, connection: asyncpg.Connection
+) -> None:
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute(INSERT)
+    async with bell.asleep() as nap:
+        sleeper = asyncio.create_task(nap.wait(LONG))
+        await asyncio.sleep(0)
+        assert not sleeper.done()
+        await transaction.commit()
+        async with asyncio.timeout(5):
+            await sleeper
+
+
+async def test_an_open_writer_does_not_keep_others_from_ringing(
+    url: str, bell: PostgresDoorbell, connection: asyncpg.Connection
+) -> None:
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute(INSERT)
+    other = await asyncpg.connect(url)
+    async with bell.asleep() as nap:
+        await other.execute(INSERT)
+        async with asyncio.timeout(5):
+            await nap.wait(LONG)
+    await transaction.rollback()
+    await other.close()
+
+
+async def test_several_sleepers_all_wake_and_writers_are_quiet_after_the_last_has_risen(
+    bell: PostgresDoorbell, connection: asyncpg.Connection, heard: list[object]
+) -> None:
+    async def sleep() -> None:
+        async with bell.asleep() as nap, asyncio.timeout(5):
+            asleep.release()
+            await nap.wait(LONG)
+
+    asleep = asyncio.Semaphore(0)
+    sleepers = [asyncio.create_task(sleep()) for _ in range(3)]
+    for _ in sleepers:
+        await asleep.acquire()
+    await connection.execute(INSERT)
+    await asyncio.gather(*sleepers)
+    await everything_delivered(connection, heard)
+    await connection.execute(INSERT)
+    assert await everything_delivered(connection, heard) == []
+
+
+async def test_a_lost_connection_is_rebuilt_and_rings_once_for_what_was_missed(
+    bell: PostgresDoorbell, connection: asyncpg.Connection, recorder: Recorder
+) -> None:
+    async with bell.asleep() as nap:
+        await connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test bell'")
+        async with asyncio.timeout(5):
+            await nap.wait(LONG)
+    await eventually(lambda: recorder.modes[-2:] == [WakeMode.POLLING, WakeMode.LISTENING])
+    async with bell.asleep() as nap:
+        await connection.execute(INSERT)
+        async with asyncio.timeout(5):
+            await nap.wait(LONG)
+
+
+async def test_where_notifications_do_not_arrive_sleepers_poll(url: str, recorder: Recorder) -> None:
+    bell = PostgresDoorbell(
+        connect_to(url, application_name="never run"),
+        bell_of(TableName("outbox_table")),
+        observer=recorder,
+        poll_interval=timedelta(milliseconds=10),
+    )
+    async with bell.asleep() as nap, asyncio.timeout(5):
+        await nap.wait(LONG)
+
+
+async def test_bells_of_one_table_name_in_two_schemas_are_two() -> None:
+    one, other = BellName.of("one", "outbox_table"), BellName.of("other", "outbox_table")
+    assert one.channel != other.channel
+    assert one.lock_key != other.lock_key
+    assert len(one.channel) <= 63
+
+
+async def test_thirty_two_writers_and_a_sleeper_that_comes_and_goes_miss_nothing(url: str, bell: PostgresDoorbell) -> None:
+    """Whatever the interleaving: a row that is committed is seen by a look after entering, or rings."""
+    writers, each = 32, 20
+    async with asyncpg.create_pool(url, min_size=writers, max_size=writers + 1) as pool:
+
+        async def write() -> None:
+            async with pool.acquire() as connection:
+                for _ in range(each):
+                    async with connection.transaction():
+                        await connection.execute(INSERT)
+
+        async def read() -> int:
+            seen = 0
+            while seen < writers * each:
+                async with bell.asleep() as nap:
+                    found = len(await pool.fetch("delete from outbox_table returning id"))
+                    if not found:
+                        await nap.wait(LONG)
+                seen += found
+            return seen
+
+        reader = asyncio.create_task(read())
+        await asyncio.gather(*(write() for _ in range(writers)))
+        async with asyncio.timeout(10):
+            assert await reader == writers * each
