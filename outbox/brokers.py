@@ -1,0 +1,145 @@
+"""Turns what a user gives as the broker, a URL, a connection or an object, into an adapter."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from outbox.arguments import exactly_one
+from outbox.errors import ConfigurationError, MissingExtraError
+from outbox.urls import ServerKind, amqp_url, postgres_url, server_kind
+
+if TYPE_CHECKING:
+    from aio_pika.abc import AbstractConnection
+
+    from outbox.message import Message
+    from outbox.ports import Broker, Intake, Observer, Receive, SendResult, Subscription, Transport
+    from outbox.postgres.names import TableName
+
+    BrokerSource: TypeAlias = str | AbstractConnection | Transport
+    ConsumableSource: TypeAlias = str | AbstractConnection | Broker
+
+
+def require_one_broker(
+    *,
+    rmq_connection: "AbstractConnection | None",
+    rmq_connection_url: str | None,
+    broker: "str | Transport | None",
+) -> "BrokerSource":
+    """The one broker that was given, to open a transport to with `open_transport`.
+
+    Raises `ConfigurationError` unless it is exactly one and of a known kind, and `MissingExtraError` without its library.
+    """
+    exactly_one(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
+    if rmq_connection_url is not None:
+        _require_aio_pika()
+        return amqp_url(rmq_connection_url)
+    if rmq_connection is not None:
+        _require_aio_pika()
+        return _connection(rmq_connection)
+    if isinstance(broker, str):
+        if server_kind(broker, argument="broker") is ServerKind.AMQP:
+            _require_aio_pika()
+        return broker
+    if broker is None or not all(callable(getattr(broker, method, None)) for method in ("open", "send", "close")):
+        raise ConfigurationError(
+            "broker takes an amqp:// URL, a postgresql:// URL, or an object that implements outbox.ports.Transport, "
+            f"not {type(broker).__name__}"
+        )
+    return broker
+
+
+def require_one_consumable_broker(
+    *,
+    rmq_connection: "AbstractConnection | None",
+    rmq_connection_url: str | None,
+    broker: "str | Broker | None",
+) -> "ConsumableSource":
+    """The same for a worker, which needs a broker that can be consumed from."""
+    source = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
+    if source is broker and not isinstance(broker, str) and not callable(getattr(broker, "subscribe", None)):
+        raise ConfigurationError(
+            f"{type(broker).__name__} cannot be consumed from: a worker's broker implements outbox.ports.Broker"
+        )
+    return source  # type: ignore[return-value]  # as just checked
+
+
+def open_transport(source: "BrokerSource", *, exchange_name: str, table: "TableName", observer: "Observer") -> "Transport":
+    """An adapter to send through. Closing it closes what it opened; an object or a connection that was given stays open."""
+    if isinstance(source, str):
+        return _from_url(source, exchange_name=exchange_name, table=table, observer=observer)
+    if hasattr(source, "send"):
+        return _LentTransport(cast("Transport", source))
+    return _over_connection(cast("AbstractConnection", source), exchange_name=exchange_name, observer=observer)
+
+
+def open_broker(source: "ConsumableSource", *, exchange_name: str, table: "TableName", observer: "Observer") -> "Broker":
+    """The same, to consume from as well."""
+    if isinstance(source, str):
+        return _from_url(source, exchange_name=exchange_name, table=table, observer=observer)
+    if hasattr(source, "subscribe"):
+        return _LentBroker(cast("Broker", source))
+    return _over_connection(cast("AbstractConnection", source), exchange_name=exchange_name, observer=observer)
+
+
+def _from_url(url: str, *, exchange_name: str, table: "TableName", observer: "Observer") -> "Broker":
+    if server_kind(url, argument="broker") is ServerKind.AMQP:
+        from outbox.transports.rabbitmq import RabbitBroker
+
+        return RabbitBroker(url, exchange_name=exchange_name, observer=observer)
+    from outbox.transports.postgres import PostgresBroker
+
+    return PostgresBroker(postgres_url(url, argument="broker"), table=table, exchange_name=exchange_name, observer=observer)
+
+
+def _over_connection(connection: "AbstractConnection", *, exchange_name: str, observer: "Observer") -> "Broker":
+    from outbox.transports.rabbitmq import RabbitBroker
+
+    return RabbitBroker(connection=connection, exchange_name=exchange_name, observer=observer)
+
+
+def _connection(given: "AbstractConnection") -> "AbstractConnection":
+    from aio_pika.abc import AbstractConnection
+
+    if not isinstance(given, AbstractConnection):
+        raise ConfigurationError(
+            f"rmq_connection takes a connection of aio-pika, such as aio_pika.connect_robust() gives, "
+            f"not {type(given).__name__}; an object of another kind goes into broker"
+        )
+    return given
+
+
+def _require_aio_pika() -> None:
+    if find_spec("aio_pika") is None:
+        raise MissingExtraError(purpose="RabbitMQ", extra="rabbitmq")
+
+
+class _LentTransport:
+    """A transport that somebody else owns: everything reaches it but `close`."""
+
+    def __init__(self, transport: "Transport") -> None:
+        self._transport = transport
+
+    async def open(self) -> None:
+        await self._transport.open()
+
+    async def send(self, messages: "Sequence[Message]", *, timeout: timedelta) -> "Sequence[SendResult]":
+        return await self._transport.send(messages, timeout=timeout)
+
+    async def close(self) -> None:
+        """Leaves it open: it was given open, and others may use it."""
+
+
+class _LentBroker(_LentTransport):
+    """A broker that somebody else owns."""
+
+    def __init__(self, broker: "Broker") -> None:
+        super().__init__(broker)
+        self._broker = broker
+
+    def subscribe(self, subscription: "Subscription", receive: "Receive") -> "AbstractAsyncContextManager[Intake]":
+        return self._broker.subscribe(subscription, receive)
+
+    async def count_dead_letters(self, queue: str) -> int:
+        return await self._broker.count_dead_letters(queue)
