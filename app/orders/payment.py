@@ -1,0 +1,29 @@
+"""Payment: captures the money for a placed order. Sku `flaky` fails once and recovers; sku `forbidden` is refused for good."""
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.orders.events import Event, OrderEventBody
+from app.orders.model import Status
+from app.orders.progress import advanced
+from app.orders.screening import FORBIDDEN_SKU
+from outbox import Reject, consume
+from outbox.publisher import BoundPublisher
+
+FLAKY_SKU = "flaky"
+
+
+class PaymentProviderError(Exception):
+    """The payment provider did not answer; it may the next time."""
+
+
+@consume(Event.ORDER_PLACED, queue="orders.payment")
+async def capture_payment(
+    order: OrderEventBody, session: AsyncSession, publisher: BoundPublisher[AsyncSession], attempt_count: int
+) -> None:
+    """Takes the money, once, and says so."""
+    if order.sku == FORBIDDEN_SKU:
+        raise Reject(f"no payment is taken for {FORBIDDEN_SKU!r}")
+    if order.sku == FLAKY_SKU and attempt_count == 1:
+        raise PaymentProviderError("the payment provider did not answer")
+    if await advanced(session, order, from_=Status.PLACED, to=Status.PAID):
+        await publisher.publish(Event.PAYMENT_CAPTURED, order)

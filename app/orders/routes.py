@@ -1,0 +1,77 @@
+"""Placing an order, and watching it."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, HTTPException, status
+from pydantic import BaseModel, Field
+from sqlalchemy import select
+
+from app.dependencies import PublisherDep, SessionDep
+from app.orders.events import Event, OrderEventBody
+from app.orders.model import LONGEST_TEXT, Order, OrderEvent, Status
+
+router = APIRouter(prefix="/orders", tags=["orders"])
+
+Text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT, pattern=r"^[^\x00]*$")]
+
+
+class NewOrder(BaseModel):
+    """What a customer wants."""
+
+    customer: Text = Field(examples=["ada@example.com"])
+    sku: Text = Field(examples=["book"])
+    quantity: int = Field(default=1, ge=1, le=1_000)
+
+
+class PlacedOrder(BaseModel):
+    """The order's id, to ask for it."""
+
+    id: UUID
+    status: Status
+
+
+class NotedEvent(BaseModel):
+    """One thing that happened to the order."""
+
+    event: str
+    at: datetime
+
+
+class OrderView(PlacedOrder):
+    """The order, and what has happened to it so far, oldest first."""
+
+    customer: str
+    sku: str
+    quantity: int
+    placed_at: datetime
+    events: list[NotedEvent]
+
+
+@router.post("", status_code=status.HTTP_201_CREATED)
+async def place_order(new: NewOrder, session: SessionDep, publisher: PublisherDep) -> PlacedOrder:
+    """Writes the order and publishes `order.placed`, in one transaction: both happen, or neither."""
+    order = Order(customer=new.customer, sku=new.sku, quantity=new.quantity)
+    session.add(order)
+    await session.flush()
+    await publisher.publish(Event.ORDER_PLACED, OrderEventBody(order_id=order.id, **new.model_dump()))
+    return PlacedOrder(id=order.id, status=Status.PLACED)
+
+
+@router.get("/{order_id}")
+async def get_order(order_id: UUID, session: SessionDep) -> OrderView:
+    """How far the order has come."""
+    order = await session.get(Order, order_id)
+    if order is None:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"there is no order {order_id}")
+    noted = select(OrderEvent).where(OrderEvent.order_id == order_id).order_by(OrderEvent.at)
+    return OrderView(
+        id=order.id,
+        status=Status(order.status),
+        customer=order.customer,
+        sku=order.sku,
+        quantity=order.quantity,
+        placed_at=order.placed_at,
+        events=[NotedEvent(event=note.event, at=note.at) for note in await session.scalars(noted)],
+    )

@@ -1,0 +1,23 @@
+"""Creates the example's own tables, which are no part of the outbox's schema (docs/decisions/0060-example-tables.md)."""
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
+
+from app.orders.model import Table
+from outbox.urls import postgres_url
+
+_ONE_AT_A_TIME = text("select pg_advisory_xact_lock(hashtextextended('outbox example tables', 0))")
+
+
+async def ensure_order_tables(database_url: str) -> None:
+    """Creates the tables that are missing, also when several processes do it at once."""
+    engine = create_async_engine(
+        postgres_url(database_url).replace("postgresql://", "postgresql+asyncpg://", 1), poolclass=NullPool
+    )
+    try:
+        async with engine.begin() as connection:
+            await connection.execute(_ONE_AT_A_TIME)
+            await connection.run_sync(Table.metadata.create_all)
+    finally:
+        await engine.dispose()

@@ -1,0 +1,16 @@
+"""Stock: sets the goods of a paid order aside."""
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.orders.events import Event, OrderEventBody
+from app.orders.model import Status
+from app.orders.progress import advanced
+from outbox import consume
+from outbox.publisher import BoundPublisher
+
+
+@consume(Event.PAYMENT_CAPTURED, queue="orders.stock")
+async def reserve_stock(order: OrderEventBody, session: AsyncSession, publisher: BoundPublisher[AsyncSession]) -> None:
+    """Reserves the goods, once, and says so."""
+    if await advanced(session, order, from_=Status.PAID, to=Status.RESERVED):
+        await publisher.publish(Event.STOCK_RESERVED, order)

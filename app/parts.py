@@ -1,0 +1,66 @@
+"""Relay and worker of the service, made from its settings."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+
+from app.settings import Runs, Settings
+from app.startup import Installation
+from outbox import MessageRelay, Worker
+from outbox.fastapi.supervision import Part
+from outbox.loading import load_consumers
+
+
+def wanted_parts(installation: Installation) -> dict[str, Callable[[], Part]]:
+    """What `OUTBOX_RUN` names beside the API, by name."""
+    makers: dict[Runs, Callable[[Installation], Part]] = {Runs.RELAY: make_relay, Runs.WORKER: make_worker}
+    return {str(run): partial(make, installation) for run, make in makers.items() if run in installation.settings.run}
+
+
+def make_relay(installation: Installation) -> MessageRelay:
+    """A relay from the outbox table to the broker."""
+    settings = installation.settings
+    return MessageRelay(
+        db_engine_url=installation.database_url,
+        broker=installation.broker_url,
+        exchange_name=settings.exchange_name,
+        table_name=settings.table_name,
+        listen_url=None if settings.listen_url is None else settings.listen_url.get_secret_value(),
+        batch_size=settings.batch_size,
+        lanes=settings.lanes,
+        publish_timeout=_seconds(settings.publish_timeout),
+        max_attempts=settings.max_attempts,
+        on_unroutable=settings.on_unroutable,
+        clean_up_after=settings.clean_up_after,
+        expiration=settings.expiration,
+        notification_timeout=_seconds(settings.notification_timeout),
+        poll_interval=_seconds(settings.poll_interval),
+        enable_metrics=settings.metrics,
+        grace_period=_seconds(settings.grace_period),
+    )
+
+
+def make_worker(installation: Installation) -> Worker:
+    """A worker that runs the consumers of the settings."""
+    settings = installation.settings
+    return Worker(
+        broker=installation.broker_url,
+        db_engine_url=installation.database_url,
+        table_name=settings.table_name,
+        consumers=load_consumers(settings.consumers),
+        exchange_name=settings.exchange_name,
+        retry_delays=[_seconds(delay) for delay in settings.retry_delays],
+        prefetch_count=settings.prefetch_count,
+        enable_metrics=settings.metrics,
+        grace_period=_seconds(settings.grace_period),
+    )
+
+
+def names(settings: Settings) -> str:
+    """What this process runs, in words."""
+    words = {Runs.API: "API", Runs.RELAY: "relay", Runs.WORKER: "worker"}
+    return ", ".join(word for run, word in words.items() if run in settings.run)
+
+
+def _seconds(time: timedelta) -> float:
+    return time.total_seconds()

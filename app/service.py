@@ -1,0 +1,141 @@
+"""The ASGI application: routes, health, metrics, and relay and worker beside them, put together when it starts."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from fastapi import Depends, FastAPI, HTTPException, Request, status
+from fastapi.responses import RedirectResponse
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
+from starlette.types import Message, Receive, Scope, Send
+
+import outbox
+from app import metrics
+from app.dependencies import get_session
+from app.logs import configure_logging
+from app.orders.routes import router as orders
+from app.parts import names, wanted_parts
+from app.settings import Runs, Settings, read_settings
+from app.startup import Installation, Tell, prepared, tell_broker, tell_log
+from outbox import Publisher
+from outbox.admin import health_router
+from outbox.errors import OutboxError
+from outbox.fastapi import check_sessions, supervised
+from outbox.health import HealthChecks
+from outbox.readiness import checking
+from outbox.urls import postgres_url
+
+
+class Service(FastAPI):
+    """A FastAPI application that says in one sentence why it cannot start, instead of in a traceback."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await super().__call__(scope, receive, self._in_a_sentence(send) if scope["type"] == "lifespan" else send)
+
+    def _in_a_sentence(self, send: Send) -> Send:
+        async def send_sentence(message: Message) -> None:
+            problem: str | None = getattr(self.state, "problem", None)
+            if problem is not None and message["type"].endswith(".failed"):
+                message = {**message, "message": problem}
+            await send(message)
+
+        return send_sentence
+
+
+def create_service(settings: Settings | None = None, tell: Tell = tell_log) -> Service:
+    """The application. Without `settings` they are read from the environment when it starts; `tell` hears of each step."""
+    service = Service(
+        title="Outbox",
+        version=outbox.__version__,
+        summary="Events that are published in the transaction of the business write.",
+        lifespan=_Lifespan(settings, tell),
+    )
+    service.add_api_route("/", _front_door, include_in_schema=False)
+    service.include_router(health_router(_health))
+    service.include_router(orders, dependencies=[Depends(_serves_the_api)])
+    metrics.install(service)
+    return service
+
+
+@dataclass(frozen=True, slots=True)
+class _Lifespan:
+    """From settings to a running service, and back."""
+
+    settings: Settings | None
+    tell: Tell
+
+    def __call__(self, app: FastAPI) -> AbstractAsyncContextManager[None]:
+        return self._running(app)
+
+    @asynccontextmanager
+    async def _running(self, app: FastAPI) -> AsyncIterator[None]:
+        app.state.problem = None
+        async with AsyncExitStack() as stack:
+            try:
+                await self._start(app, stack)
+            except OutboxError as error:
+                app.state.problem = str(error)
+                raise
+            yield
+
+    async def _start(self, app: FastAPI, stack: AsyncExitStack) -> None:
+        settings = self.settings or read_settings()
+        configure_logging(settings.log_level)
+        check_sessions(app, get_session)
+        installation = await stack.enter_async_context(prepared(settings, self.tell))
+        tell_broker(installation, self.tell)
+        app.state.settings = settings
+        app.state.publisher = Publisher(settings.expiration, settings.table_name)
+        app.state.sessions = await stack.enter_async_context(_sessions(installation))
+        app.state.health = await stack.enter_async_context(_health_of(installation))
+        await stack.enter_async_context(
+            supervised(wanted_parts(installation), grace_period=settings.grace_period, health=app.state.health)
+        )
+        self.tell("Running", names(settings))
+
+
+@asynccontextmanager
+async def _sessions(installation: Installation) -> AsyncIterator[async_sessionmaker[AsyncSession]]:
+    engine = create_async_engine(
+        postgres_url(installation.database_url).replace("postgresql://", "postgresql+asyncpg://", 1),
+        pool_size=installation.settings.database_pool_size,
+        max_overflow=0,
+        pool_pre_ping=True,
+        hide_parameters=True,
+    )
+    try:
+        yield async_sessionmaker(engine, expire_on_commit=False)
+    finally:
+        await engine.dispose()
+
+
+@asynccontextmanager
+async def _health_of(installation: Installation) -> AsyncIterator[HealthChecks]:
+    """A process without relay and worker needs no broker, and is not unready because one is away."""
+    settings, health = installation.settings, HealthChecks()
+    needs_broker = settings.run & {Runs.RELAY, Runs.WORKER}
+    async with checking(
+        health,
+        database_url=installation.database_url,
+        broker_url=installation.broker_url if needs_broker else None,
+        exchange_name=settings.exchange_name,
+        table_name=settings.table_name,
+    ):
+        yield health
+
+
+def _health(request: Request) -> HealthChecks:
+    health: HealthChecks = request.app.state.health
+    return health
+
+
+def _serves_the_api(request: Request) -> None:
+    if Runs.API not in request.app.state.settings.run:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "this process does not serve the API: OUTBOX_RUN")
+
+
+def _front_door() -> RedirectResponse:
+    return RedirectResponse("/docs")
+
+
+main = create_service()

@@ -1,0 +1,219 @@
+"""The service's settings, read from `OUTBOX_…` environment variables when it starts. docs/settings.md explains them."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from outbox.duration import as_delay
+from outbox.environment import PREFIX, check_environment
+from outbox.errors import ConfigurationError
+from outbox.urls import postgres_url, redacted, server_kind
+
+
+class Runs(StrEnum):
+    """What one process of the service can run."""
+
+    API = "api"
+    RELAY = "relay"
+    WORKER = "worker"
+
+
+def _split(value: object) -> object:
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+def _split_delays(value: object) -> object:
+    return () if value == "none" else _split(value)
+
+
+def _seconds(value: object) -> object:
+    """Seconds as a number, or a duration such as `1m30s`."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return timedelta(seconds=float(value))
+    except ValueError:
+        return as_delay(value)
+
+
+def _clean_up(value: object) -> object:
+    upper = value.upper() if isinstance(value, str) else ""
+    return upper if upper in ("IMMEDIATELY", "NEVER") else _seconds(value)
+
+
+Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
+PositiveSeconds = Annotated[Seconds, Field(gt=timedelta(0))]
+
+
+class Settings(BaseSettings):
+    """Every field is the environment variable `OUTBOX_<FIELD>`; times are in seconds, or durations such as `1m30s`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, extra="forbid", env_ignore_empty=True, hide_input_in_errors=True
+    )
+
+    run: Annotated[frozenset[Runs], NoDecode, BeforeValidator(_split)] = Field(
+        default=frozenset(Runs), description="What this process runs, separated by commas."
+    )
+
+    database_url: SecretStr | None = Field(
+        default=None,
+        description="The PostgreSQL database, as `postgresql://user:password@host:5432/database`. "
+        "Unset: an embedded server is started, for development.",
+    )
+    database_pool_size: int = Field(
+        default=10, ge=1, le=500, description="Most database connections that the routes of one process use at once."
+    )
+    data_dir: Path | None = Field(
+        default=None, description="Where the embedded server keeps its data. Unset: `.data/postgres`."
+    )
+    migrate: bool = Field(
+        default=False,
+        description="Whether the tables are created or upgraded when the service starts. "
+        "On an embedded server, and with `python -m app`, they always are.",
+    )
+    table_name: str = Field(default="outbox_table", description="The outbox table, as `table` or `schema.table`.")
+    listen_url: SecretStr | None = Field(
+        default=None,
+        description="A direct address of the same database for LISTEN, where `OUTBOX_DATABASE_URL` "
+        "goes through a pooler that does not deliver notifications.",
+    )
+
+    broker_url: SecretStr | None = Field(
+        default=None,
+        description="Where events go: `amqp://user:password@host:5672/vhost` for RabbitMQ, or a `postgresql://` URL. "
+        "Unset: they are handed over inside the database, without a broker.",
+    )
+    exchange_name: str = Field(default="outbox", min_length=1, max_length=200, description="The exchange of the events.")
+
+    batch_size: int | None = Field(
+        default=None, ge=1, le=10_000, description="Messages that the relay takes at once. Unset: 50, up to 500 under backlog."
+    )
+    lanes: int = Field(default=2, ge=1, le=64, description="Batches that the relay has in flight at once.")
+    publish_timeout: PositiveSeconds = Field(
+        default=timedelta(seconds=10), description="Longest wait for the broker's confirms of one batch."
+    )
+    max_attempts: int = Field(
+        default=20, ge=1, description="Times that the relay sends a message that the broker refuses, before it is parked."
+    )
+    on_unroutable: Literal["hold", "drop"] = Field(
+        default="hold", description="What becomes of an event that no queue is bound for: it waits, or it is dropped."
+    )
+    clean_up_after: Annotated[timedelta | Literal["IMMEDIATELY", "NEVER"], BeforeValidator(_clean_up)] = Field(
+        default="IMMEDIATELY", description="When sent messages are deleted: `IMMEDIATELY`, `NEVER`, or after a time."
+    )
+    expiration: PositiveSeconds | None = Field(
+        default=None, description="How long a message lives that was published without an expiration. Unset: forever."
+    )
+    notification_timeout: PositiveSeconds = Field(
+        default=timedelta(seconds=60), description="Longest sleep of an idle relay that LISTENs."
+    )
+    poll_interval: PositiveSeconds = Field(
+        default=timedelta(seconds=1), description="Sleep of an idle relay where LISTEN does not deliver."
+    )
+
+    prefetch_count: int = Field(
+        default=10, ge=1, le=10_000, description="Messages that each consumer of the worker has in hand at once."
+    )
+    retry_delays: Annotated[tuple[Seconds, ...], NoDecode, BeforeValidator(_split_delays)] = Field(
+        default=tuple(timedelta(seconds=seconds) for seconds in (1, 10, 60, 300)),
+        description="Pauses before each further attempt of a handler that failed, separated by commas; `none` for no retries.",
+    )
+    consumers: str = Field(
+        default="app.orders.consumers:consumers",
+        pattern=r"^[\w.]+(:[\w.]+)?$",
+        description="What the worker runs: `package.module:name` of a list of consumers.",
+    )
+
+    grace_period: PositiveSeconds = Field(
+        default=timedelta(seconds=30), description="How long running handlers may take to finish when the process is to end."
+    )
+    http_host: str = Field(default="127.0.0.1", description="The address that `python -m app` listens on.")
+    http_port: int | None = Field(
+        default=None,
+        ge=1,
+        le=65_535,
+        description="The port that `python -m app` listens on. Unset: 8000, or the next free one.",
+    )
+    monitoring_host: str = Field(
+        default="0.0.0.0",  # noqa: S104 — it is there for others to ask
+        description="The address on which `outbox relay` and `outbox worker` serve metrics and health.",
+    )
+    monitoring_port: int | None = Field(
+        default=None,
+        ge=0,
+        le=65_535,
+        description="The port for that; 0 serves nothing. Unset: 9101 for the relay, 9102 for the worker.",
+    )
+    metrics: bool = Field(default=True, description="Whether metrics are gathered, and served under `/metrics`.")
+    metrics_token: SecretStr | None = Field(
+        default=None,
+        description="What `/metrics` of the service asks for, as `Authorization: Bearer …`. Unset: it is open.",
+    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="How much is logged.")
+
+    @field_validator("run")
+    @classmethod
+    def _runs_something(cls, value: frozenset[Runs]) -> frozenset[Runs]:
+        if not value:
+            raise ValueError("name at least one of api, relay, worker")
+        return value
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _upper(cls, value: object) -> object:
+        return value.upper() if isinstance(value, str) else value
+
+    @field_validator("database_url", "listen_url")
+    @classmethod
+    def _names_postgres(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            postgres_url(value.get_secret_value(), argument="the address")
+        return value
+
+    @field_validator("broker_url")
+    @classmethod
+    def _names_a_broker(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            server_kind(value.get_secret_value(), argument="the address")
+        return value
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        for contradiction in self._contradictions():
+            raise ValueError(contradiction)
+        return self
+
+    def _contradictions(self) -> Iterator[str]:
+        if self.data_dir is not None and self.database_url is not None:
+            yield "OUTBOX_DATA_DIR is for the embedded server, which OUTBOX_DATABASE_URL replaces: unset one of them"
+        if self.listen_url is not None and self.database_url is None:
+            yield "OUTBOX_LISTEN_URL is another way to the database of OUTBOX_DATABASE_URL, which is not set"
+        if self.metrics_token is not None and not self.metrics:
+            yield "OUTBOX_METRICS_TOKEN guards metrics that OUTBOX_METRICS turns off: unset one of them"
+        if self.clean_up_after not in ("IMMEDIATELY", "NEVER") and self.clean_up_after == timedelta(0):
+            yield "OUTBOX_CLEAN_UP_AFTER of no time is called IMMEDIATELY"
+
+
+def read_settings(**given: Any) -> Settings:
+    """The settings that the environment names, those `given` taking precedence.
+
+    Raises `ConfigurationError`, one sentence for each wrong variable, without any value that may be secret.
+    """
+    check_environment()
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise ConfigurationError("; ".join(_sentences(error))) from None
+
+
+def _sentences(error: ValidationError) -> Iterator[str]:
+    for problem in error.errors(include_url=False, include_context=False, include_input=False):
+        message = redacted(problem["msg"].removeprefix("Value error, "))
+        name = str(problem["loc"][0]) if problem["loc"] else ""
+        yield f"{PREFIX}{name.upper()}: {message}" if name else message

@@ -1,0 +1,12 @@
+"""What operators and orchestrators ask a running service, as routers for any FastAPI application. Needs the extra `fastapi`."""
+
+from importlib.util import find_spec
+
+from outbox.errors import MissingExtraError
+
+if find_spec("fastapi") is None:
+    raise MissingExtraError(purpose="outbox.admin", extra="fastapi")
+
+from outbox.admin.health import health_router
+
+__all__ = ["health_router"]

@@ -1,0 +1,47 @@
+"""Liveness and readiness, public and terse: `GET /outbox/health/live` and `GET /outbox/health/ready`."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from fastapi import APIRouter, Depends, Response, status
+from pydantic import BaseModel
+
+from outbox.health import HealthChecks
+
+PREFIX = "/outbox"
+"""Where everything of ours lives in an application."""
+
+
+class Liveness(BaseModel):
+    """The process answers."""
+
+    status: Literal["alive"] = "alive"
+
+
+class Readiness(BaseModel):
+    """Which part of the process can do its work; the reasons are in the log."""
+
+    status: Literal["ready", "not ready"]
+    parts: dict[str, Literal["ok", "unavailable"]]
+
+
+def health_router(health: HealthChecks | Callable[..., Any]) -> APIRouter:
+    """The two endpoints, to be included without a prefix. `health` is the checks, or a dependency that finds them."""
+    router = APIRouter(prefix=f"{PREFIX}/health", tags=["health"])
+    find = (lambda: health) if isinstance(health, HealthChecks) else health
+
+    @router.get("/live")
+    async def live() -> Liveness:
+        """Whether the process answers at all; nothing else is looked at."""
+        return Liveness()
+
+    @router.get("/ready", responses={status.HTTP_503_SERVICE_UNAVAILABLE: {"model": Readiness}})
+    async def ready(response: Response, checks: HealthChecks = Depends(find)) -> Readiness:  # noqa: B008
+        """Whether the process can do its work now; 503, with the parts that are not well, if it cannot."""
+        report = await checks.report()
+        response.headers["cache-control"] = "no-store"
+        if not report.ready:
+            response.status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+        return Readiness.model_validate(report.as_json())
+
+    return router

@@ -1,0 +1,87 @@
+"""The environment variables that the service and the commands read, and what to say about others that look like them."""
+
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+
+from outbox.errors import ConfigurationError
+
+logger = logging.getLogger("outbox")
+
+PREFIX = "OUTBOX_"
+
+KNOWN = frozenset(
+    PREFIX + name
+    for name in (
+        "BATCH_SIZE",
+        "BROKER_URL",
+        "CLEAN_UP_AFTER",
+        "CONSUMERS",
+        "DATABASE_POOL_SIZE",
+        "DATABASE_URL",
+        "DATA_DIR",
+        "EXCHANGE_NAME",
+        "EXPIRATION",
+        "GRACE_PERIOD",
+        "HTTP_HOST",
+        "HTTP_PORT",
+        "LANES",
+        "LISTEN_URL",
+        "LOG_LEVEL",
+        "MAX_ATTEMPTS",
+        "METRICS",
+        "METRICS_TOKEN",
+        "MIGRATE",
+        "MONITORING_HOST",
+        "MONITORING_PORT",
+        "NOTIFICATION_TIMEOUT",
+        "ON_UNROUTABLE",
+        "POLL_INTERVAL",
+        "PREFETCH_COUNT",
+        "PUBLISH_TIMEOUT",
+        "RETRY_DELAYS",
+        "RUN",
+        "TABLE_NAME",
+    )
+)
+"""Every variable of ours: the processes of one installation share an environment, and each knows the others' settings."""
+
+_SIMILAR = 0.8
+_TESTS = PREFIX + "TEST_"
+# What Kubernetes and container links inject for a service that is called `outbox` or `outbox-…`.
+_INJECTED = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_\d+_(TCP|UDP|SCTP)(_.*)?)")
+_INJECTED_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
+
+
+def check_environment(environment: Mapping[str, str] | None = None) -> None:
+    """Raises `ConfigurationError` for a variable that is almost one of ours; warns of another that begins with `OUTBOX_`.
+
+    Orchestrators inject variables of their own, so what resembles nothing cannot be refused.
+    """
+    strangers = sorted(_strangers(os.environ if environment is None else environment))
+    misspelt = {name: near for name in strangers if (near := _near_miss(name.upper()))}
+    if misspelt:
+        raise ConfigurationError("; ".join(f"{name} is not a setting, did you mean {near}?" for name, near in misspelt.items()))
+    for name in strangers:
+        logger.warning("%s is set, but is not a setting: it has no effect", name)
+
+
+def _strangers(environment: Mapping[str, str]) -> Iterator[str]:
+    for name, value in environment.items():
+        upper = name.upper()
+        if not upper.startswith(PREFIX) or upper.startswith(_TESTS) or upper in KNOWN:
+            continue
+        if not _INJECTED.fullmatch(upper) and not _INJECTED_ADDRESS.match(value):
+            yield name
+
+
+def _near_miss(name: str) -> str | None:
+    """The setting that was meant: one with another letter or two, or one of whose words some are missing."""
+    short = name.removeprefix(PREFIX)
+    names = sorted(known.removeprefix(PREFIX) for known in KNOWN)
+    similar = get_close_matches(short, names, n=1, cutoff=_SIMILAR)
+    shortened = [known for known in names if known.startswith(f"{short}_") or known.endswith(f"_{short}")]
+    meant = similar or (shortened if len(shortened) == 1 else [])
+    return PREFIX + meant[0] if meant else None

@@ -1,0 +1,50 @@
+"""Dependencies for routes: a session that commits before the response leaves, and a publisher bound to it."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Literal
+
+from fastapi import Depends
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
+
+from outbox.fastapi.routes import SESSION_OF
+from outbox.publisher import BoundPublisher, Publisher
+
+
+def transactional(sessions: async_sessionmaker[AsyncSession]) -> Callable[[], AsyncIterator[AsyncSession]]:
+    """A dependency that gives each request one session in one transaction.
+
+    Take it with `Depends(get_session, scope="function")`, everywhere: then the commit happens when the route function has
+    returned and *before* the response leaves, so that a failed commit is a 5xx and never a 201. An exception, an
+    `HTTPException` too, rolls everything back; an error response that is *returned* is a response like any other, and commits.
+    """
+
+    async def get_session() -> AsyncIterator[AsyncSession]:
+        async with sessions() as session, session.begin():
+            yield session
+
+    return get_session
+
+
+def publisher_for(
+    get_session: Callable[..., Any],
+    *,
+    publisher: Publisher | None = None,
+    scope: Literal["function", "request"] | None = "function",
+) -> Callable[..., BoundPublisher[Any]]:
+    """A dependency that gives each request a publisher bound to the session that `get_session` gives to it.
+
+    What it publishes belongs to the session's transaction: committed with it, rolled back with it. The route's own session
+    is the same one, if it is taken under the same `scope`; starting up with `outbox_lifespan` checks that.
+
+    Args:
+        get_session: the application's own session dependency, of any kind: a generator, or a function that finds a session.
+        publisher: what it is bound from; by default one that writes to `outbox_table`.
+        scope: the scope under which the application takes its session. "request" commits after the response has left.
+    """
+    source = publisher if publisher is not None else Publisher()
+
+    def get_publisher(session: Any = Depends(get_session, scope=scope)) -> BoundPublisher[Any]:  # noqa: B008
+        return BoundPublisher(source, session)
+
+    setattr(get_publisher, SESSION_OF, get_session)
+    return get_publisher

@@ -1,0 +1,62 @@
+"""A lifespan that checks the routes and runs relay and worker, around or beside the application's own."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from fastapi import FastAPI
+
+from outbox.fastapi.routes import check_sessions
+from outbox.fastapi.supervision import Part, supervised
+from outbox.health import HealthChecks
+
+Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[Mapping[str, Any] | None]]
+MakePart = Callable[[FastAPI], Part | None]
+
+
+def outbox_lifespan(
+    lifespan: Lifespan | None = None,
+    *,
+    relay: MakePart | None = None,
+    worker: MakePart | None = None,
+    get_session: Callable[..., Any] | None = None,
+    health: HealthChecks | None = None,
+    grace_period: timedelta = timedelta(seconds=30),
+) -> Callable[[FastAPI], AbstractAsyncContextManager[dict[str, Any]]]:
+    """A lifespan for `FastAPI(lifespan=…)` that runs relay and worker in the server's process, as far as they are given.
+
+    Starting up fails if a route would get two sessions (`check_sessions`). A part that crashes is logged, made anew and
+    started again with growing pauses. When the server is told to end, the parts are told at once, not only when its last
+    connection is closed.
+
+    Args:
+        lifespan: the application's own; entered first and left last, so that its pools are there for the parts. The state
+            that it yields is kept.
+        relay, worker: called with the application at start, and again after a crash; None in return means: not here.
+        get_session: the session dependency to check the routes for, where the publishers are not made by `publisher_for`.
+        health: is told how the parts are, under their names.
+        grace_period: from the server's being told to end; what still runs afterwards is cancelled.
+    """
+    makers = {name: make for name, make in (("relay", relay), ("worker", worker)) if make is not None}
+
+    @asynccontextmanager
+    async def combined(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
+        check_sessions(app, *([] if get_session is None else [get_session]))
+        async with (
+            _entered(lifespan, app) as state,
+            supervised({name: partial(make, app) for name, make in makers.items()}, grace_period=grace_period, health=health),
+        ):
+            yield dict(state or {})
+
+    return combined
+
+
+@asynccontextmanager
+async def _entered(lifespan: Lifespan | None, app: FastAPI) -> AsyncIterator[Mapping[str, Any] | None]:
+    if lifespan is None:
+        yield None
+        return
+    async with lifespan(app) as state:
+        yield state

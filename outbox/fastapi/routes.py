@@ -1,0 +1,107 @@
+"""Checks that every route gets exactly one database session, so that an event and its business write share a transaction.
+
+FastAPI keeps one value per dependency *and scope*: a route that takes its session once with `scope="function"` and once
+without would get two sessions, with two commits.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.dependencies import models
+from fastapi.dependencies.models import Dependant
+from starlette.routing import BaseRoute
+
+from outbox.errors import ConfigurationError
+
+SESSION_OF = "__outbox_session_dependency__"
+"""The attribute in which a publisher dependency names the session dependency that it writes through."""
+
+
+def check_sessions(app: FastAPI, *session_dependencies: Callable[..., Any]) -> None:
+    """Raises `ConfigurationError`, naming the routes, if a route of `app` would be given two sessions for one request.
+
+    Looks at every route, those of routers and mounted applications included. The session dependencies are those given, and
+    those that the publishers of the routes write through.
+    """
+    routes = list(_routes(app.routes))
+    sessions = {*session_dependencies, *_sessions_of_publishers(routes)}
+    offenders = [
+        f"{name} takes {_called(session)} under {' and '.join(sorted(places))}"
+        for name, dependant in routes
+        for session in sessions
+        if len(places := _places(dependant, session)) > 1
+    ]
+    if offenders:
+        raise ConfigurationError(
+            f"{'; '.join(offenders)}: it would get two sessions, each with a commit of its own; "
+            'write Depends(..., scope="function") for it everywhere'
+        )
+
+
+def _routes(routes: Iterable[BaseRoute], prefix: str = "") -> Iterator[tuple[str, Dependant]]:
+    """What each route is called (`GET /users`), with the tree of its dependencies."""
+    for route in _flattened(routes):
+        path = prefix + getattr(route, "path", "")
+        dependant = getattr(route, "dependant", None)
+        if isinstance(dependant, Dependant):
+            methods = ",".join(sorted(getattr(route, "methods", None) or ("WEBSOCKET",)))
+            yield f"{methods} {path}", dependant
+        else:
+            yield from _routes(getattr(route, "routes", None) or (), path)
+
+
+def _flattened(routes: Iterable[BaseRoute]) -> Iterator[Any]:
+    """Routes of included routers with their whole path and all their dependencies, which newer FastAPI keeps apart."""
+    for route in routes:
+        contexts = getattr(route, "effective_route_contexts", None)
+        if contexts is None:
+            yield route
+        else:
+            for context in contexts():
+                yield context.starlette_route or context
+
+
+def _sessions_of_publishers(routes: Iterable[tuple[str, Dependant]]) -> Iterator[Callable[..., Any]]:
+    for _, dependant in routes:
+        for part in _tree(dependant):
+            session = getattr(part.call, SESSION_OF, None)
+            if session is not None:
+                yield session
+
+
+def _places(dependant: Dependant, session: Callable[..., Any]) -> set[str]:
+    """In words, the different sessions that the tree would hold."""
+    found = [part for part in _tree(dependant) if part.call is session]
+    keys: dict[Hashable, str] = {_cache_key(part): _words(part) for part in found if part.use_cache}
+    uncached = {f"use_cache=False ({number})" for number, part in enumerate(found) if not part.use_cache}
+    return {*_told_apart(keys.values()), *uncached}
+
+
+def _told_apart(words: Iterable[str]) -> Iterator[str]:
+    """The same words for different keys come from different security scopes."""
+    seen: set[str] = set()
+    for word in words:
+        yield word if word not in seen else f"{word} with other security scopes ({len(seen)})"
+        seen.add(word)
+
+
+def _tree(dependant: Dependant) -> Iterator[Dependant]:
+    for part in dependant.dependencies:
+        yield part
+        yield from _tree(part)
+
+
+def _cache_key(dependant: Dependant) -> Hashable:
+    """The key under which FastAPI keeps the value; asked of FastAPI, whose rule it is and which moved it once."""
+    ask = getattr(models, "_get_cache_key", None)
+    key: Hashable = ask(dependant=dependant) if ask is not None else dependant.cache_key  # type: ignore[attr-defined]
+    return key
+
+
+def _words(dependant: Dependant) -> str:
+    return f'scope="{dependant.scope}"' if dependant.scope else "no scope"
+
+
+def _called(dependency: Callable[..., Any]) -> str:
+    return getattr(dependency, "__name__", repr(dependency))
