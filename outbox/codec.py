@@ -1,6 +1,7 @@
 """Bodies and headers to bytes and back, the same for every transport."""
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -24,6 +25,8 @@ EXCEPTION_TRACEBACK = "x-outbox-exception-traceback"
 REQUEUE_COUNT = "x-outbox-requeue-count"
 RESERVED_PREFIX = "x-outbox-"
 
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
 
 def encode_body(body: object, *, routing_key: str) -> tuple[bytes, str]:
     """The bytes of a body and their content type.
@@ -44,20 +47,34 @@ def encode_body(body: object, *, routing_key: str) -> tuple[bytes, str]:
 def encode_headers(headers: Mapping[str, Any] | None, *, routing_key: str) -> str | None:
     """Application headers as the JSON that the table keeps; None for none.
 
-    Raises `EncodingError` for keys that are not strings, keys that belong to us (`x-outbox-…`), and values that JSON
-    cannot hold.
+    Raises `EncodingError` for keys that are not strings, keys that belong to us (`x-outbox-…`), and values that JSON or
+    PostgreSQL's jsonb cannot hold.
     """
     if not headers:
         return None
+    if not isinstance(headers, Mapping):
+        raise EncodingError(f"the headers of {routing_key!r} are a mapping of names to values, not {type(headers).__name__}")
     for key in headers:
         if not isinstance(key, str):
             raise EncodingError(f"a header of {routing_key!r} has the name {key!r}: header names are strings")
         if key.lower().startswith(RESERVED_PREFIX):
             raise EncodingError(f"the header {key!r} of {routing_key!r} is reserved: {RESERVED_PREFIX}… belongs to Outbox")
+    return encode_jsonb(dict(headers), what=f"the headers of {routing_key!r}")
+
+
+def encode_jsonb(value: object, *, what: str) -> str:
+    """JSON that a jsonb column accepts: without NUL, without half surrogate pairs. Raises `EncodingError`, naming `what`.
+
+    Found out here, because a refusal by the server would end the caller's transaction.
+    """
     try:
-        return json.dumps(dict(headers), allow_nan=False)
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        text.encode()  # raises for half a surrogate pair
     except (TypeError, ValueError, RecursionError) as error:
-        raise EncodingError(f"the headers of {routing_key!r} cannot be serialised: {error}") from error
+        raise EncodingError(f"{what} cannot be serialised: {error}") from error
+    if _ESCAPED_NUL.search(text):
+        raise EncodingError(f"{what} cannot be stored: PostgreSQL knows no text with the character NUL in it")
+    return text
 
 
 def encode_tracking_ids(tracking_ids: tuple[str, ...]) -> str:

@@ -3,7 +3,10 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from os import urandom
 from uuid import uuid4
+
+from outbox.errors import ConfigurationError
 
 CHAIN_LIMIT = 256
 """Most ids a message carries. Longer chains lose ids in the middle: the root and the nearest ancestors stay."""
@@ -23,9 +26,10 @@ def tracking(tracking_ids: Sequence[str] | None = None) -> Iterator[tuple[str, .
     """Whatever is published inside is a consequence of the last of `tracking_ids`, or of a fresh root without any.
 
     Workers do this around every handler; a service does it around a request or a job whose events belong together.
+    Raises `ConfigurationError` for anything but a sequence of strings.
     """
-    chain = tuple(tracking_ids) if tracking_ids is not None else (new_id(),)
-    token = _current.set(bounded(chain))
+    chain = bounded(_checked(tracking_ids) if tracking_ids is not None else (new_id(),))
+    token = _current.set(chain)
     try:
         yield chain
     finally:
@@ -42,8 +46,28 @@ def new_id() -> str:
     return str(uuid4())
 
 
+_VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
+
+
+def new_ids(count: int) -> list[str]:
+    """`count` fresh message ids, each a random UUID as `new_id` makes it, at a quarter of the cost."""
+    digits = urandom(16 * count).hex()
+    return [
+        f"{digits[at : at + 8]}-{digits[at + 8 : at + 12]}-4{digits[at + 13 : at + 16]}-"
+        f"{_VARIANT[digits[at + 16]]}{digits[at + 17 : at + 20]}-{digits[at + 20 : at + 32]}"
+        for at in range(0, 32 * count, 32)
+    ]
+
+
 def bounded(chain: tuple[str, ...]) -> tuple[str, ...]:
     """`chain`, at most `CHAIN_LIMIT` ids long, without its middle if need be."""
     if len(chain) <= CHAIN_LIMIT:
         return chain
     return chain[:_KEPT_IN_FRONT] + chain[-(CHAIN_LIMIT - _KEPT_IN_FRONT) :]
+
+
+def _checked(tracking_ids: Sequence[str]) -> tuple[str, ...]:
+    """A text by itself is a sequence too, of letters, and hardly what its caller meant."""
+    if isinstance(tracking_ids, str) or not all(isinstance(id_, str) for id_ in tracking_ids):
+        raise ConfigurationError(f"tracking ids are a sequence of strings, root first, not {tracking_ids!r}")
+    return tuple(tracking_ids)

@@ -1,0 +1,107 @@
+"""The objects that a Publisher can write through: sessions, connections and cursors of SQLAlchemy, asyncpg and psycopg.
+
+Kinds are told apart without importing any library: an instance of a library that nobody has imported cannot exist.
+"""
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeGuard
+
+from outbox.errors import UnsupportedHandleError
+from outbox.outcome import qualified_name
+from outbox.postgres.handles.insert import Insert
+from outbox.postgres.handles.shapes import AsyncHandle
+from outbox.postgres.handles.writers import AsyncWriter, SyncWriter
+
+ACCEPTED = (
+    "a SQLAlchemy AsyncSession, async_scoped_session, AsyncConnection, Session, scoped_session or Connection on PostgreSQL "
+    "(asyncpg, psycopg or psycopg2), an asyncpg Connection, or a psycopg or psycopg2 connection or cursor"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A class, named so that it need not be imported, and what its instances mean to us.
+
+    For handles `meaning` is the writer, as `module:class` of this package; for what is none, the advice to its owner.
+    """
+
+    library: str
+    name: str
+    meaning: str
+
+    def includes(self, handle: object) -> bool:
+        class_ = getattr(sys.modules.get(self.library), self.name, None)
+        return isinstance(class_, type) and isinstance(handle, class_)
+
+
+_ASYNC = (
+    _Kind("sqlalchemy.ext.asyncio", "AsyncSession", "sqlalchemy:AsyncSessionWriter"),
+    # Connections handed out by a pool are proxies, which count as instances too.
+    _Kind("asyncpg", "Connection", "asyncpg:ConnectionWriter"),
+    _Kind("sqlalchemy.ext.asyncio", "AsyncConnection", "sqlalchemy:AsyncConnectionWriter"),
+    _Kind("sqlalchemy.ext.asyncio", "async_scoped_session", "sqlalchemy:AsyncScopedSessionWriter"),
+    _Kind("psycopg", "AsyncConnection", "psycopg:AsyncConnectionWriter"),
+    _Kind("psycopg", "AsyncCursor", "psycopg:AsyncCursorWriter"),
+)
+_SYNC = (
+    _Kind("sqlalchemy.orm", "Session", "sqlalchemy:SessionWriter"),
+    _Kind("sqlalchemy", "Connection", "sqlalchemy:ConnectionWriter"),
+    _Kind("sqlalchemy.orm", "scoped_session", "sqlalchemy:ScopedSessionWriter"),
+    _Kind("psycopg", "Connection", "psycopg:ConnectionWriter"),
+    _Kind("psycopg", "Cursor", "psycopg:CursorWriter"),
+    _Kind("psycopg2.extensions", "connection", "psycopg2:ConnectionWriter"),
+    _Kind("psycopg2.extensions", "cursor", "psycopg2:CursorWriter"),
+)
+_ADVICE = (
+    _Kind("sqlalchemy.ext.asyncio", "AsyncEngine", "open a transaction: async with engine.begin() as connection"),
+    _Kind("sqlalchemy.ext.asyncio", "async_sessionmaker", "open a session: async with sessionmaker.begin() as session"),
+    _Kind("sqlalchemy", "Engine", "open a transaction: with engine.begin() as connection"),
+    _Kind("sqlalchemy.orm", "sessionmaker", "open a session: with sessionmaker.begin() as session"),
+    _Kind("asyncpg.pool", "Pool", "take a connection: async with pool.acquire() as connection, connection.transaction()"),
+    _Kind("psycopg_pool", "AsyncConnectionPool", "take a connection: async with pool.connection() as connection"),
+    _Kind("psycopg_pool", "ConnectionPool", "take a connection: with pool.connection() as connection"),
+    _Kind("psycopg2.pool", "AbstractConnectionPool", "take a connection: connection = pool.getconn()"),
+    _Kind("builtins", "coroutine", "await it first"),
+)
+
+
+def is_async(handle: object) -> TypeGuard[AsyncHandle]:
+    """Whether writing through `handle` has to be awaited."""
+    return _find(handle, _ASYNC) is not None
+
+
+def async_writer(handle: object, insert: Insert) -> AsyncWriter:
+    """Writes through an async `handle`. Raises `UnsupportedHandleError` if it is not one."""
+    writer: AsyncWriter = _writer(handle, insert, _ASYNC)
+    return writer
+
+
+def sync_writer(handle: object, insert: Insert) -> SyncWriter:
+    """Writes through a sync `handle`. Raises `UnsupportedHandleError` if it is not one."""
+    writer: SyncWriter = _writer(handle, insert, _SYNC)
+    return writer
+
+
+def _writer(handle: object, insert: Insert, kinds: Iterable[_Kind]) -> Any:
+    kind = _find(handle, kinds)
+    if kind is None:
+        raise UnsupportedHandleError(_refusal(handle))
+    module, _, name = kind.meaning.partition(":")
+    return getattr(import_module(f"{__name__}.{module}"), name)(handle, insert)
+
+
+def _find(handle: object, kinds: Iterable[_Kind]) -> _Kind | None:
+    return next((kind for kind in kinds if kind.includes(handle)), None)
+
+
+def _refusal(handle: object) -> str:
+    name = qualified_name(type(handle))
+    if _find(handle, _ASYNC):
+        return f"{name} is an async handle: await publish or publish_async, bulk_publish or bulk_publish_async"
+    if _find(handle, _SYNC):
+        return f"{name} is not an async handle: call publish or publish_sync, bulk_publish or bulk_publish_sync"
+    advice = _find(handle, _ADVICE)
+    return f"cannot publish through {name}; hand over {ACCEPTED}" + (f". {advice.meaning.capitalize()}" if advice else "")

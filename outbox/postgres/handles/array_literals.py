@@ -1,0 +1,29 @@
+"""Arrays as PostgreSQL writes them, for psycopg2.
+
+It would spell each out as an `ARRAY[…]` expression, which the server parses into a tree with a node for each element: for a
+hundred thousand messages that takes seconds and gigabytes. A literal is one constant.
+"""
+
+from collections.abc import Sequence
+
+from outbox.postgres.handles.insert import Values
+
+
+def array_literals(values: Values) -> Values:
+    """Each array of texts, bytes or integers, nulls among them, as the text of a literal."""
+    return tuple(_literal(array) for array in values)
+
+
+def _literal(array: Sequence[str | bytes | int | None]) -> str:
+    return "{" + ",".join(map(_element, array)) + "}"
+
+
+def _element(value: str | bytes | int | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    if isinstance(value, bytes):
+        return f'"\\\\x{value.hex()}"'
+    return str(value)

@@ -1,0 +1,127 @@
+"""Writing through SQLAlchemy: its sessions and connections, async and sync, on all three drivers.
+
+All of them end at the `Connection` that takes part in the caller's transaction: that SQLAlchemy begins, lazily, with the first
+statement that goes through it. Never at the driver's connection below, which is not in that transaction before.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Connection, TextClause, insert, table, text
+from sqlalchemy.exc import UnboundExecutionError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
+from sqlalchemy.orm import Session, scoped_session
+from sqlalchemy.sql.dml import Insert as InsertClause
+
+from outbox.errors import ConfigurationError, UnsupportedHandleError
+from outbox.postgres.handles.array_literals import array_literals
+from outbox.postgres.handles.insert import Insert, Values, by_name
+
+_DRIVERS = frozenset({"asyncpg", "psycopg", "psycopg2"})
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionWriter:
+    """Through a `Connection`; outside of AUTOCOMMIT, its first statement begins a transaction."""
+
+    connection: Connection
+    insert: Insert
+
+    def __post_init__(self) -> None:
+        dialect = self.connection.dialect
+        if dialect.name != "postgresql" or dialect.driver not in _DRIVERS:
+            raise UnsupportedHandleError(
+                f"the outbox table is in PostgreSQL, reached with asyncpg, psycopg or psycopg2; this handle is bound to "
+                f"{dialect.name}+{dialect.driver}"
+            )
+
+    def in_transaction(self) -> bool:
+        return not getattr(self.connection.connection.dbapi_connection, "autocommit", False)
+
+    def write(self, values: Values) -> None:
+        if self.connection.dialect.driver == "psycopg2":
+            values = array_literals(values)
+        self.connection.execute(_statement(self.insert), by_name(values))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWriter:
+    """Through a `Session`, without flushing it."""
+
+    session: Session
+    insert: Insert
+
+    def in_transaction(self) -> bool:
+        return self._connection().in_transaction()
+
+    def write(self, values: Values) -> None:
+        self._connection().write(values)
+
+    def _connection(self) -> ConnectionWriter:
+        """A session with several binds, or one that chooses by itself, is asked where it would insert into the table."""
+        try:
+            connection = self.session.connection(bind_arguments={"clause": _target(self.insert)})
+        except UnboundExecutionError as error:
+            raise ConfigurationError(
+                f"the session has several binds and none for {self.insert.table}: publish through the connection of the one "
+                f"that you write to, session.connection(bind_arguments={{'mapper': YourModel}}), which is in its transaction"
+            ) from error
+        return ConnectionWriter(connection, self.insert)
+
+
+class ScopedSessionWriter(SessionWriter):
+    """Through the session that a `scoped_session` has for the caller."""
+
+    __slots__ = ()
+
+    def __init__(self, scoped: scoped_session[Session], insert: Insert) -> None:
+        super().__init__(scoped(), insert)
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncConnectionWriter:
+    """Through an `AsyncConnection`."""
+
+    connection: AsyncConnection
+    insert: Insert
+
+    async def in_transaction(self) -> bool:
+        return await self.connection.run_sync(lambda connection: ConnectionWriter(connection, self.insert).in_transaction())
+
+    async def write(self, values: Values) -> None:
+        await self.connection.run_sync(lambda connection: ConnectionWriter(connection, self.insert).write(values))
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncSessionWriter:
+    """Through an `AsyncSession`, without flushing it."""
+
+    session: AsyncSession
+    insert: Insert
+
+    async def in_transaction(self) -> bool:
+        return await self.session.run_sync(lambda session: SessionWriter(session, self.insert).in_transaction())
+
+    async def write(self, values: Values) -> None:
+        await self.session.run_sync(lambda session: SessionWriter(session, self.insert).write(values))
+
+
+class AsyncScopedSessionWriter(AsyncSessionWriter):
+    """Through the session that an `async_scoped_session` has for the caller."""
+
+    __slots__ = ()
+
+    def __init__(self, scoped: async_scoped_session[Any], insert: Insert) -> None:
+        super().__init__(scoped(), insert)
+
+
+@lru_cache(maxsize=32)
+def _statement(insert: Insert) -> TextClause:
+    return text(insert.named)
+
+
+@lru_cache(maxsize=32)
+def _target(into: Insert) -> InsertClause:
+    """What a session that chooses its bind by the statement gets to see."""
+    return insert(table(into.table.name, schema=into.table.schema))
