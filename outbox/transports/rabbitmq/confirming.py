@@ -1,0 +1,274 @@
+"""A channel in confirm mode that takes a whole batch at once and says what the broker answered to each message."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from aiormq.abc import ChannelFrame
+from aiormq.exceptions import (
+    ConnectionChannelError,
+    ConnectionClosed,
+    ConnectionCommandInvalid,
+    ConnectionFrameError,
+    ConnectionInternalError,
+    ConnectionNotAllowed,
+    ConnectionNotImplemented,
+    ConnectionResourceError,
+    ConnectionSyntaxError,
+    ConnectionUnexpectedFrame,
+)
+from pamqp.body import ContentBody
+from pamqp.commands import Basic, Channel
+from pamqp.frame import marshal
+from pamqp.header import ContentHeader
+
+from outbox.outcome import Failure
+from outbox.ports import CONFIRMED, UNROUTABLE, Refused, SendResult
+from outbox.transports.rabbitmq.frames import FrameWriter, Publication, UnsendableError
+from outbox.transports.rabbitmq.tapping import FrameHandler, Tap
+from outbox.urls import redacted
+
+if TYPE_CHECKING:
+    from aiormq.abc import AbstractChannel, AbstractConnection
+
+NACKED = Refused(Failure("nack", "the broker could not take the message: a queue is full or failed"))
+
+_CHUNK = 256 * 1024
+"""Bytes that are handed to the socket at once; beyond it we wait until they are on their way."""
+
+
+class ChannelCutError(Exception):
+    """The broker closed the channel or the connection, or the connection was lost, before it had answered everything.
+
+    `code` is the broker's reply code, 0 if it said nothing.
+    """
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+class Batch:
+    """Publications that are sent together, and the broker's answers so far: None where it has not answered."""
+
+    def __init__(self, publications: Sequence[Publication]) -> None:
+        self.publications = publications
+        self.results: list[SendResult | None] = [None] * len(publications)
+        self._returned: set[tuple[str, str, str]] = set()
+
+    def returned(self, identity: tuple[str, str, str]) -> None:
+        """The broker sent a message back; its confirm follows."""
+        self._returned.add(identity)
+
+    def finish(self) -> None:
+        """Turns the confirms of returned messages into `Unroutable`.
+
+        A return names the message id and where the message went, no more. Of several messages that share all three, one
+        returned makes all of them unroutable: they are sent again, and none is lost.
+        """
+        if not self._returned:
+            return
+        for index, publication in enumerate(self.publications):
+            if self.results[index] is CONFIRMED and publication.identity in self._returned:
+                self.results[index] = UNROUTABLE
+
+
+class ConfirmChannel:
+    """One channel, one batch at a time. After an error, a timeout or a cancellation it must be abandoned."""
+
+    def __init__(self, channel: "AbstractChannel") -> None:
+        self._channel = channel
+        self._writer = FrameWriter(channel.number, channel.connection.connection_tune.frame_max or 0)
+        self._published = 0
+        self._flight: _Flight | None = None
+        self._last_return: Basic.Return | None = None
+        handlers: dict[type, FrameHandler] = {
+            Basic.Ack: self._on_ack,
+            Basic.Nack: self._on_nack,
+            Basic.Return: self._on_return,
+            ContentHeader: self._on_returned_header,
+            ContentBody: _ignore,
+        }
+        self._tap = Tap(channel, handlers)
+        channel.closing.add_done_callback(self._on_closed)
+
+    @classmethod
+    async def open(cls, connection: "AbstractConnection") -> "ConfirmChannel":
+        """A new channel on `connection`. Waits as long as the broker does; the caller limits it."""
+        return cls(await connection.channel(publisher_confirms=True))
+
+    @property
+    def usable(self) -> bool:
+        """Whether another batch can be sent."""
+        return not self._channel.is_closed and self._tap.close_reason is None and self._flight is None
+
+    @property
+    def connection(self) -> "AbstractConnection":
+        """The connection that it is a channel of."""
+        return self._channel.connection
+
+    async def publish(self, batch: Batch, indices: Sequence[int]) -> None:
+        """Sends those publications of `batch` and returns when each has its result.
+
+        What cannot be encoded for this connection is refused without being sent. Raises `ChannelCutError`; results that
+        had come by then stand.
+        """
+        chunks, sent = self._encoded(batch, indices)
+        if not sent:
+            return
+        flight = self._flight = _Flight(batch, sent, first_tag=self._published + 1)
+        self._published += len(sent)
+        if self._channel.is_closed:
+            raise self._cut()
+        for chunk in chunks:
+            await self._write(chunk)
+        await flight.answered
+        self._flight = None
+
+    def abandon(self) -> None:
+        """Closes the channel without waiting: answers that are still to come fit nothing any more."""
+        if self._channel.is_closed or self._tap.close_reason is not None:
+            return
+        close = marshal(Channel.Close(reply_code=200, reply_text="", class_id=0, method_id=0), self._channel.number)
+        try:
+            self._channel.connection.write_queue.put_nowait(ChannelFrame(payload=close, should_close=False))
+        except asyncio.QueueFull:
+            self._channel.connection.create_task(self._channel.close())
+
+    def _encoded(self, batch: Batch, indices: Sequence[int]) -> tuple[list[bytes], list[int]]:
+        chunks: list[bytes] = []
+        pieces: list[bytes] = []
+        sent: list[int] = []
+        size = 0
+        for index in indices:
+            try:
+                frames = self._writer.frames(batch.publications[index])
+            except UnsendableError as error:
+                batch.results[index] = Refused(Failure("unsendable", str(error)))
+                continue
+            sent.append(index)
+            pieces.append(frames)
+            size += len(frames)
+            if size >= _CHUNK:
+                chunks.append(b"".join(pieces))
+                pieces, size = [], 0
+        if pieces:
+            chunks.append(b"".join(pieces))
+        return chunks, sent
+
+    async def _write(self, chunk: bytes) -> None:
+        """Hands `chunk` to the connection. A large one waits until the socket has room again."""
+        drained = self._channel.create_future() if len(chunk) >= _CHUNK else None
+        frame = ChannelFrame(payload=chunk, should_close=False, drain_future=drained)
+        queue = self._channel.connection.write_queue
+        try:
+            try:
+                queue.put_nowait(frame)
+            except asyncio.QueueFull:
+                await self._channel.create_task(queue.put(frame))
+            if drained is not None:
+                await drained
+        except asyncio.CancelledError:
+            # aiormq cancels what waits on a channel that closes; a cancellation of our own has no other cause.
+            if self._channel.is_closed and not _being_cancelled():
+                raise self._cut() from None
+            raise
+        except Exception:  # noqa: BLE001 - a send is classified here: whatever ended the channel ends the batch
+            raise self._cut() from None
+
+    def _on_ack(self, frame: Basic.Ack) -> None:
+        if self._flight is not None:
+            self._flight.answer(frame.delivery_tag or 0, multiple=bool(frame.multiple), result=CONFIRMED)
+
+    def _on_nack(self, frame: Basic.Nack) -> None:
+        if self._flight is not None:
+            self._flight.answer(frame.delivery_tag or 0, multiple=bool(frame.multiple), result=NACKED)
+
+    def _on_return(self, frame: Basic.Return) -> None:
+        self._last_return = frame
+
+    def _on_returned_header(self, header: ContentHeader) -> None:
+        """Method, header, body: the message id is in the second."""
+        returned = self._last_return
+        if returned is not None and self._flight is not None:
+            identity = (header.properties.message_id or "", returned.exchange or "", returned.routing_key or "")
+            self._flight.batch.returned(identity)
+
+    def _on_closed(self, closing: "asyncio.Future[None]") -> None:
+        error = None if closing.cancelled() else closing.exception()
+        if self._flight is not None:
+            self._flight.cut(self._cut(error))
+
+    def _cut(self, error: BaseException | None = None) -> ChannelCutError:
+        if self._tap.close_reason is not None:
+            return ChannelCutError(*self._tap.close_reason)
+        return connection_cut(self._channel.connection, error)
+
+
+class _Flight:
+    """A batch between being written and being answered: which delivery tag is which message."""
+
+    def __init__(self, batch: Batch, indices: Sequence[int], *, first_tag: int) -> None:
+        self.batch = batch
+        self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._indices = indices
+        self._first_tag = first_tag
+        self._answered_up_to = 0
+        self._missing = len(indices)
+
+    def answer(self, tag: int, *, multiple: bool, result: SendResult) -> None:
+        """The broker answered `tag`, or everything up to it."""
+        place = tag - self._first_tag
+        if not 0 <= place < len(self._indices):
+            return
+        start = self._answered_up_to if multiple else place
+        results = self.batch.results
+        for index in self._indices[start : place + 1]:
+            if results[index] is None:
+                results[index] = result
+                self._missing -= 1
+        if multiple:
+            self._answered_up_to = place + 1
+        if not self._missing and not self.answered.done():
+            self.answered.set_result(None)
+
+    def cut(self, error: ChannelCutError) -> None:
+        """No answer follows any more."""
+        if not self.answered.done():
+            self.answered.set_exception(error)
+            # Whoever waits gets it; nobody does if the cut came while the batch was still being written.
+            self.answered.exception()
+
+
+def connection_cut(connection: "AbstractConnection", error: BaseException | None) -> ChannelCutError:
+    """Why a connection was lost, with the broker's reply code if it gave one."""
+    if error is None and connection.closing.done() and not connection.closing.cancelled():
+        error = connection.closing.exception()
+    if isinstance(error, ConnectionClosed):
+        if len(error.args) == 2:
+            return ChannelCutError(int(error.args[0] or 0), str(error.args[1]))
+        return ChannelCutError(_REPLY_CODES.get(type(error), 0), str(error))
+    return ChannelCutError(0, redacted(str(error)) if error is not None else "the connection was lost")
+
+
+def _being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _ignore(_: object) -> None:
+    """The body of a returned message: we have it still."""
+
+
+_REPLY_CODES: dict[type[BaseException], int] = {
+    ConnectionFrameError: 501,
+    ConnectionSyntaxError: 502,
+    ConnectionCommandInvalid: 503,
+    ConnectionChannelError: 504,
+    ConnectionUnexpectedFrame: 505,
+    ConnectionResourceError: 506,
+    ConnectionNotAllowed: 530,
+    ConnectionNotImplemented: 540,
+    ConnectionInternalError: 541,
+}

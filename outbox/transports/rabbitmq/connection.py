@@ -1,0 +1,183 @@
+"""AMQP connections that can be asked for again after they were lost: our own by URL, or one that the host lends us."""
+
+import asyncio
+from collections.abc import Coroutine
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+
+import aiormq
+from aiormq.exceptions import AMQPError, ProbableAuthenticationError
+from yarl import URL
+
+from outbox.errors import BrokerUnavailableError
+from outbox.urls import redacted
+
+if TYPE_CHECKING:
+    from aio_pika.abc import AbstractConnection as LentConnection
+    from aiormq.abc import AbstractConnection
+
+CONNECTION_ERRORS = (AMQPError, OSError, TimeoutError, RuntimeError, EOFError)
+"""What aiormq raises when a connection fails or is not there."""
+
+HEARTBEAT = timedelta(seconds=20)
+"""Unless the URL says otherwise. A silent broker is given up after three; a busy event loop may be late by two."""
+
+_CLOSING = timedelta(seconds=3)
+
+
+class Link(Protocol):
+    """One connection to the broker, which may come and go."""
+
+    @property
+    def current(self) -> "AbstractConnection | None":
+        """The connection if it is open now."""
+        ...
+
+    async def open(self) -> "AbstractConnection":
+        """The open connection, a new one if need be. Raises `BrokerUnavailableError` within the connect timeout."""
+        ...
+
+    def discard(self, connection: "AbstractConnection") -> None:
+        """Forgets a connection that does not answer; the next `open` makes another."""
+        ...
+
+    async def close(self) -> None:
+        """Closes what `open` made. Idempotent, and bounded even if the broker does not answer."""
+        ...
+
+
+class OwnLink:
+    """A connection of our own, made from a URL. `purpose` is the name that the broker's management shows for it."""
+
+    def __init__(self, url: str, *, purpose: str, connect_timeout: timedelta) -> None:
+        self._url = _with_defaults(url, purpose)
+        self._safe_url = redacted(url)
+        self._timeout = connect_timeout
+        self._connection: AbstractConnection | None = None
+        self._lock = asyncio.Lock()
+        self._attempt = 0
+        self._failure = ""
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @property
+    def current(self) -> "AbstractConnection | None":
+        connection = self._connection
+        return connection if connection is not None and is_open(connection) else None
+
+    async def open(self) -> "AbstractConnection":
+        """See `Link.open`. Callers who come while somebody else connects share what comes of it."""
+        if (connection := self.current) is not None:
+            return connection
+        attempt = self._attempt
+        async with self._lock:
+            if (connection := self.current) is not None:
+                return connection
+            if self._attempt != attempt and self._failure:
+                raise BrokerUnavailableError(self._failure)
+            return await self._connect()
+
+    def discard(self, connection: "AbstractConnection") -> None:
+        if self._connection is connection:
+            self._connection = None
+        self._in_background(_close(connection))
+
+    async def close(self) -> None:
+        if (connection := self._connection) is not None:
+            self.discard(connection)
+        if self._closing:
+            _, late = await asyncio.wait(self._closing, timeout=_CLOSING.total_seconds())
+            for task in late:
+                task.cancel()
+
+    async def _connect(self) -> "AbstractConnection":
+        self._attempt += 1
+        try:
+            async with asyncio.timeout(self._timeout.total_seconds()):
+                self._connection = await aiormq.connect(self._url)
+                # The first turn of its reader makes it ready.
+                await self._connection.ready()
+        except CONNECTION_ERRORS as error:
+            self._failure = f"no connection to {self._safe_url}: {_reason(error, self._timeout)}"
+            raise BrokerUnavailableError(self._failure) from None
+        self._failure = ""
+        return self._connection
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+class LentLink:
+    """An aio-pika connection that belongs to the host: used while it is open, never closed, repaired by its owner."""
+
+    def __init__(self, connection: "LentConnection") -> None:
+        self._lent = connection
+
+    @property
+    def current(self) -> "AbstractConnection | None":
+        transport = self._lent.transport
+        if transport is None or not is_open(transport.connection):
+            return None
+        return transport.connection
+
+    async def open(self) -> "AbstractConnection":
+        if (connection := self.current) is None:
+            raise BrokerUnavailableError("the given RabbitMQ connection is closed; a robust one reopens itself")
+        return connection
+
+    def discard(self, connection: "AbstractConnection") -> None:
+        """Its owner and its heartbeats decide about it."""
+
+    async def close(self) -> None:
+        """It stays open."""
+
+
+def is_open(connection: "AbstractConnection") -> bool:
+    """Whether frames can still be written to it and read from it."""
+    return connection.is_opened
+
+
+def is_blocked(connection: "AbstractConnection") -> bool:
+    """Whether the broker has announced that it reads no more publications: a memory or disk alarm.
+
+    aiormq tells by making `ready()` wait, so that one step of it gives the answer.
+    """
+    waiting = connection.ready()
+    try:
+        waiting.send(None)
+    except StopIteration:
+        return False
+    waiting.close()
+    return True
+
+
+def broker_version(connection: "AbstractConnection") -> tuple[int, int]:
+    """Major and minor version, as the broker introduced itself; (0, 0) for one that did not."""
+    text = (connection.server_properties or {}).get("version")
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    parts = str(text or "").split(".")
+    return (int(parts[0]), int(parts[1])) if len(parts) > 1 and parts[0].isdigit() and parts[1].isdigit() else (0, 0)
+
+
+async def _close(connection: "AbstractConnection") -> None:
+    try:
+        async with asyncio.timeout(_CLOSING.total_seconds()):
+            await connection.close()
+    except CONNECTION_ERRORS:
+        pass
+
+
+def _with_defaults(url: str, purpose: str) -> URL:
+    parsed = URL(url)
+    defaults = {"heartbeat": str(int(HEARTBEAT.total_seconds())), "name": purpose}
+    return parsed.update_query({name: value for name, value in defaults.items() if name not in parsed.query})
+
+
+def _reason(error: BaseException, timeout: timedelta) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {timeout.total_seconds():g} s"
+    if isinstance(error, ProbableAuthenticationError):
+        return f"the broker refused the user or the password: {error}"
+    return redacted(str(error) or type(error).__name__)

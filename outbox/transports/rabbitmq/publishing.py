@@ -1,0 +1,159 @@
+"""Sending publications in pipelines: whole batches on a pool of channels, and what to make of batches that are cut off."""
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from outbox.errors import BrokerUnavailableError
+from outbox.outcome import Failure
+from outbox.ports import NotSent, Refused, SendResult
+from outbox.transports.rabbitmq.confirming import Batch, ChannelCutError, ConfirmChannel
+from outbox.transports.rabbitmq.connection import CONNECTION_ERRORS, Link, is_blocked
+from outbox.urls import redacted
+
+if TYPE_CHECKING:
+    from aiormq.abc import AbstractConnection
+
+    from outbox.transports.rabbitmq.frames import Publication
+
+MOST_CHANNELS = 16
+"""How many batches are in flight at once; more wait for their turn."""
+
+CONNECTION_FORCED = 320
+"""The reply code of a broker that shuts down, and of an operator who closes a connection."""
+NOT_FOUND = 404
+ACCESS_REFUSED = 403
+NO_CODE = 0
+
+_OPENING = timedelta(seconds=5)
+_TOO_LARGE = re.compile(r"message size \d+ .*max size (\d+)")
+
+
+class Pipeline:
+    """Sends batches through `link`, each on a channel of its own; `exchange_gone` is told when one is missing."""
+
+    def __init__(self, link: Link, *, exchange_gone: Callable[[], None]) -> None:
+        self._link = link
+        self._exchange_gone = exchange_gone
+        self._turns = asyncio.Semaphore(MOST_CHANNELS)
+        self._idle: list[ConfirmChannel] = []
+        self._largest_body: tuple[AbstractConnection, int] | None = None
+
+    async def send(self, publications: Sequence["Publication"], *, timeout: timedelta) -> list[SendResult]:
+        """One result for each publication, within `timeout`; raises nothing for what a message or the broker did."""
+        batch = Batch(publications)
+        try:
+            async with asyncio.timeout(timeout.total_seconds()), self._turns:
+                await self._send_by_halves(batch, opening=min(_OPENING, timeout / 2))
+        except TimeoutError:
+            failure = Failure("timeout", f"the broker confirmed nothing more within {timeout.total_seconds():g} s")
+        except BrokerUnavailableError as error:
+            failure = Failure.of(error)
+        else:
+            failure = Failure("", "")
+        batch.finish()
+        return [NotSent(failure) if result is None else result for result in batch.results]
+
+    def close(self) -> None:
+        """Gives back the channels that are not in use."""
+        while self._idle:
+            self._idle.pop().abandon()
+
+    async def _send_by_halves(self, batch: Batch, *, opening: timedelta) -> None:
+        """Sends everything; what is cut off again in halves, until the message that the broker cannot take stands alone.
+
+        A message that was alone when the broker closed the channel is to blame. If the connection was just lost, it is to
+        blame when that happens to it twice in a row.
+        """
+        pending: deque[Sequence[int]] = deque([range(len(batch.publications))])
+        lost_alone: int | None = None
+        while pending:
+            indices = pending.popleft()
+            cut = await self._attempt(batch, indices, opening)
+            unanswered = [index for index in indices if batch.results[index] is None]
+            if cut is None or not unanswered:
+                continue
+            if len(unanswered) > 1:
+                middle = len(unanswered) // 2
+                pending.extendleft((unanswered[middle:], unanswered[:middle]))
+            elif cut.code == NO_CODE and lost_alone != unanswered[0]:
+                lost_alone = unanswered[0]
+                pending.appendleft(unanswered)
+            else:
+                batch.results[unanswered[0]] = Refused(Failure(f"amqp {cut.code}", cut.text))
+
+    async def _attempt(self, batch: Batch, indices: Sequence[int], opening: timedelta) -> ChannelCutError | None:
+        """Sends once; how it was cut off if a message may be to blame. Raises `BrokerUnavailableError` if none is."""
+        async with self._channel(opening) as channel:
+            try:
+                await channel.publish(batch, self._small_enough(batch, indices, channel.connection))
+            except ChannelCutError as cut:
+                self._raise_unless_blaming(cut)
+                self._learn_largest_body(cut, channel.connection)
+                return cut
+        return None
+
+    @asynccontextmanager
+    async def _channel(self, opening: timedelta) -> AsyncIterator[ConfirmChannel]:
+        """A channel for one batch. Unless that ends well it is closed, so that late confirms fit nothing."""
+        connection = await self._link.open()
+        if is_blocked(connection):
+            raise BrokerUnavailableError("the broker accepts no messages now: it is short of memory or disk space")
+        channel = self._idle_on(connection) or await self._new_channel(connection, opening)
+        try:
+            yield channel
+        finally:
+            if channel.usable:
+                self._idle.append(channel)
+            else:
+                channel.abandon()
+
+    def _idle_on(self, connection: "AbstractConnection") -> ConfirmChannel | None:
+        while self._idle:
+            channel = self._idle.pop()
+            if channel.usable and channel.connection is connection:
+                return channel
+        return None
+
+    async def _new_channel(self, connection: "AbstractConnection", opening: timedelta) -> ConfirmChannel:
+        try:
+            async with asyncio.timeout(opening.total_seconds()):
+                return await ConfirmChannel.open(connection)
+        except TimeoutError:
+            self._link.discard(connection)
+            raise BrokerUnavailableError("the broker does not answer") from None
+        except CONNECTION_ERRORS as error:
+            raise BrokerUnavailableError(f"the connection was lost: {redacted(str(error))}") from None
+
+    def _small_enough(self, batch: Batch, indices: Sequence[int], connection: "AbstractConnection") -> Sequence[int]:
+        """Refuses bodies over the limit that the broker has named before, which a client cannot ask for."""
+        if self._largest_body is None or self._largest_body[0] is not connection:
+            return indices
+        largest = self._largest_body[1]
+        small = []
+        for index in indices:
+            size = len(batch.publications[index].body)
+            if size <= largest:
+                small.append(index)
+            else:
+                text = f"the body has {size} bytes, and the broker's max_message_size is {largest}"
+                batch.results[index] = Refused(Failure("too large", text))
+        return small
+
+    def _learn_largest_body(self, cut: ChannelCutError, connection: "AbstractConnection") -> None:
+        if (named := _TOO_LARGE.search(cut.text)) is not None:
+            self._largest_body = (connection, int(named[1]))
+
+    def _raise_unless_blaming(self, cut: ChannelCutError) -> None:
+        """Sorts out what is no message's fault."""
+        if cut.code == CONNECTION_FORCED:
+            raise BrokerUnavailableError(f"the broker closed the connection: {cut.text}") from None
+        if cut.code == NOT_FOUND:
+            self._exchange_gone()
+            raise BrokerUnavailableError(f"an exchange is missing: {cut.text}") from None
+        if cut.code == ACCESS_REFUSED and "to exchange" in cut.text:
+            raise BrokerUnavailableError(f"a permission is missing: {cut.text}") from None

@@ -1,0 +1,199 @@
+"""The exchanges and queues that Outbox uses: looked for first, declared only where they are missing."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from outbox.duration import format_duration
+from outbox.errors import TopologyError
+from outbox.ports import Subscription
+from outbox.transports.rabbitmq.connection import broker_version
+from outbox.transports.rabbitmq.inquiry import Different, Inquiry, NotAllowed, NotThere
+
+Advise = Callable[[str], None]
+
+_QUORUM: Mapping[str, Any] = {"x-queue-type": "quorum"}
+_SAFE: Mapping[str, Any] = {"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"}
+_NO_DELIVERY_LIMIT_SINCE = (4, 0)
+_LONGEST_DELAY = timedelta(milliseconds=2**32 - 2)
+
+
+def dead_letter_exchange(exchange: str) -> str:
+    """Where dead letters of an exchange's consumers go."""
+    return f"{exchange}.dlx"
+
+
+def dead_letter_queue(queue: str) -> str:
+    """Where the dead letters of a consumer's queue stay."""
+    return f"{queue}.dlq"
+
+
+def delay_resource(exchange: str, delay: timedelta) -> str:
+    """The exchange, and the queue of the same name, that hold a retry back for `delay`."""
+    return f"{exchange}.delay_{format_duration(min(delay, _LONGEST_DELAY))}"
+
+
+def spare_delay(delay: timedelta) -> timedelta:
+    """`delay` rounded up to two significant digits.
+
+    For delays that nobody announced: each distinct one is a queue that stays, and handlers may compute them.
+    """
+    milliseconds = (
+        -(-delay // timedelta(milliseconds=1)) if delay % timedelta(milliseconds=1) else delay // timedelta(milliseconds=1)
+    )
+    unit = 10 ** max(0, len(str(milliseconds)) - 2)
+    return timedelta(milliseconds=-(-milliseconds // unit) * unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An exchange of ours, durable."""
+
+    name: str
+    type: str
+
+    def __str__(self) -> str:
+        return f"exchange {self.name!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue of ours, durable."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(hash=False)
+
+    def __str__(self) -> str:
+        return f"queue {self.name!r}"
+
+
+Resource = Exchange | Queue
+
+
+class Topology:
+    """What was ensured so far, by name, so that it is compared and advised about once."""
+
+    def __init__(self, advise: Advise) -> None:
+        self._advise = advise
+        self._compared: set[str] = set()
+
+    async def ensure_exchange(self, inquiry: Inquiry, exchange: str) -> None:
+        """The topic exchange that messages are sent to."""
+        await self._ensure(inquiry, Exchange(exchange, "topic"))
+
+    async def ensure_consumer(self, inquiry: Inquiry, subscription: Subscription) -> None:
+        """Everything between the exchange and the dead letters of a consumer's queue, its delays included."""
+        exchange, queue = subscription.exchange_name, subscription.queue
+        limit = _delivery_limit(inquiry)
+        await self.ensure_exchange(inquiry, exchange)
+        await self.ensure_dead_letters(inquiry, exchange, queue)
+        arguments = {
+            **_QUORUM,
+            **_SAFE,
+            **limit,
+            "x-dead-letter-exchange": dead_letter_exchange(exchange),
+            "x-dead-letter-routing-key": queue,
+        }
+        found = await self._ensure(inquiry, Queue(queue, arguments))
+        await self._bind(inquiry, queue, exchange, subscription.binding_key, found=found)
+        for delay in dict.fromkeys(subscription.retry_delays):
+            await self.ensure_delay(inquiry, exchange, delay)
+
+    async def ensure_dead_letters(self, inquiry: Inquiry, exchange: str, queue: str) -> None:
+        """The direct exchange for dead letters, and the queue's own place behind it."""
+        dlx, dlq = dead_letter_exchange(exchange), dead_letter_queue(queue)
+        await self._ensure(inquiry, Exchange(dlx, "direct"))
+        found = await self._ensure(inquiry, Queue(dlq, {**_QUORUM, **_delivery_limit(inquiry)}))
+        await self._bind(inquiry, dlq, dlx, queue, found=found)
+
+    async def ensure_delay(self, inquiry: Inquiry, exchange: str, delay: timedelta) -> None:
+        """What holds a retry back for `delay` and then gives it to the queue that its routing key names."""
+        name = delay_resource(exchange, delay)
+        ttl = min(delay, _LONGEST_DELAY) // timedelta(milliseconds=1)
+        found = await self._ensure(inquiry, Exchange(name, "fanout"))
+        arguments = {**_QUORUM, **_SAFE, "x-message-ttl": ttl, "x-dead-letter-exchange": ""}
+        found = await self._ensure(inquiry, Queue(name, arguments)) and found
+        await self._bind(inquiry, name, name, "", found=found)
+
+    async def _ensure(self, inquiry: Inquiry, resource: Resource) -> bool:
+        """Whether it was there already."""
+        if not await _is_there(inquiry, resource):
+            await self._declare(inquiry, resource)
+            self._compared.add(resource.name)
+            return False
+        if resource.name not in self._compared:
+            await self._compare(inquiry, resource)
+            self._compared.add(resource.name)
+        return True
+
+    async def _declare(self, inquiry: Inquiry, resource: Resource) -> None:
+        try:
+            await _declare(inquiry, resource)
+        except NotAllowed:
+            raise TopologyError(
+                f"the {resource} is missing, and this RabbitMQ user may not declare it: "
+                f"provision it, or grant the permission to configure it"
+            ) from None
+
+    async def _compare(self, inquiry: Inquiry, resource: Resource) -> None:
+        """Declaring again what is there changes nothing, and is refused if it is different from what we would declare."""
+        try:
+            await _declare(inquiry, resource)
+        except NotAllowed:
+            pass
+        except Different as difference:
+            self._advise(_advice(resource, str(difference)))
+
+    async def _bind(self, inquiry: Inquiry, queue: str, exchange: str, key: str, *, found: bool) -> None:
+        """Bindings cannot be looked for. Who may not bind is taken to have been provisioned, if all else was."""
+        try:
+            await inquiry.ask(lambda channel: channel.queue_bind(queue, exchange, routing_key=key))
+        except NotAllowed:
+            if not found:
+                raise TopologyError(
+                    f"queue {queue!r} must be bound to exchange {exchange!r} with {key!r}, and this RabbitMQ user may not: "
+                    f"provision the binding, or grant write to the queue and read to the exchange"
+                ) from None
+
+
+async def _is_there(inquiry: Inquiry, resource: Resource) -> bool:
+    try:
+        match resource:
+            case Exchange(name):
+                await inquiry.ask(lambda channel: channel.exchange_declare(name, passive=True))
+            case Queue(name):
+                await inquiry.ask(lambda channel: channel.queue_declare(name, passive=True))
+    except NotThere:
+        return False
+    except NotAllowed:
+        # Who may not look has it provisioned; using it will tell.
+        return True
+    return True
+
+
+async def _declare(inquiry: Inquiry, resource: Resource) -> None:
+    match resource:
+        case Exchange(name, type_):
+            await inquiry.ask(lambda channel: channel.exchange_declare(name, exchange_type=type_, durable=True))
+        case Queue(name, arguments):
+            await inquiry.ask(lambda channel: channel.queue_declare(name, durable=True, arguments=dict(arguments)))
+
+
+def _delivery_limit(inquiry: Inquiry) -> Mapping[str, Any]:
+    """Brokers from 4.0 on drop a message at its twentieth delivery unless told not to; older ones misread being told."""
+    return {"x-delivery-limit": -1} if broker_version(inquiry.connection) >= _NO_DELIVERY_LIMIT_SINCE else {}
+
+
+def _advice(resource: Resource, difference: str) -> str:
+    text = f"the {resource} exists with other properties than Outbox would give it, and is used as it is ({difference})"
+    match resource:
+        case Exchange(_, type_):
+            return f"{text}; Outbox expects a durable {type_} exchange"
+        case Queue(name, arguments):
+            policy = {key.removeprefix("x-"): value for key, value in arguments.items() if key != "x-queue-type"}
+            if not policy:
+                return f"{text}; Outbox expects a quorum queue without limits"
+            command = f"rabbitmqctl set_policy --apply-to queues outbox-{name} '^{name}$' '{json.dumps(policy)}'"
+            return f"{text}; a policy strengthens it as far as its type allows: {command}"
