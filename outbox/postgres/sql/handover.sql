@@ -1,19 +1,18 @@
 -- name: hand_over
--- Moves up to $1 due rows of the outbox to the queues of exchange $2 in one statement: either a row is in every queue that
+-- Moves up to $2 due rows of the outbox to the queues of exchange $1 in one statement: either a row is in every queue that
 -- wants it and gone from the outbox, or nothing happened. $3: keep what was sent. $4: drop what is unroutable instead of
 -- holding it. $5 and $6: how long the probes of some routing keys wait; $7: the same for every other key. $8: the expiration
 -- of rows without one.
 --
--- Its speed does not depend on statistics, which are wrong whenever a queue fills or drains quickly: rows meet their queues by
--- looking into one JSON object, not by a join, and are changed by `id = any(array(…))`, which is an index scan whatever the
--- planner believes. That form also finds a row that somebody changed between our snapshot and our lock.
+-- Rows are locked in the first step and changed by `id = any(array(…))`, which is an index scan whatever the planner believes
+-- about the table, and which also finds a row that somebody changed between our snapshot and our lock.
 with due as materialized (
     select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
         target_queue, last_error
     from {table}
     where sent_at is null and failed_at is null and send_after <= now()
     order by send_after, id
-    limit $1::integer
+    limit $2::integer
     for update skip locked
 ),
 address as materialized (
@@ -21,33 +20,8 @@ address as materialized (
     from due
     where target_queue is null
 ),
--- `union` makes one delivery of two bindings of one queue that match the same message. Each pattern meets all routing keys of
--- the batch before the next pattern does, because PostgreSQL remembers only a few compiled expressions.
-destination as (
-    select address.routing_key, subscription.queue
-    from address
-    join {subscription} as subscription on subscription.binding_key = address.routing_key
-    where subscription.exchange = $2 and subscription.pattern is null
-    union
-    select matching.routing_key, subscription.queue
-    from {subscription} as subscription
-    cross join lateral (
-        select address.routing_key
-        from address
-        where address.routing_key ~ subscription.pattern
-        offset 0
-    ) as matching
-    where subscription.exchange = $2 and subscription.pattern is not null
-),
+{routes},
 -- A row for one queue goes there whatever is bound to it, if some exchange knows the queue.
-route as materialized (
-    select
-        (
-            select jsonb_object_agg(routing_key, queues)
-            from (select routing_key, jsonb_agg(queue) as queues from destination group by routing_key) as by_key
-        ) as by_key,
-        (select jsonb_object_agg(queue, jsonb_build_array(queue)) from {subscription}) as by_queue
-),
 -- A producer in another language may write any JSON as tracking ids: a row without a readable id gets one that depends on
 -- nothing but the row.
 message as materialized (
@@ -78,7 +52,7 @@ delivered as (
     insert into {delivery} (
         exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at, expires_at
     )
-    select $2, jsonb_array_elements_text(queues), chain ->> -1, routing_key, body, content_type, headers, chain, ordering_key,
+    select $1, jsonb_array_elements_text(queues), chain ->> -1, routing_key, body, content_type, headers, chain, ordering_key,
         created_at,
         case when coalesce(expiration, $8::interval) < interval '1000 years' then now() + coalesce(expiration, $8::interval) end
     from message

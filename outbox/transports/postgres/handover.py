@@ -104,8 +104,8 @@ class PostgresHandover:
             async with self._pool.acquire(timeout=CONNECT_TIMEOUT.total_seconds()) as connection:
                 rows = await connection.fetch(
                     self._sql["hand_over"],
-                    limit,
                     self._exchange_name,
+                    limit,
                     self._keep_sent,
                     self._drop_unroutable,
                     list(delays.keys()),

@@ -30,11 +30,10 @@ class TransportTables:
 
     def queries(self, file: str, **values: str) -> Mapping[str, str]:
         """The SQL of `file`, with these tables' names and any other values that it has places for."""
-        return queries(
-            file,
-            table=self.outbox.sql,
-            delivery=self.delivery.sql,
-            subscription=self.subscription.sql,
-            dead_letter=self.dead_letter.sql,
-            **values,
-        )
+        names = {
+            "table": self.outbox.sql,
+            "delivery": self.delivery.sql,
+            "subscription": self.subscription.sql,
+            "dead_letter": self.dead_letter.sql,
+        }
+        return queries(file, **names, routes=queries("routing.sql", **names)["routes"], **values)

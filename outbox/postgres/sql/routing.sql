@@ -1,0 +1,30 @@
+-- name: routes
+-- Which queues each routing key of the rows of `address` goes to, and which queues are known, as two JSON objects: looking into
+-- them costs the same whatever the planner believes, and statistics are wrong whenever a queue fills or drains quickly.
+--
+-- `union` makes one delivery of two bindings of one queue that match the same message. Each pattern meets all routing keys of
+-- the batch before the next pattern does, because PostgreSQL remembers only a few compiled expressions.
+destination as (
+    select address.routing_key, subscription.queue
+    from address
+    join {subscription} as subscription on subscription.binding_key = address.routing_key
+    where subscription.exchange = $1 and subscription.pattern is null
+    union
+    select matching.routing_key, subscription.queue
+    from {subscription} as subscription
+    cross join lateral (
+        select address.routing_key
+        from address
+        where address.routing_key ~ subscription.pattern
+        offset 0
+    ) as matching
+    where subscription.exchange = $1 and subscription.pattern is not null
+),
+route as materialized (
+    select
+        (
+            select jsonb_object_agg(routing_key, queues)
+            from (select routing_key, jsonb_agg(queue) as queues from destination group by routing_key) as by_key
+        ) as by_key,
+        (select jsonb_object_agg(queue, jsonb_build_array(queue)) from {subscription}) as by_queue
+)
