@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from outbox.consuming import Consumer, consume
+    from outbox.engine.consuming import Consumer, consume
     from outbox.errors import OutboxError, Reject, RetryAfter
     from outbox.message import OutboxMessage
     from outbox.publisher import Publisher
@@ -46,7 +46,7 @@ __all__ = [
 _HOMES = {
     "IMMEDIATELY": "outbox.relay",
     "NEVER": "outbox.relay",
-    "Consumer": "outbox.consuming",
+    "Consumer": "outbox.engine.consuming",
     "MessageRelay": "outbox.relay",
     "OutboxError": "outbox.errors",
     "OutboxMessage": "outbox.message",
@@ -54,7 +54,7 @@ _HOMES = {
     "Reject": "outbox.errors",
     "RetryAfter": "outbox.errors",
     "Worker": "outbox.worker",
-    "consume": "outbox.consuming",
+    "consume": "outbox.engine.consuming",
     "ensure_outbox_schema_async": "outbox.schema",
     "ensure_outbox_schema_sync": "outbox.schema",
     "ensure_outbox_table_async": "outbox.schema",

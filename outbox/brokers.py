@@ -71,7 +71,7 @@ def open_transport(source: "BrokerSource", *, exchange_name: str, table: "TableN
         return _from_url(source, exchange_name=exchange_name, table=table, observer=observer)
     if hasattr(source, "send"):
         return _LentTransport(cast("Transport", source))
-    return _over_connection(cast("AbstractConnection", source), exchange_name=exchange_name, observer=observer)
+    return _over_connection(source, exchange_name=exchange_name, observer=observer)
 
 
 def open_broker(source: "ConsumableSource", *, exchange_name: str, table: "TableName", observer: "Observer") -> "Broker":
@@ -80,7 +80,7 @@ def open_broker(source: "ConsumableSource", *, exchange_name: str, table: "Table
         return _from_url(source, exchange_name=exchange_name, table=table, observer=observer)
     if hasattr(source, "subscribe"):
         return _LentBroker(cast("Broker", source))
-    return _over_connection(cast("AbstractConnection", source), exchange_name=exchange_name, observer=observer)
+    return _over_connection(source, exchange_name=exchange_name, observer=observer)
 
 
 def _from_url(url: str, *, exchange_name: str, table: "TableName", observer: "Observer") -> "Broker":

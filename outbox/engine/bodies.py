@@ -1,0 +1,86 @@
+"""From the bytes of a body to what a handler's annotation asks for; the way is chosen once, when the consumer is built."""
+
+import json
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, PydanticUserError, TypeAdapter
+
+Decode = Callable[[bytes], object]
+"""Raises ValueError (pydantic's ValidationError is one) for a body that is not what was asked for."""
+
+_PLAIN: tuple[Any, ...] = (Any, object, None, types.NoneType, str, int, float, bool, dict, list, Mapping, Sequence)
+_UNIONS: tuple[Any, ...] = (Union, types.UnionType)
+
+
+def decoder_for(annotation: object) -> Decode:
+    """How to decode a body for a parameter annotated with `annotation`.
+
+    A pydantic model, and whatever holds one or needs one's care (`Annotated`, dataclasses, typed dictionaries, `list[Model]`,
+    `datetime`), is validated from JSON. `bytes` are taken as they are, also as the other side of a union. Anything else, and
+    no annotation, is JSON, or the bytes if they are none.
+    """
+    if annotation is bytes:
+        return _as_it_is
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation.model_validate_json
+    if _is_plain(annotation):
+        return _json_or_bytes
+    takes_bytes, rest = _without_bytes(annotation)
+    if takes_bytes and _is_plain(rest):
+        return _json_or_bytes
+    validated = _validated(rest)
+    if validated is None:
+        return _json_or_bytes
+    return _or_bytes(validated) if takes_bytes else validated
+
+
+def _as_it_is(body: bytes) -> object:
+    return body
+
+
+def _json_or_bytes(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+
+
+def _or_bytes(decode: Decode) -> Decode:
+    def decode_or_take(body: bytes) -> object:
+        try:
+            return decode(body)
+        except ValueError:
+            return body
+
+    return decode_or_take
+
+
+def _is_plain(annotation: object) -> bool:
+    """Whether JSON gives it without pydantic's help: `dict[str, Any]`, `int | None`, and so on."""
+    if _is_one_of(_PLAIN, annotation):
+        return True
+    origin = get_origin(annotation)
+    return _is_one_of(_PLAIN + _UNIONS, origin) and origin is not None and all(map(_is_plain, get_args(annotation)))
+
+
+def _is_one_of(types_: tuple[Any, ...], annotation: object) -> bool:
+    """By identity: annotations need not be hashable, and may have an equality of their own."""
+    return any(annotation is each for each in types_)
+
+
+def _without_bytes(annotation: Any) -> tuple[bool, Any]:
+    if not _is_one_of(_UNIONS, get_origin(annotation)):
+        return False, annotation
+    others = [part for part in get_args(annotation) if part is not bytes]
+    takes_bytes = len(others) < len(get_args(annotation))
+    return takes_bytes, Union[tuple(others)] if others else bytes  # noqa: UP007  built from a list
+
+
+def _validated(annotation: Any) -> Decode | None:
+    """Validation by pydantic; None for a type that it knows nothing about."""
+    try:
+        return TypeAdapter(annotation).validate_json
+    except PydanticUserError:
+        return None

@@ -1,0 +1,167 @@
+"""How a consumer's callback is called with a message: worked out from its signature once, cheap for each message."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import Parameter
+from typing import Any
+
+from outbox.engine.annotations import resolved, routine_of, signature_of
+from outbox.engine.bodies import Decode, decoder_for
+from outbox.errors import SignatureError
+from outbox.message import Message
+from outbox.ports import Delivery
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """All that the arguments of one call are taken from."""
+
+    delivery: Delivery
+    message: Message
+    body: object
+    resources: Mapping[str, object]
+
+
+Supply = Callable[[Inputs], object]
+
+FROM_DELIVERY: Mapping[str, Supply] = {
+    "routing_key": lambda inputs: inputs.message.routing_key,
+    "message": lambda inputs: inputs.delivery.incoming,
+    "tracking_ids": lambda inputs: inputs.message.tracking_ids,
+    "attempt_count": lambda inputs: inputs.delivery.attempt,
+}
+"""Parameters that every delivery can supply."""
+
+FROM_TRANSACTION: Mapping[str, Supply] = {
+    "session": lambda inputs: inputs.resources["session"],
+    "connection": lambda inputs: inputs.resources["connection"],
+    "publisher": lambda inputs: inputs.resources["publisher"],
+}
+"""Parameters that need a database: all of one transaction, committed before the message is settled."""
+
+_INJECTED = {**FROM_DELIVERY, **FROM_TRANSACTION}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPlan:
+    """What a callback needs, and how to give it that.
+
+    `resources` names what it needs of a transaction. A callback that is not async is to be called in a thread.
+    """
+
+    callback: Callable[..., Any]
+    decode: Decode
+    is_async: bool
+    resources: frozenset[str]
+    positional: Sequence[Supply]
+    named: Sequence[tuple[str, Supply]]
+
+    def call(self, inputs: Inputs) -> Any:
+        """Calls the callback; what an async one returns is still to be awaited."""
+        return self.callback(
+            *[supply(inputs) for supply in self.positional], **{name: supply(inputs) for name, supply in self.named}
+        )
+
+
+def plan_call(callback: Callable[..., Any]) -> CallPlan:
+    """How to call `callback`. Raises `SignatureError`, saying what to write, if it cannot be called with a message."""
+    _require_callable(callback)
+    is_async = _is_async(callback)
+    parameters = _parameters(callback)
+    body = _body_parameter(callback, parameters)
+    resources = frozenset(parameter.name for parameter in parameters if parameter.name in FROM_TRANSACTION)
+    if resources and not is_async:
+        names = ", ".join(sorted(resources))
+        raise SignatureError(f"{_name(callback)} takes {names}, which only an async callback can use: write async def")
+    positional, named = _arranged(callback, parameters, body)
+    return CallPlan(
+        callback=callback,
+        decode=decoder_for(_annotation(callback, body)),
+        is_async=is_async,
+        resources=resources,
+        positional=positional,
+        named=named,
+    )
+
+
+def _require_callable(callback: object) -> None:
+    if not callable(callback) or isinstance(callback, type):
+        raise SignatureError(f"a consumer's callback is a function or a callable object, not {callback!r}")
+    routine = routine_of(callback)
+    if inspect.isgeneratorfunction(routine) or inspect.isasyncgenfunction(routine):
+        raise SignatureError(f"{_name(callback)} is a generator, so calling it would do nothing: write async def without yield")
+
+
+def _is_async(callback: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(routine_of(callback))
+
+
+def _parameters(callback: Callable[..., Any]) -> list[Parameter]:
+    try:
+        signature = signature_of(callback)
+    except ValueError as error:
+        raise SignatureError(f"{_name(callback)} does not tell its parameters: wrap it in a function ({_advice()})") from error
+    variable = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    return [parameter for parameter in signature.parameters.values() if parameter.kind not in variable]
+
+
+def _body_parameter(callback: Callable[..., Any], parameters: Iterable[Parameter]) -> Parameter:
+    """The one parameter that nothing else supplies; one without a default goes before those that have one."""
+    others = [parameter for parameter in parameters if parameter.name not in _INJECTED]
+    required = [parameter for parameter in others if parameter.default is Parameter.empty]
+    candidates = required or others
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
+        raise SignatureError(f"{_name(callback)} takes no body: {_advice()}")
+    names = ", ".join(parameter.name for parameter in candidates)
+    raise SignatureError(f"{_name(callback)} has {len(candidates)} parameters for one body ({names}): {_advice()}")
+
+
+def _annotation(callback: Callable[..., Any], body: Parameter) -> Any:
+    try:
+        annotation = resolved(body.annotation, callback)
+    except NameError as error:
+        raise SignatureError(
+            f"the annotation of {body.name} in {_name(callback)} names {error.name}, which is not there at run time: "
+            f"import it outside of `if TYPE_CHECKING`, before the consumer is built"
+        ) from error
+    except (TypeError, SyntaxError) as error:
+        raise SignatureError(f"the annotation of {body.name} in {_name(callback)} is no type: {error}") from error
+    return Any if annotation is Parameter.empty else annotation
+
+
+def _arranged(
+    callback: Callable[..., Any], parameters: Iterable[Parameter], body: Parameter
+) -> tuple[tuple[Supply, ...], tuple[tuple[str, Supply], ...]]:
+    """By position as far as possible, because decorators may call the body another name; by name after the first gap."""
+    positional: list[Supply] = []
+    named: list[tuple[str, Supply]] = []
+    gap = False
+    for parameter in parameters:
+        supply = _the_body if parameter is body else _INJECTED.get(parameter.name)
+        if supply is None:
+            gap = True
+        elif parameter.kind is Parameter.KEYWORD_ONLY or (gap and parameter.kind is not Parameter.POSITIONAL_ONLY):
+            named.append((parameter.name, supply))
+        elif gap:
+            raise SignatureError(f"{_name(callback)} cannot be given {parameter.name}, which follows a positional default")
+        else:
+            positional.append(supply)
+    return tuple(positional), tuple(named)
+
+
+def _the_body(inputs: Inputs) -> object:
+    return inputs.body
+
+
+def _advice() -> str:
+    return (
+        f"write one parameter for the body, and beside it any of {', '.join(_INJECTED)}, "
+        "such as async def handle(order: Order, attempt_count: int)"
+    )
+
+
+def _name(callback: object) -> str:
+    return getattr(callback, "__qualname__", None) or repr(callback)

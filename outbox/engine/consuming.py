@@ -1,0 +1,96 @@
+"""Consumers: which messages a callback wants, through which queue, and what happens when it fails."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from outbox.arguments import at_least_one
+from outbox.duration import as_delays
+from outbox.engine.calling import CallPlan, plan_call
+from outbox.errors import ConfigurationError
+
+SHORT_STRING_LIMIT = 255
+"""Longest queue name and binding key, in bytes: what AMQP allows."""
+QUEUE_LIMIT = SHORT_STRING_LIMIT - len(".dlq")
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A callback, and the messages that it wants. It can still be called as the callback itself, and workers may share it.
+
+    `binding_key` is a topic pattern: `*` stands for one word, `#` for any number. `queue` "" names the queue after the
+    callback, `module.qualname`. `retry_delays` None takes the worker's; otherwise durations (`"1m30s"`) or seconds, `()` for
+    no retry. A message with which more than `max_deliveries` workers died runs alone once more, and is a dead letter if a
+    worker dies again.
+
+    Raises `SignatureError` for a callback that cannot be called with a message, `ConfigurationError` for the rest.
+    """
+
+    binding_key: str
+    callback: Callable[..., Any]
+    queue: str = ""
+    retry_delays: Sequence[str | float | timedelta] | None = None
+    max_deliveries: int = field(default=10, kw_only=True)
+    plan: CallPlan = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        callback = self.callback.callback if isinstance(self.callback, Consumer) else self.callback
+        plan = plan_call(callback)
+        self._set(
+            binding_key=_short_string("binding_key", self.binding_key, SHORT_STRING_LIMIT),
+            callback=callback,
+            queue=_short_string("queue", self.queue or queue_of(callback), QUEUE_LIMIT),
+            retry_delays=None if self.retry_delays is None else as_delays(self.retry_delays),
+            max_deliveries=at_least_one("max_deliveries", self.max_deliveries),
+            plan=plan,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the callback."""
+        return self.callback(*args, **kwargs)
+
+    def delays(self, default: Sequence[timedelta]) -> tuple[timedelta, ...]:
+        """The delays before each retry: its own, or else `default`."""
+        return tuple(default) if self.retry_delays is None else as_delays(self.retry_delays)
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        return self.callback
+
+    def _set(self, **values: object) -> None:
+        """Frozen for everybody else; the values as given take their final form here, once."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+def consume(
+    binding_key: str,
+    *,
+    queue: str = "",
+    retry_delays: Sequence[str | float | timedelta] | None = None,
+    max_deliveries: int = 10,
+) -> Callable[[Callable[..., Any]], Consumer]:
+    """Makes the decorated callback a `Consumer`; the arguments are those of `Consumer`."""
+
+    def decorate(callback: Callable[..., Any]) -> Consumer:
+        return Consumer(binding_key, callback, queue, retry_delays, max_deliveries=max_deliveries)
+
+    return decorate
+
+
+def queue_of(callback: Callable[..., Any]) -> str:
+    """The queue named after a callback: `module.qualname`, without the `<>` of `<locals>` and `<lambda>`."""
+    named: Any = callback
+    while isinstance(named, partial):
+        named = named.func
+    if not hasattr(named, "__qualname__"):
+        named = type(named)
+    return f"{named.__module__}.{named.__qualname__}".replace("<", "").replace(">", "")
+
+
+def _short_string(name: str, value: object, limit: int) -> str:
+    if not isinstance(value, str) or not value or "\0" in value or len(value.encode()) > limit:
+        raise ConfigurationError(f"{name} must be 1 to {limit} bytes of text, not {value!r}")
+    return value
