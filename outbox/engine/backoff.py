@@ -1,8 +1,8 @@
 """Waiting out what is away: longer each time, and at random, so that many who wait do not come back at once."""
 
-import random
 from dataclasses import dataclass, field
 from datetime import timedelta
+from random import Random
 
 
 @dataclass(slots=True, kw_only=True)
@@ -11,7 +11,7 @@ class Pauses:
 
     first: timedelta = timedelta(milliseconds=100)
     longest: timedelta = timedelta(seconds=5)
-    random: random.Random = field(default_factory=random.Random)
+    random: Random = field(default_factory=Random)
     _taken: int = 0
 
     def next(self) -> timedelta:

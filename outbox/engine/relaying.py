@@ -10,6 +10,7 @@ from typing import Any
 
 from outbox.engine.backoff import Pauses
 from outbox.engine.lifecycle import Stopping
+from outbox.engine.outages import Outage
 from outbox.engine.rounds import Round, RoundReport, Rounds
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
 from outbox.events import (
@@ -17,8 +18,6 @@ from outbox.events import (
     BatchSent,
     CleanedUp,
     Dependency,
-    DependencyLost,
-    DependencyRestored,
     RelayStarted,
     RelayStopped,
     RoundFinished,
@@ -32,8 +31,8 @@ CLEAN_UP_BATCH = 1_000
 CLEAN_UP_EVERY = timedelta(seconds=10)
 PROBES_EVERY = timedelta(seconds=15)
 MEASURE_EVERY = timedelta(seconds=15)
-LONGEST_PAUSE = {Dependency.BROKER: timedelta(seconds=5), Dependency.DATABASE: timedelta(seconds=1)}
-"""How long the relay waits at most before it tries a lost server again."""
+FIRST_LOOK = timedelta(milliseconds=5)
+"""How soon a relay looks again at a due row that it could not have; it doubles up to `poll_interval`."""
 _EARLY = timedelta(milliseconds=1)
 
 
@@ -60,9 +59,10 @@ class Relay:
         self._observer = observer
         self._settings = settings
         self._batch = _BatchSize(settings.batch_size)
+        self._looks = Pauses(first=FIRST_LOOK, longest=settings.poll_interval)
         self._turn = asyncio.Lock()
         self._stopping = Stopping()
-        self._servers = {dependency: _Server(dependency, observer) for dependency in Dependency}
+        self._outages = {dependency: Outage(dependency, observer) for dependency in Dependency}
 
     async def run(self, stopping: Stopping) -> None:
         """Relays until `stopping` is requested; then finishes the rounds in flight and returns.
@@ -114,30 +114,37 @@ class Relay:
 
     async def _start(self) -> Round | None:
         round_ = await self._rounds.start(self._batch.size)
-        self._servers[Dependency.DATABASE].answers()
+        self._outages[Dependency.DATABASE].answers()
         if round_ is None:
             self._batch.note(taken=0)
+        else:
+            self._looks.reset()
         return round_
 
     def _until_due(self, due: timedelta | None) -> timedelta:
-        """How long to nap: till the next row is due; where somebody else holds a due row, till they may have let go of it."""
+        """How long to nap: till the next row is due.
+
+        A row that is due and was not to be had became so just now, or somebody else holds it: look again soon, then less soon.
+        """
         if due is None:
             return self._settings.longest_nap
         if due <= timedelta(0):
-            return self._settings.poll_interval
+            return self._looks.next()
         return min(due + _EARLY, self._settings.longest_nap)
 
     async def _finish(self, round_: Round) -> None:
         started = perf_counter()
         report = await round_.finish()
-        self._servers[Dependency.DATABASE].answers()
+        self._outages[Dependency.DATABASE].answers()
         self._batch.note(taken=report.taken)
         self._tell(report, timedelta(seconds=perf_counter() - started))
         for routing_key in report.released_keys:
             await self._release(routing_key)
+        if report.failed:
+            self._doorbell.ring()  # they are due again at times that a napping lane does not know
         if report.unavailable is not None:
             raise BrokerUnavailableError(str(report.unavailable))
-        self._servers[Dependency.BROKER].answers()
+        self._outages[Dependency.BROKER].answers()
 
     async def _release(self, routing_key: str) -> None:
         while await self._store.release_held(routing_key, RELEASE_BATCH) == RELEASE_BATCH and not self._stopping.requested:
@@ -153,7 +160,9 @@ class Relay:
         self._observer.notify(RoundFinished(exchange_name=exchange_name, taken=report.taken, duration=duration))
 
     async def _wait_for(self, dependency: Dependency, reason: str) -> None:
-        await self._stopping.wait(self._servers[dependency].lost(reason))
+        """Rows that came back unsent are due while another lane may be napping for longer, so that one is woken then."""
+        await self._stopping.wait(self._outages[dependency].lost(reason))
+        self._doorbell.ring()
 
     # --- housekeeping --------------------------------------------------------------------------------------------------
 
@@ -169,7 +178,7 @@ class Relay:
             try:
                 await duty()
             except DatabaseUnavailableError as error:
-                self._servers[Dependency.DATABASE].lost(str(error))
+                self._outages[Dependency.DATABASE].lost(str(error))
             await asyncio.sleep(interval.total_seconds())
 
     async def _clean_up(self) -> None:
@@ -206,27 +215,3 @@ class _BatchSize:
                 if taken >= self.size
                 else max(SMALLEST_BATCH, 1 << math.floor(math.log2(taken or 1)))
             )
-
-
-class _Server:
-    """Whether a server answers, told once when it stops and once when it starts again."""
-
-    def __init__(self, dependency: Dependency, observer: Observer) -> None:
-        self._dependency = dependency
-        self._observer = observer
-        self._pauses = Pauses(longest=LONGEST_PAUSE[dependency])
-        self._lost = False
-
-    def lost(self, reason: str) -> timedelta:
-        """Notes an outage; how long to wait before trying again."""
-        if not self._lost:
-            self._lost = True
-            self._observer.notify(DependencyLost(dependency=self._dependency, reason=reason))
-        return self._pauses.next()
-
-    def answers(self) -> None:
-        """Notes that the server answers."""
-        if self._lost:
-            self._lost = False
-            self._observer.notify(DependencyRestored(dependency=self._dependency))
-        self._pauses.reset()

@@ -1,0 +1,57 @@
+"""Servers that come and go: told once when one is lost and once when it answers again, and how long to wait meanwhile."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from outbox.engine.backoff import Pauses
+from outbox.engine.lifecycle import Stopping
+from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
+from outbox.events import Dependency, DependencyLost, DependencyRestored
+from outbox.ports import Observer
+
+LONGEST_PAUSE = {Dependency.BROKER: timedelta(seconds=5), Dependency.DATABASE: timedelta(seconds=1)}
+"""How long to wait at most before a lost server is tried again."""
+
+
+class Outage:
+    """Whether one server answers."""
+
+    def __init__(self, dependency: Dependency, observer: Observer) -> None:
+        self._dependency = dependency
+        self._observer = observer
+        self._pauses = Pauses(longest=LONGEST_PAUSE[dependency])
+        self._lost = False
+
+    def lost(self, reason: str) -> timedelta:
+        """Notes that the server is away; how long to wait before trying it again."""
+        if not self._lost:
+            self._lost = True
+            self._observer.notify(DependencyLost(dependency=self._dependency, reason=reason))
+        return self._pauses.next()
+
+    def answers(self) -> None:
+        """Notes that the server answers."""
+        if self._lost:
+            self._lost = False
+            self._observer.notify(DependencyRestored(dependency=self._dependency))
+        self._pauses.reset()
+
+
+async def until_it_answers(attempt: Callable[[], Awaitable[None]], stopping: Stopping, observer: Observer) -> bool:
+    """Makes `attempt` until nothing is unavailable any more; False if `stopping` was requested before that.
+
+    Whatever else `attempt` raises is raised: waiting would not mend it.
+    """
+    outages = {dependency: Outage(dependency, observer) for dependency in Dependency}
+    while not stopping.requested:
+        try:
+            await attempt()
+        except DatabaseUnavailableError as error:
+            await stopping.wait(outages[Dependency.DATABASE].lost(str(error)))
+        except BrokerUnavailableError as error:
+            await stopping.wait(outages[Dependency.BROKER].lost(str(error)))
+        else:
+            for outage in outages.values():
+                outage.answers()
+            return True
+    return False
