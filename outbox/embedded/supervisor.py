@@ -29,12 +29,17 @@ def main() -> int:
     try:
         server = _launch(order)
     except (OSError, subprocess.SubprocessError) as error:
-        print(f"error: {error}", flush=True)
+        _tell_owner(f"error: {error}")
         return 1
-    print(server.pid, flush=True)
+    _tell_owner(str(server.pid))
     _obey(server, wake_up, owner=order["owner"])
     _end(server, wake_up, order["ending"])
     return 0
+
+
+def _tell_owner(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 def _wake_up_on(*signals: signal.Signals) -> int:
@@ -49,14 +54,14 @@ def _wake_up_on(*signals: signal.Signals) -> int:
 
 
 def _launch(order: dict) -> subprocess.Popen:  # type: ignore[type-arg]
-    return subprocess.Popen(
+    return subprocess.Popen(  # noqa: S603 — the owner's command
         order["command"],
         cwd=order["folder"],
         env=order["environment"],
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr,
         stderr=sys.stderr,
-        preexec_fn=_die_with_parent(signal.Signals(order["ending"][0][0])),
+        preexec_fn=_die_with_parent(signal.Signals(order["ending"][0][0])),  # noqa: PLW1509 — there are no threads here
         **order["identity"],
     )
 

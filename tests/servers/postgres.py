@@ -10,7 +10,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg2
 import pytest
-from psycopg2.extensions import connection as Connection
 
 from outbox.embedded import EmbeddedPostgres
 
@@ -117,7 +116,7 @@ def with_database(url: str, database: str) -> str:
 
 
 def _execute(url: str, statement: str) -> None:
-    connection: Connection = psycopg2.connect(url)
+    connection = psycopg2.connect(url)
     try:
         connection.autocommit = True
         with connection.cursor() as cursor:

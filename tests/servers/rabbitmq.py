@@ -263,7 +263,9 @@ def session_rabbitmq(folder: Path) -> PrivateRabbitMQ | NamedRabbitMQ:
         return PrivateRabbitMQ(folder)
     admin_url = os.environ.get("OUTBOX_TEST_BROKER_ADMIN_URL")
     if not admin_url:
-        pytest.fail("OUTBOX_TEST_BROKER_URL needs OUTBOX_TEST_BROKER_ADMIN_URL beside it, e.g. http://guest:guest@localhost:15672")
+        pytest.fail(
+            "OUTBOX_TEST_BROKER_URL needs OUTBOX_TEST_BROKER_ADMIN_URL beside it, e.g. http://guest:guest@localhost:15672"
+        )
     return NamedRabbitMQ(named, admin_url)
 
 

@@ -42,23 +42,24 @@ def _remove_abandoned() -> None:
             lock.acquire()
         except (DataFolderInUseError, FileNotFoundError, PermissionError):
             continue
-        _kill_processes_in(folder)
+        _killprocesses_in(folder)
         shutil.rmtree(folder, ignore_errors=True)
         lock.release()
 
 
-def _kill_processes_in(folder: Path) -> None:
+def _killprocesses_in(folder: Path) -> None:
     """Kill what works in the folder; their supervisors do this unless they were killed too."""
-    for pid in _processes_in(folder):
+    for pid in processes_in(folder):
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not _processes_in(folder), 10.0)
+    wait_until(lambda: not processes_in(folder), 10.0)
 
 
-def _processes_in(folder: Path) -> list[int]:
+def processes_in(folder: Path) -> list[int]:
+    """The ids of the processes whose working folder is the folder or lies in it."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if Path(os.readlink(process / "cwd")).is_relative_to(folder):
+            if (process / "cwd").readlink().is_relative_to(folder):
                 found.append(int(process.name))
         except OSError:
             continue

@@ -26,7 +26,7 @@ async def eventually(
             answer = predicate()
             attempt.last = await answer if inspect.isawaitable(answer) else answer
             if attempt.last:
-                return attempt.last  # type: ignore[no-any-return]
+                return attempt.last
         except AssertionError as error:
             attempt.last = error
         attempt.fail_if_late()
@@ -62,9 +62,9 @@ class _Attempt:
         if time.monotonic() < self._deadline:
             return
         what = self._message or _source(self._predicate)
-        if isinstance(self.last, AssertionError):
-            raise AssertionError(f"not within {self._timeout:g} s: {what}\nlast failure: {self.last}") from self.last
-        raise AssertionError(f"not within {self._timeout:g} s: {what}\nlast answer: {self.last!r}")
+        failed = isinstance(self.last, AssertionError)
+        seen = f"last failure: {self.last}" if failed else f"last answer: {self.last!r}"
+        raise AssertionError(f"not within {self._timeout:g} s: {what}\n{seen}")
 
 
 def _source(predicate: Callable[[], object]) -> str:

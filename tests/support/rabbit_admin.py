@@ -157,7 +157,9 @@ class RabbitAdmin:
         """Close every client connection of this virtual host, as an operator would; how many there were."""
         open_now = await self.connections()
         for connection in open_now:
-            await self._request("DELETE", f"connections/{_part(connection['name'])}", headers={"X-Reason": reason}, missing=None)
+            await self._request(
+                "DELETE", f"connections/{_part(connection['name'])}", headers={"X-Reason": reason}, missing=None
+            )
         return len(open_now)
 
     @property

@@ -1,0 +1,126 @@
+"""The way from a fresh machine to .venv, and the list of targets that tells it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+def make(*arguments: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    environment |= {"PATH": path} if path else {}
+    return subprocess.run(
+        [shutil.which("make") or "make", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of what setting up reads, so that this clone's own .venv is left alone."""
+    for path in ("Makefile", "pyproject.toml", "scripts", "requirements"):
+        source = ROOT / path
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / path)
+    return tmp_path
+
+
+def set_up(project: Path, *, python: str = sys.executable, path: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the setup with a PATH of our choice."""
+    command = [python, str(project / "scripts" / "setup.py")]
+    return subprocess.run(command, cwd=project, env={"PATH": path or os.defpath}, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("arguments", [(), ("help",)])
+def test_help_lists_every_target_with_what_it_does(arguments: tuple[str, ...]) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, flags=re.MULTILINE))
+    described = dict(re.findall(r"^  ([a-z-]+) +(\S.*)$", make(*arguments).stdout, flags=re.MULTILINE))
+    assert targets == described.keys()
+    assert targets >= {"setup", "run", "test", "test-fast", "check", "bench", "migrate", "chaos", "lock", "format"}
+    declared_phony = re.search(r"^\.PHONY: (.*)$", MAKEFILE, flags=re.MULTILINE)
+    assert declared_phony is not None
+    assert set(declared_phony.group(1).split()) == targets
+
+
+@pytest.mark.parametrize("target", ["run", "test", "test-fast", "check", "chaos", "bench", "migrate"])
+def test_what_needs_the_environment_begins_with_setup(target: str) -> None:
+    assert re.search(rf"^{target}: setup ", MAKEFILE, flags=re.MULTILINE)
+
+
+def test_the_locks_fit_pyproject_and_name_no_place_to_get_packages_from() -> None:
+    checked = subprocess.run([sys.executable, "scripts/lock.py", "--check"], cwd=ROOT, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout
+    for lock in (ROOT / "requirements").glob("*.lock"):
+        assert not re.search(r"https?:|file:|--(extra-)?index|--find-links", lock.read_text())
+
+
+def test_a_changed_requirement_makes_the_locks_stale(project: Path) -> None:
+    pyproject = project / "pyproject.toml"
+    pyproject.write_text(pyproject.read_text().replace('"click>=8.1"', '"click>=8.2"'))
+    checked = subprocess.run([sys.executable, project / "scripts" / "lock.py", "--check"], capture_output=True, text=True)
+    assert checked.returncode == 1
+    assert "run `make lock`" in checked.stdout
+
+
+def test_every_locked_requirement_has_a_hash() -> None:
+    for lock in (ROOT / "requirements").glob("*.lock"):
+        blocks = re.split(r"\n(?=[a-z0-9])", lock.read_text())[1:]
+        assert blocks
+        assert all("--hash=sha256:" in block for block in blocks)
+
+
+def test_a_python_without_venv_is_told_what_to_install(project: Path, tmp_path: Path) -> None:
+    crippled = tmp_path / "crippled"
+    crippled.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{CRIPPLED}' \"$@\"\n")
+    crippled.chmod(0o755)
+    done = set_up(project, python=str(crippled))
+    assert done.returncode == 1
+    assert "apt-get install python3-venv" in done.stderr
+
+
+CRIPPLED = (
+    'import runpy, sys; sys.modules["ensurepip"] = None; sys.argv.pop(0); runpy.run_path(sys.argv[0], run_name="__main__")'
+)
+
+
+def test_an_old_python_is_told_what_is_needed(project: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    pretence = CRIPPLED.replace('sys.modules["ensurepip"] = None', "sys.version_info = (3, 9, 2)")
+    old.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{pretence}' \"$@\"\n")
+    old.chmod(0o755)
+    done = set_up(project, python=str(old))
+    assert done.returncode == 1
+    assert "Python 3.11 or newer is needed" in done.stderr
+
+
+def test_a_placeholder_for_uv_is_not_taken_for_uv(project: Path, tmp_path: Path) -> None:
+    placeholders = tmp_path / "placeholders"
+    placeholders.mkdir()
+    (placeholders / "uv").write_text("#!/bin/sh\nexit 127\n")
+    (placeholders / "uv").chmod(0o755)
+    (project / "requirements" / "dev.lock").write_text("nonsense that pip refuses\n")
+    done = set_up(project, path=f"{placeholders}:{os.defpath}")
+    assert done.returncode == 1
+    assert "(venv)" in done.stdout
+    assert "the dependencies could not be installed" in done.stderr
+
+
+def test_a_setup_that_is_up_to_date_does_nothing(project: Path) -> None:
+    """The stamp is the one that a finished setup leaves."""
+    (project / ".venv" / "bin").mkdir(parents=True)
+    (project / ".venv" / "bin" / "python").touch()
+    printed = subprocess.run(
+        [sys.executable, "-c", "import setup; print(setup._fingerprint())"],
+        cwd=project / "scripts",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (project / ".venv" / ".outbox-setup").write_text(printed.stdout.strip())
+    done = set_up(project)
+    assert (done.returncode, done.stdout) == (0, "setup: .venv is up to date\n")
