@@ -1,4 +1,8 @@
-"""Making the tables: one call at deployment or at start, safe to repeat and safe from several processes at once."""
+"""Making the tables: one call at deployment or at start, safe to repeat and safe from several processes at once.
+
+`ensure_outbox_schema_*`, `migrate`, `alembic upgrade head` in this repository, `upgrade` in a revision of a host's own, and the
+text of `schema_sql` are roads to the same tables and the same recorded version (docs/decisions/0020-one-schema-many-roads.md).
+"""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -8,16 +12,32 @@ import asyncpg
 
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import CONNECT_TIMEOUT, close_quietly, unavailable_errors
-from outbox.postgres.schema import ensure_schema, ensure_table, run, run_sync
-from outbox.postgres.schema.ensure import Plan
-from outbox.postgres.schema.objects import outbox_table
+from outbox.postgres.schema.ensure import Plan, ensure_schema, ensure_table
+from outbox.postgres.schema.hosts import downgrade, include_name, include_name_beside, upgrade
+from outbox.postgres.schema.objects import OUTBOX_TABLE, outbox_table
+from outbox.postgres.schema.runners import run, run_sync
+from outbox.postgres.schema.statements import script
 from outbox.urls import postgres_url
+
+__all__ = [
+    "STATEMENT_TIMEOUT",
+    "downgrade",
+    "ensure_outbox_schema_async",
+    "ensure_outbox_schema_sync",
+    "ensure_outbox_table_async",
+    "ensure_outbox_table_sync",
+    "include_name",
+    "include_name_beside",
+    "migrate",
+    "schema_sql",
+    "upgrade",
+]
 
 STATEMENT_TIMEOUT = timedelta(hours=1)
 """Longest wait for one statement over a connection of our own; rewriting a large table takes its time."""
 
 
-async def ensure_outbox_table_async(db: object, table_name: str = "outbox_table") -> None:
+async def ensure_outbox_table_async(db: object, table_name: str = OUTBOX_TABLE) -> None:
     """Afterwards the outbox table is there, with indexes and doorbell, and of the shape that this release works with.
 
     `db` is a `postgresql://` URL, an asyncpg connection or pool, a psycopg `AsyncConnection`, or SQLAlchemy's `AsyncEngine` or
@@ -32,7 +52,7 @@ async def ensure_outbox_table_async(db: object, table_name: str = "outbox_table"
     await _run(ensure_table(outbox_table(table_name)), db)
 
 
-def ensure_outbox_table_sync(db: object, table_name: str = "outbox_table") -> None:
+def ensure_outbox_table_sync(db: object, table_name: str = OUTBOX_TABLE) -> None:
     """As `ensure_outbox_table_async`, for a URL, a psycopg or psycopg2 connection, or SQLAlchemy's `Engine` or `Connection`.
 
     A URL needs no driver beyond asyncpg, and may be used where an event loop is running.
@@ -46,12 +66,22 @@ async def ensure_outbox_schema_async(db: object, *, schema: str | None = None) -
     `db` as in `ensure_outbox_table_async`, promises too. `schema` is where the tables belong; without it they are where
     `create table` would make them. A schema that a newer release has changed is left as it is.
     """
-    await _run(ensure_schema(_checked_schema(schema)), db)
+    await _run(ensure_schema(TableName(OUTBOX_TABLE, schema)), db)
 
 
 def ensure_outbox_schema_sync(db: object, *, schema: str | None = None) -> None:
     """As `ensure_outbox_schema_async`, for what `ensure_outbox_table_sync` takes."""
-    _run_sync(ensure_schema(_checked_schema(schema)), db)
+    _run_sync(ensure_schema(TableName(OUTBOX_TABLE, schema)), db)
+
+
+async def migrate(url: str, table_name: str = OUTBOX_TABLE) -> None:
+    """Afterwards the outbox table `table_name`, and every other table beside it, are as this release needs them."""
+    await _run(ensure_schema(outbox_table(table_name)), url)
+
+
+def schema_sql(table_name: str = OUTBOX_TABLE) -> str:
+    """What `migrate` does, as SQL to be read and run by hand (`psql --set ON_ERROR_STOP=1`); it may be run more than once."""
+    return script(outbox_table(table_name))
 
 
 async def _run(plan: Plan, db: object) -> None:
@@ -79,7 +109,3 @@ def _run_sync(plan: Plan, db: object) -> None:
     # A thread of its own: this one may have an event loop running, and would lose the one that it has set.
     with ThreadPoolExecutor(1, thread_name_prefix="outbox-schema") as thread:
         thread.submit(asyncio.run, _run(plan, db)).result()
-
-
-def _checked_schema(schema: str | None) -> str | None:
-    return None if schema is None else TableName("outbox_table", schema).schema

@@ -1,9 +1,8 @@
 """The tables of Outbox in PostgreSQL: their versions, how to bring a database to one, and how to check that it is there."""
 
 from outbox.postgres.schema.check import check_outbox_table, check_transport_tables
-from outbox.postgres.schema.ensure import ensure_schema, ensure_table
+from outbox.postgres.schema.hosts import downgrade, include_name, include_name_beside, upgrade
 from outbox.postgres.schema.objects import VERSION_TABLE
-from outbox.postgres.schema.runners import run, run_sync
 from outbox.postgres.schema.versions import HEAD, VERSIONS, Version
 
 __all__ = [
@@ -13,8 +12,8 @@ __all__ = [
     "Version",
     "check_outbox_table",
     "check_transport_tables",
-    "ensure_schema",
-    "ensure_table",
-    "run",
-    "run_sync",
+    "downgrade",
+    "include_name",
+    "include_name_beside",
+    "upgrade",
 ]

@@ -18,10 +18,8 @@ async def check_outbox_table(connection: Connection, table: TableName) -> str:
     """The schema in which `table` is found. Raises `SchemaError` if it is missing or of another shape; changes nothing."""
     schema = await _schema_of(connection, table)
     if schema is None:
-        raise SchemaError(
-            f"the table {table} does not exist: create it with `outbox migrate`, ensure_outbox_schema_async or {_ENSURE}"
-        )
-    lacks = await _lacks(connection, outbox_differences(TableName(table.name, schema)))
+        raise SchemaError(f"the table {table} does not exist: create it with {_MIGRATE}, or by itself with {_ENSURE}")
+    lacks = await _lacks(connection, outbox_differences(table, by_path=True))
     if not lacks:
         return schema
     if any(lack.kind == "column" and lack.found is None for lack in lacks):
@@ -33,20 +31,23 @@ async def check_outbox_table(connection: Connection, table: TableName) -> str:
 
 
 async def check_transport_tables(connection: Connection, table: TableName) -> str:
-    """The schema in which `table` is found, with the tables of the Postgres transport beside it. Raises `SchemaError`."""
-    schema = await check_outbox_table(connection, table)
+    """The schema in which the tables of the Postgres transport are found that belong beside `table`. Raises `SchemaError`."""
+    names = ", ".join(SATELLITES.values())
+    schema = await _schema_of(connection, TableName(SATELLITES["delivery"], table.schema))
+    if schema is None:
+        raise SchemaError(f"the tables of the Postgres transport ({names}) do not exist: create them with {_MIGRATE}")
     lacks: list[Difference] = []
-    for query in satellite_differences(schema):
+    for query in satellite_differences(table.schema, by_path=True):
         lacks += await _lacks(connection, query)
     if lacks:
-        names = ", ".join(SATELLITES.values())
         raise SchemaError(
-            f"the tables of the Postgres transport ({names}) are missing or not as they should be in the schema {schema} "
-            f"({_list(lacks)}): create them with `outbox migrate` or ensure_outbox_schema_async"
+            f"the tables of the Postgres transport ({names}) in the schema {schema} are not as they should be "
+            f"({_list(lacks)}): repair them with {_MIGRATE}"
         )
     return schema
 
 
+_MIGRATE = "`outbox migrate` or ensure_outbox_schema_async"
 _ENSURE = "ensure_outbox_table_async"
 
 

@@ -5,12 +5,11 @@ connections of any kind run the same one (`runners`), always within one transact
 """
 
 from collections.abc import Callable, Generator, Sequence
-from datetime import timedelta
 from typing import Any
 
 from outbox.errors import ConfigurationError, SchemaError
 from outbox.postgres.names import TableName
-from outbox.postgres.schema.objects import OUTBOX_TABLE
+from outbox.postgres.schema.alone import BEGIN_ALONE, END_ALONE, IN_TRANSACTION, WAIT_FOR_OTHERS
 from outbox.postgres.schema.shape import Difference, outbox_differences, satellite_differences
 from outbox.postgres.schema.stamps import stamp, stamped_version
 from outbox.postgres.schema.versions import HEAD, VERSIONS, is_known, versions_after
@@ -18,13 +17,8 @@ from outbox.postgres.schema.versions import HEAD, VERSIONS, is_known, versions_a
 Rows = Sequence[Sequence[Any]]
 Plan = Generator[str, Rows, None]
 
-OTHERS_TIMEOUT = timedelta(minutes=5)
-"""Longest wait for another process that is changing the schema; it may be rewriting a large table."""
-LOCK_TIMEOUT = timedelta(seconds=10)
-"""Longest wait for a lock on a table. Whoever wants the table meanwhile waits behind us, so it is not long."""
 OLDEST_SERVER = 150000
 """PostgreSQL 15, as `server_version_num` counts."""
-_ADVISORY_LOCK = 0x6F7574626F78  # "outbox"
 
 
 def ensure_table(table: TableName) -> Plan:
@@ -34,11 +28,11 @@ def ensure_table(table: TableName) -> Plan:
         yield from _alone(lambda: _change_table(table))
 
 
-def ensure_schema(schema: str | None = None) -> Plan:
-    """Every table, in `schema` or where tables are created; the same as `alembic upgrade head`."""
+def ensure_schema(table: TableName) -> Plan:
+    """Every table: the outbox table, and the others beside it. The same as `alembic upgrade head`."""
     yield from _server_is_new_enough()
-    if (yield from _schema_lacks(schema)):
-        yield from _alone(lambda: _change_schema(schema))
+    if (yield from _schema_lacks(table)):
+        yield from _alone(lambda: _change_schema(table))
 
 
 def _change_table(table: TableName) -> Plan:
@@ -49,31 +43,27 @@ def _change_table(table: TableName) -> Plan:
     _all_is_there((yield from _differences([outbox_differences(table)])))
 
 
-def _change_schema(schema: str | None) -> Plan:
-    if not (yield from _schema_lacks(schema)):
+def _change_schema(table: TableName) -> Plan:
+    if not (yield from _schema_lacks(table)):
         return
-    table = TableName(OUTBOX_TABLE, schema)
-    stamped = yield from stamped_version(schema)
+    stamped = yield from stamped_version(table.schema)
     # At the newest version already, and yet something is missing: every statement can be executed again.
     for version in versions_after(stamped) or VERSIONS:
         yield from _each(version.upgrade(table))
-    yield from _each(stamp(schema, HEAD))
-    _all_is_there((yield from _differences(_every_table(schema))))
+    yield from _each(stamp(table.schema, HEAD))
+    _all_is_there((yield from _differences(_every_table(table))))
 
 
 def _alone(change: Callable[[], Plan]) -> Plan:
     """Runs `change` while no other process changes any schema, and no lock is waited for without end."""
-    ((before,),) = yield "select current_setting('lock_timeout')"
-    yield "set local outbox.changing_schema = 'yes'"
-    if not (yield "select 1 where current_setting('outbox.changing_schema', true) = 'yes'"):
+    yield BEGIN_ALONE
+    if not (yield IN_TRANSACTION):
         raise ConfigurationError(
             "the connection is in autocommit mode: begin a transaction first, so that all or nothing is made"
         )
-    yield _lock_timeout(OTHERS_TIMEOUT)
-    yield f"select pg_advisory_xact_lock({_ADVISORY_LOCK})"
-    yield _lock_timeout(LOCK_TIMEOUT)
+    yield from _each(WAIT_FOR_OTHERS)
     yield from change()
-    yield f"set local lock_timeout = '{before}'"
+    yield END_ALONE
 
 
 def _server_is_new_enough() -> Plan:
@@ -82,15 +72,15 @@ def _server_is_new_enough() -> Plan:
         raise SchemaError(f"PostgreSQL 15 or newer is needed; this server is {name}")
 
 
-def _schema_lacks(schema: str | None) -> Generator[str, Rows, bool]:
-    stamped = yield from stamped_version(schema)
-    if stamped is not None and not is_known(stamped):
+def _schema_lacks(table: TableName) -> Generator[str, Rows, bool]:
+    stamped = yield from stamped_version(table.schema)
+    if not is_known(stamped):
         return False  # a newer release was here; what it keeps compatible is not ours to judge, and never ours to change
-    return stamped != HEAD or bool((yield from _differences(_every_table(schema))))
+    return stamped != HEAD or bool((yield from _differences(_every_table(table))))
 
 
-def _every_table(schema: str | None) -> list[str]:
-    return [outbox_differences(TableName(OUTBOX_TABLE, schema)), *satellite_differences(schema)]
+def _every_table(table: TableName) -> list[str]:
+    return [outbox_differences(table), *satellite_differences(table.schema)]
 
 
 def _differences(queries: Sequence[str]) -> Generator[str, Rows, list[Difference]]:
@@ -109,7 +99,3 @@ def _each(statements: Sequence[str]) -> Plan:
     # Not `yield from`: the rows that a plan is sent would go to the tuple.
     for statement in statements:  # noqa: UP028
         yield statement
-
-
-def _lock_timeout(limit: timedelta) -> str:
-    return f"set local lock_timeout = {limit // timedelta(milliseconds=1)}"

@@ -63,30 +63,46 @@ def outbox_table(text: str) -> TableName:
 
 
 def outbox_names(table: TableName) -> dict[str, str]:
-    """The placeholders of `outbox_table.sql`: `{x}` is quoted, `{x_name}` bare, `{x_value}` an expression."""
-    return {**table_names(table), **_derived_names("", table.name, _OUTBOX_OBJECTS)}
+    """The placeholders of `outbox_table.sql` and `upgrade.sql`: `{x}` is quoted, `{x_name}` bare."""
+    return {
+        **table_names(table),
+        **_derived_names("", table.name, _OUTBOX_OBJECTS),
+        # The predecessor knew no failed messages.
+        "is_predecessors": "not exists (select from pg_attribute where attrelid = target and attname = 'failed_at')",
+    }
 
 
 def satellite_names(schema: str | None) -> dict[str, str]:
-    """The placeholders of `transport_tables.sql`, for the tables in `schema`; None means wherever tables are created."""
+    """The placeholders of `transport_tables.sql`, for the tables in `schema`; None: where `create table` makes them."""
     names: dict[str, str] = {}
     for prefix, table in SATELLITES.items():
-        names |= {f"{prefix}": TableName(table, schema).sql, f"{prefix}_ring_trigger_name": _ring(table)}
+        own = table_names(TableName(table, schema))
+        names |= {prefix: own["table"]} | {
+            f"{prefix}_{key}": own[key] for key in ("target", "ring_trigger_name", "ring_function")
+        }
         names |= _derived_names(f"{prefix}_", table, _SATELLITE_OBJECTS[prefix])
     return names
 
 
 def table_names(table: TableName) -> dict[str, str]:
-    """The placeholders of `ring.sql` and `shape.sql`, for any table."""
+    """The placeholders of `ring.sql`, `shape.sql` and `stamps.sql`, for any table."""
     return {
         "table": table.sql,
-        "table_value": f"'{table.name}'",
-        "schema_value": "current_schema()" if table.schema is None else f"'{table.schema}'",
+        "target": _target(table),
         "ring_trigger": quoted(_ring(table.name)),
         "ring_trigger_name": _ring(table.name),
         "ring_function": table.beside(_ring(table.name)),
         "ring_body": _RING_BODY,
     }
+
+
+def _target(table: TableName) -> str:
+    """The table as it is in the catalog, where `create table` would make it; null if it is not there."""
+    schema = "current_schema()" if table.schema is None else f"'{table.schema}'"
+    return (
+        "(select c.oid::regclass from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+        f"where n.nspname = {schema} and c.relname = '{table.name}')"
+    )
 
 
 def _ring(table: str) -> str:

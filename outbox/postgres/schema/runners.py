@@ -12,7 +12,8 @@ from typing import Any
 import asyncpg
 
 from outbox.errors import SchemaError, UnsupportedHandleError
-from outbox.postgres.schema.ensure import LOCK_TIMEOUT, Plan, Rows
+from outbox.postgres.schema.alone import LOCK_TIMEOUT
+from outbox.postgres.schema.ensure import Plan, Rows
 from outbox.urls import redacted
 
 _OWN_TRANSACTION = "set transaction isolation level read committed"
@@ -200,5 +201,6 @@ _ADVICE = {
     "changed: end the long transaction and try again",
     "42501": "this role may not create or change the tables of Outbox: run `outbox migrate` as the owner of the schema, and "
     "grant this role its use",
+    "3F000": "the tables have no schema to be in: create it, or name one that exists",
     "P0001": "the schema cannot be changed",
 }

@@ -21,17 +21,25 @@ class Difference:
         return f"{self.kind} {self.name} is {self.found or 'missing'}"
 
 
-def outbox_differences(table: TableName) -> str:
-    """The query for the `Difference`s of one outbox table."""
-    return _differences(table, queries("outbox_table.sql", **outbox_names(table))["shape"])
+def outbox_differences(table: TableName, *, by_path: bool = False) -> str:
+    """The query for the `Difference`s of one outbox table.
+
+    `by_path`: of the table that an unqualified name finds through the search path, instead of the one that it would create.
+    """
+    return _differences(table, queries("outbox_table.sql", **outbox_names(table))["shape"], by_path=by_path)
 
 
-def satellite_differences(schema: str | None) -> Sequence[str]:
+def satellite_differences(schema: str | None, *, by_path: bool = False) -> Sequence[str]:
     """The same for each table beside it."""
     blocks = queries("transport_tables.sql", **satellite_names(schema))
-    return [_differences(TableName(table, schema), blocks[f"{kind}_shape"]) for kind, table in SATELLITES.items()]
+    return [
+        _differences(TableName(table, schema), blocks[f"{kind}_shape"], by_path=by_path) for kind, table in SATELLITES.items()
+    ]
 
 
-def _differences(table: TableName, shape: str) -> str:
+def _differences(table: TableName, shape: str, *, by_path: bool) -> str:
     wanted = "\n".join(line for line in shape.splitlines() if not line.startswith("--"))
-    return queries("shape.sql", **table_names(table), shape=wanted)["differences"]
+    names = table_names(table)
+    if by_path:
+        names["target"] = f"to_regclass('{table.sql}')"
+    return queries("shape.sql", **names, shape=wanted)["differences"]

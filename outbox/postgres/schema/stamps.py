@@ -23,8 +23,15 @@ def stamped_version(schema: str | None) -> Generator[str, Sequence[Sequence[Any]
 def stamp(schema: str | None, number: str | None) -> tuple[str, ...]:
     """The statements that record `number`; None: no version at all."""
     table = TableName(VERSION_TABLE, schema)
-    forget = (_query("stamps_table", table), _query("forget", table))
-    return forget if number is None else (*forget, _query("stamp", table, number=number))
+    if number is None:
+        return (_query("drop_stamps", table),)
+    return _query("stamps_table", table), _query("forget", table), _query("stamp", table, number=number)
+
+
+def raise_stamp(schema: str | None, number: str) -> tuple[str, ...]:
+    """The statements that record `number`, unless a later version is recorded already."""
+    table = TableName(VERSION_TABLE, schema)
+    return tuple(_query(name, table, number=number) for name in ("stamps_table", "forget_older", "stamp_if_none"))
 
 
 def _query(name: str, table: TableName, **names: str) -> str:

@@ -34,9 +34,10 @@ class Version:
 
 
 def _first_outbox_table(table: TableName) -> Statements:
-    blocks = queries("outbox_table.sql", **outbox_names(table))
+    names = outbox_names(table)
+    blocks = queries("outbox_table.sql", **names)
     made = ("table", "pending_index", "held_index", "sent_index", "failed_index", "storage")
-    return (*(blocks[name] for name in made), *_doorbell(table))
+    return (*queries("upgrade.sql", **names).values(), *(blocks[name] for name in made), *_doorbell(table))
 
 
 def _first_satellites(schema: str | None) -> Statements:
@@ -57,8 +58,8 @@ def _doorbell(table: TableName) -> Statements:
     return blocks["function"], blocks["trigger"]
 
 
-def _first_downgrade(_table: TableName) -> Statements:
-    return ()
+def _first_downgrade(table: TableName) -> Statements:
+    return tuple(queries("downgrade.sql", **satellite_names(table.schema), **table_names(table)).values())
 
 
 VERSIONS: tuple[Version, ...] = (

@@ -1,7 +1,3 @@
--- name: current_schema
--- Where an unqualified name is created, as in `create table`; null if the search path names no schema that exists.
-select current_schema()::text
-
 -- name: schema_of
 -- The schema in which a name, qualified or not, is found through the search path; no row if it is not found.
 select n.nspname::text
@@ -10,12 +6,10 @@ join pg_namespace n on n.oid = c.relnamespace
 where c.oid = to_regclass('{table}')
 
 -- name: differences
--- What a table lacks of its shape, as (kind, name, wanted, found); everything, if the table is not there.
+-- What a table lacks of its shape, as (kind, name, wanted, found); everything, if the table is not there. Also what an older
+-- library that is still in use makes again.
 with target as (
-    select c.oid
-    from pg_class c
-    join pg_namespace n on n.oid = c.relnamespace
-    where n.nspname = {schema_value} and c.relname = {table_value}
+    select {target} as oid
 ), wanted (kind, name, definition) as (
     values
     {shape}
@@ -45,3 +39,12 @@ select w.kind, w.name, w.definition, f.definition
 from wanted w
 left join found f using (kind, name)
 where f.definition is distinct from w.definition
+union all
+select 'leftover', tgname::text, 'absent', 'notifying for every row'
+from pg_trigger
+where tgrelid = (select oid from target) and tgname = 'outbox_notify_trigger'
+union all
+select 'leftover', c.relname::text, 'absent', 'superfluous'
+from pg_index i
+join pg_class c on c.oid = i.indexrelid
+where i.indrelid = (select oid from target) and c.relname in ('outbox_pending_idx', 'outbox_cleanup_idx')

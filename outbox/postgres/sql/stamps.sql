@@ -7,9 +7,7 @@ create table if not exists {table} (
 
 -- name: stamps_exist
 select 1
-from pg_class c
-join pg_namespace n on n.oid = c.relnamespace
-where n.nspname = {schema_value} and c.relname = {table_value}
+where {target} is not null
 
 -- name: stamps
 select version_num
@@ -21,3 +19,15 @@ delete from {table}
 -- name: stamp
 insert into {table} (version_num)
 values ('{number}')
+
+-- name: forget_older
+delete from {table}
+where version_num < '{number}'
+
+-- name: stamp_if_none
+insert into {table} (version_num)
+select '{number}'
+where not exists (select from {table})
+
+-- name: drop_stamps
+drop table if exists {table}

@@ -1,0 +1,60 @@
+"""Alembic's environment: which database, which version table, and one migration at a time.
+
+The database is OUTBOX_DATABASE_URL, in any spelling, or `alembic -x url=…`; asyncpg is the driver, so that nothing needs to be
+installed beside Outbox and Alembic. Offline (`--sql`) needs no database.
+"""
+
+import asyncio
+import os
+
+import asyncpg
+from alembic import context
+from sqlalchemy import Connection, pool, text
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from outbox.errors import ConfigurationError
+from outbox.postgres.schema import VERSION_TABLE
+from outbox.postgres.schema.alone import WAIT_FOR_OTHERS
+from outbox.urls import postgres_url
+
+
+def run_offline() -> None:
+    context.configure(dialect_name="postgresql", dialect_opts={"paramstyle": "named"}, version_table=VERSION_TABLE)
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+async def run_online() -> None:
+    # The address goes to asyncpg as it is, so that it means the same as everywhere else.
+    url = _database_url()
+    engine = create_async_engine(
+        "postgresql+asyncpg://", poolclass=pool.NullPool, async_creator=lambda: asyncpg.connect(url, timeout=10)
+    )
+    async with engine.begin() as connection:
+        await connection.run_sync(run_on)
+    await engine.dispose()
+
+
+def run_on(connection: Connection) -> None:
+    # Alembic reads the version before it begins: of several processes, each must find what the one before it recorded.
+    connection.execute(text("set transaction isolation level read committed"))
+    for statement in WAIT_FOR_OTHERS:
+        connection.execute(text(statement))
+    context.configure(connection=connection, version_table=VERSION_TABLE)
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+def _database_url() -> str:
+    url = context.get_x_argument(as_dictionary=True).get("url") or os.environ.get("OUTBOX_DATABASE_URL")
+    if not url:
+        raise ConfigurationError(
+            "no database is named: set OUTBOX_DATABASE_URL to postgresql://user:password@host:5432/database"
+        )
+    return postgres_url(url, argument="OUTBOX_DATABASE_URL")
+
+
+if context.is_offline_mode():
+    run_offline()
+else:
+    asyncio.run(run_online())

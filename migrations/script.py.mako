@@ -1,0 +1,18 @@
+"""${message}."""
+
+from alembic import op
+
+from outbox.postgres.schema.hosts import apply_version, revert_version
+
+revision = ${repr(up_revision)}
+down_revision = ${repr(down_revision)}
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    apply_version(op, revision, since=down_revision)
+
+
+def downgrade() -> None:
+    revert_version(op, revision, to=down_revision)

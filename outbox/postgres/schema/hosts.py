@@ -1,0 +1,76 @@
+"""For applications with an Alembic of their own: our tables in a revision of theirs, and out of their autogenerate.
+
+from alembic import op
+from outbox.schema import downgrade, upgrade
+
+def upgrade_revision():
+    upgrade(op, to="0001")
+
+def downgrade_revision():
+    downgrade(op, since="0001")
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from outbox.postgres.schema.objects import OUTBOX_TABLE, SATELLITES, VERSION_TABLE, outbox_table
+from outbox.postgres.schema.stamps import raise_stamp, stamp
+from outbox.postgres.schema.statements import downgrade_statements, upgrade_statements
+
+IncludeName = Callable[[str | None, str, Mapping[str, str | None]], bool]
+
+
+def upgrade(op: Any, *, to: str, since: str | None = None, table_name: str = OUTBOX_TABLE) -> None:
+    """Brings the tables from version `since` (None: from nothing, or from the predecessor's table) to version `to`.
+
+    `op` is Alembic's, online or offline, or a SQLAlchemy `Connection` in a transaction. A revision names its version, so that
+    it does the same for ever; a later revision of the host's takes the next step with `since`. The version is recorded, so
+    that `ensure_outbox_schema_*` and `outbox migrate` find their work done.
+    """
+    table = outbox_table(table_name)
+    _execute(op, *upgrade_statements(table, to=to, since=since), *raise_stamp(table.schema, to))
+
+
+def downgrade(op: Any, *, since: str, to: str | None = None, table_name: str = OUTBOX_TABLE) -> None:
+    """Takes the tables from version `since` back to version `to` (None: away).
+
+    Fails, changing nothing, if a table that would be dropped holds messages that are not sent, not handled, or dead and open.
+    """
+    table = outbox_table(table_name)
+    _execute(op, *downgrade_statements(table, since=since, to=to), *stamp(table.schema, to))
+
+
+def apply_version(op: Any, number: str, *, since: str | None, table_name: str = OUTBOX_TABLE) -> None:
+    """`upgrade` by one version for an Alembic environment that records versions itself, as ours does."""
+    _execute(op, *upgrade_statements(outbox_table(table_name), to=number, since=since))
+
+
+def revert_version(op: Any, number: str, *, to: str | None, table_name: str = OUTBOX_TABLE) -> None:
+    """`downgrade` by one version, likewise."""
+    _execute(op, *downgrade_statements(outbox_table(table_name), since=number, to=to))
+
+
+def include_name(name: str | None, type_: str, parent_names: Mapping[str, str | None]) -> bool:
+    """For `context.configure(include_name=…)`: autogenerate then leaves our tables alone."""
+    return _include_all_but(OUTBOX_TABLE)(name, type_, parent_names)
+
+
+def include_name_beside(*table_names: str) -> IncludeName:
+    """As `include_name`, for outbox tables of other names."""
+    return _include_all_but(*(outbox_table(name).name for name in table_names))
+
+
+def _include_all_but(*outbox_tables: str) -> IncludeName:
+    ours = {*outbox_tables, *SATELLITES.values(), VERSION_TABLE}
+
+    def include(name: str | None, type_: str, _parent_names: Mapping[str, str | None]) -> bool:
+        return type_ != "table" or name not in ours
+
+    return include
+
+
+def _execute(op: Any, *statements: str) -> None:
+    from sqlalchemy import text
+
+    for statement in statements:
+        op.execute(text(statement))
