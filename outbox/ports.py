@@ -3,7 +3,7 @@
 Each comment is a promise that the contract tests hold every adapter to.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -137,7 +137,8 @@ class Delivery(Protocol):
 
         Done: gone. Retry: comes back to this queue only, after the delay, with `attempt + 1`, id, properties and headers
         kept. Dead: in the queue's dead letters, with the failure. Returned: delivered again as it was, nothing spent. Raises
-        `StaleDeliveryError` if the delivery is no longer ours; then nothing was changed.
+        `StaleDeliveryError` if the delivery is no longer ours; then nothing was changed. Raises `BrokerUnavailableError` if the
+        broker cannot record it now; then the delivery is still in hand, to be settled again.
         """
         ...
 
@@ -168,6 +169,21 @@ class Broker(Transport, Protocol):
 
     async def count_dead_letters(self, queue: str) -> int:
         """How many dead letters `queue` has. Raises `BrokerUnavailableError` if nobody can say now."""
+        ...
+
+
+# --- handlers' transactions --------------------------------------------------------------------------------------------
+
+
+class UnitsOfWork(Protocol):
+    """Transactions for handlers that write to the database."""
+
+    def begin(self, wanted: frozenset[str]) -> AbstractAsyncContextManager[Mapping[str, object]]:
+        """A transaction, and by name those of `session`, `connection` and `publisher` that are wanted, all of them in it.
+
+        Left normally it commits, left by an exception it rolls back; a commit that fails raises. Entering raises
+        `DatabaseUnavailableError` while the database is away.
+        """
         ...
 
 
