@@ -177,7 +177,8 @@ class PrivateRabbitMQ:
             folder=self._folder,
             environment=self._environment(),
             log=self._folder / "output.log",
-            ending=[Ending(signal=signal.SIGTERM, seconds=15), Ending(signal=signal.SIGKILL, seconds=5)],
+            # Nobody will read the data again: `stop()` is for tests that go on.
+            ending=[Ending(signal=signal.SIGKILL, seconds=5)],
         )
 
     def _environment(self) -> dict[str, str]:
