@@ -1,5 +1,6 @@
 """Connections to PostgreSQL: from a URL or a given pool, bounded in time, and working behind a transaction pooler."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import timedelta
@@ -68,6 +69,15 @@ def borrow_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> 
             yield connection
 
     return connect
+
+
+async def close_pool(pool: Pool) -> None:
+    """Closes a pool of ours, politely for a moment and then at once."""
+    try:
+        async with asyncio.timeout(1):
+            await pool.close()
+    except _UNAVAILABLE:
+        pool.terminate()
 
 
 async def close_quietly(connection: Any) -> None:

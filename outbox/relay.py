@@ -1,0 +1,256 @@
+"""MessageRelay: moves committed events from the outbox table to the broker. Turns URLs and objects into adapters."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal
+
+from outbox.arguments import at_least_one, exactly_one, one_of, seconds
+from outbox.arguments import exchange_name as checked_exchange_name
+from outbox.brokers import open_transport, require_one_broker
+from outbox.engine.groups import ungrouped
+from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
+from outbox.engine.outages import until_it_answers
+from outbox.engine.relaying import Relay, RelaySettings
+from outbox.engine.sending import SendingPolicy, SendingRounds
+from outbox.errors import ConfigurationError
+from outbox.observing import build_observer
+from outbox.outcome import Cause
+from outbox.retry import Backoff, RetryPolicy
+from outbox.urls import ServerKind, postgres_url, server_kind
+
+if TYPE_CHECKING:
+    from aio_pika.abc import AbstractConnection
+
+    from outbox.engine.rounds import Rounds
+    from outbox.ports import Observer, Transport
+    from outbox.postgres.pool import Connect, Pool
+    from outbox.postgres.store import PostgresStore
+
+FIRST_BACKOFF = timedelta(seconds=1)
+LONGEST_BACKOFF = timedelta(minutes=5)
+"""A refused message waits so long at first and at most, ± 25 %, doubling in between."""
+BELL_CONNECTIONS = 2
+SPARE_CONNECTIONS = 2
+"""For housekeeping, and for looking at the time of the next row while every lane has a batch in flight."""
+
+
+class CleanUp(StrEnum):
+    """What becomes of sent rows, if they are not kept for a time."""
+
+    IMMEDIATELY = "IMMEDIATELY"
+    NEVER = "NEVER"
+
+
+IMMEDIATELY = CleanUp.IMMEDIATELY
+NEVER = CleanUp.NEVER
+
+
+class MessageRelay:
+    """Moves committed events from the outbox table to the broker, until it is stopped.
+
+    Give exactly one of `db_engine_url` and `db_pool` (asyncpg), and exactly one of `rmq_connection` (aio-pika),
+    `rmq_connection_url` and `broker`; `broker` is an `amqp(s)://` URL, a `postgresql://` URL, or an object that implements
+    `outbox.ports.Transport`. What is given open is left open.
+
+    `notification_timeout` (the longest sleep), `publish_timeout`, `poll_interval` (where LISTEN does not deliver) and
+    `grace_period` are in seconds; `expiration`, for messages without one of their own, in seconds or a timedelta.
+    `clean_up_after` says what becomes of sent rows: IMMEDIATELY deleted, NEVER, or deleted after a timedelta. `batch_size`
+    None adapts between 50 and 500; 1 sends strictly one after another. `lanes` is how many batches are in flight at once. A
+    message that the broker refuses `max_attempts` times is parked. `on_unroutable` "hold"s messages that no queue is bound
+    for until one is, or "drop"s them. `listen_url` names the database directly where `db_engine_url` goes through a
+    transaction pooler.
+
+    Raises `ConfigurationError` for arguments that make no sense, `MissingExtraError` for a broker whose library is missing.
+    """
+
+    def __init__(
+        self,
+        db_engine_url: str | None = None,
+        db_pool: "Pool | None" = None,
+        rmq_connection: "AbstractConnection | None" = None,
+        rmq_connection_url: str | None = None,
+        exchange_name: str = "outbox",
+        notification_timeout: float = 60.0,
+        expiration: float | timedelta | None = None,
+        clean_up_after: CleanUp | Literal["IMMEDIATELY", "NEVER"] | timedelta = IMMEDIATELY,
+        table_name: str = "outbox_table",
+        batch_size: int | None = None,
+        enable_metrics: bool = True,
+        *,
+        broker: "str | Transport | None" = None,
+        lanes: int = 2,
+        publish_timeout: float = 10.0,
+        max_attempts: int = 20,
+        on_unroutable: Literal["hold", "drop"] = "hold",
+        poll_interval: float = 1.0,
+        listen_url: str | None = None,
+        grace_period: float = GRACE_PERIOD.total_seconds(),
+    ) -> None:
+        from outbox.postgres.names import TableName
+
+        exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
+        self._broker = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
+        self._url = None if db_engine_url is None else postgres_url(db_engine_url)
+        self._listen_url = None if listen_url is None else postgres_url(listen_url, argument="listen_url")
+        self._pool = db_pool
+        self._table = TableName.parse(table_name)
+        self._enable_metrics = enable_metrics
+        self._grace_period = seconds("grace_period", grace_period)
+        self._stopping = Stopping()
+        self._keep_sent, retention = _clean_up(clean_up_after)
+        self._policy = SendingPolicy(
+            exchange_name=checked_exchange_name(exchange_name),
+            retry=_retry_policy(max_attempts),
+            publish_timeout=seconds("publish_timeout", publish_timeout),
+            expiration=None if expiration is None else seconds("expiration", expiration),
+            drop_unroutable=one_of("on_unroutable", on_unroutable, ("hold", "drop")) == "drop",
+            now=_utc_now,
+        )
+        self._settings = RelaySettings(
+            exchange_name=exchange_name,
+            table=str(self._table),
+            batch_size=None if batch_size is None else at_least_one("batch_size", batch_size),
+            lanes=1 if batch_size == 1 else at_least_one("lanes", lanes),
+            longest_nap=seconds("notification_timeout", notification_timeout),
+            poll_interval=seconds("poll_interval", poll_interval),
+            retention=retention,
+        )
+
+    async def run(self, *, handle_signals: bool = True) -> None:
+        """Relays until `stop()`, or SIGINT or SIGTERM; then finishes what is in flight and returns.
+
+        Outages of database and broker are waited out. Raises `SchemaError` if the table is missing or of another release,
+        `TopologyError` if the broker lacks something that may not be declared, `ConfigurationError` if the given pool is too
+        small. Cancelled, it drains within the grace period and re-raises; cancelled twice, it ends at once.
+        """
+        await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
+
+    def stop(self) -> None:
+        """Asks `run` to drain and return. May be called from anywhere, signal handlers included, and more than once."""
+        self._stopping.request()
+
+    async def _work(self, stopping: Stopping) -> None:
+        observer = build_observer(enable_metrics=self._enable_metrics)
+        with ungrouped():
+            async with self._open_pool() as pool:
+                store = self._store(pool)
+                if await until_it_answers(store.check, stopping, observer):
+                    await self._relay(pool, store, observer, stopping)
+
+    async def _relay(self, pool: "Pool", store: "PostgresStore", observer: "Observer", stopping: Stopping) -> None:
+        from outbox.postgres.doorbell import PostgresDoorbell, bell_of
+
+        doorbell = PostgresDoorbell(
+            self._connect(pool), bell_of(self._table), observer=observer, poll_interval=self._settings.poll_interval
+        )
+        async with self._open_rounds(pool, store, observer, stopping) as rounds, asyncio.TaskGroup() as companions:
+            listening = companions.create_task(doorbell.run())
+            await Relay(rounds, store, doorbell, observer, self._settings).run(stopping)
+            listening.cancel()
+
+    @asynccontextmanager
+    async def _open_rounds(
+        self, pool: "Pool", store: "PostgresStore", observer: "Observer", stopping: Stopping
+    ) -> AsyncIterator["Rounds"]:
+        """Rounds within the database if the queues are in it, otherwise by way of a transport."""
+        if isinstance(self._broker, str) and server_kind(self._broker) is ServerKind.POSTGRES:
+            handover = await self._handover(pool, self._broker, observer, stopping)
+            if handover is not None:
+                yield handover
+                return
+        name = self._policy.exchange_name
+        transport = open_transport(self._broker, exchange_name=name, table=self._table, observer=observer)
+        try:
+            yield SendingRounds(store, transport, self._policy)
+        finally:
+            await transport.close()
+
+    async def _handover(self, pool: "Pool", url: str, observer: "Observer", stopping: Stopping) -> "Rounds | None":
+        """Rounds by hand-over; None if the queues are in another database."""
+        from outbox.postgres.pool import open_pool
+        from outbox.transports.postgres.handover import PostgresHandover, same_database
+        from outbox.transports.postgres.rounds import HandoverRounds
+
+        name = self._policy.exchange_name
+        handover = PostgresHandover(
+            pool,
+            self._table,
+            exchange_name=name,
+            keep_sent=self._keep_sent,
+            default_expiration=self._policy.expiration,
+            drop_unroutable=self._policy.drop_unroutable,
+        )
+        here = False
+
+        async def look() -> None:
+            nonlocal here
+            other = await open_pool(url, size=1, application_name="outbox relay")
+            try:
+                here = await same_database(pool, other)
+            finally:
+                other.terminate()
+            if here:
+                await handover.check()
+
+        await until_it_answers(look, stopping, observer)
+        return HandoverRounds(handover, exchange_name=name) if here else None
+
+    def _store(self, pool: "Pool") -> "PostgresStore":
+        from outbox.postgres.store import PostgresStore
+
+        return PostgresStore(pool, self._table, keep_sent=self._keep_sent, longest_send=self._policy.publish_timeout)
+
+    @asynccontextmanager
+    async def _open_pool(self) -> AsyncIterator["Pool"]:
+        from outbox.postgres.pool import close_pool, open_pool
+
+        if self._pool is not None:
+            self._require_room(self._pool)
+            yield self._pool
+        elif self._url is not None:
+            size = self._settings.lanes + SPARE_CONNECTIONS
+            pool = await open_pool(self._url, size=size, application_name="outbox relay")
+            try:
+                yield pool
+            finally:
+                await close_pool(pool)
+
+    def _require_room(self, pool: "Pool") -> None:
+        bell = 0 if self._listen_url else BELL_CONNECTIONS
+        needed = self._settings.lanes + SPARE_CONNECTIONS + bell
+        if pool.get_max_size() < needed:
+            raise ConfigurationError(
+                f"db_pool has room for {pool.get_max_size()} connections, and {self._settings.lanes} lanes need {needed}: "
+                f"make it larger (max_size={needed}), or use fewer lanes"
+            )
+
+    def _connect(self, pool: "Pool") -> "Connect":
+        from outbox.postgres.pool import borrow_from, connect_to
+
+        url = self._listen_url or self._url
+        return borrow_from(pool) if url is None else connect_to(url, application_name="outbox relay bell")
+
+
+def _clean_up(value: CleanUp | str | timedelta) -> tuple[bool, timedelta | None]:
+    """Whether sent rows are kept, and for how long if not for ever."""
+    if isinstance(value, timedelta):
+        return True, seconds("clean_up_after", value)
+    return one_of("clean_up_after", value, tuple(CleanUp)) != IMMEDIATELY, None
+
+
+def _retry_policy(max_attempts: int) -> RetryPolicy:
+    backoff = Backoff(
+        first=FIRST_BACKOFF,
+        longest=LONGEST_BACKOFF,
+        max_attempts=at_least_one("max_attempts", max_attempts),
+        random=random.Random(),  # noqa: S311  spreads load, hides nothing
+    )
+    return RetryPolicy(backoff, exhausted=Cause.REFUSED)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
