@@ -68,7 +68,7 @@ def _encoded(message: OutboxMessage, id_: str, ancestors: str, default_expiratio
         body,
         content_type,
         f'[{ancestors}"{id_}"]',
-        codec.encode_headers(message.headers, routing_key=routing_key),
+        codec.encode_headers(message.headers, routing_key=routing_key) if message.headers else None,
         default_expiration if message.expiration is None else as_expiration(message.expiration),
         None if message.eta is None else _due(message.eta),
     )

@@ -11,7 +11,7 @@ from outbox.postgres.handles.insert import Values
 
 def array_literals(values: Values) -> Values:
     """Each array of texts, bytes or integers, nulls among them, as the text of a literal."""
-    return tuple(_literal(array) for array in values)
+    return tuple(None if array is None else _literal(array) for array in values)
 
 
 def _literal(array: Sequence[str | bytes | int | None]) -> str:

@@ -10,13 +10,13 @@ from outbox.postgres.names import TableName
 from outbox.postgres.queries import queries
 
 PARAMETERS = ("routing_key", "body", "content_type", "tracking_ids", "headers", "expiration", "send_at", "delay")
-"""Arrays of the same length, in this order wherever they have no names."""
+"""The statement's parameters, in this order where they have no names."""
 
 STATEMENT_SIZE = 64 * 2**20
 """About how many bytes of messages one statement takes. PostgreSQL refuses a gigabyte, and some drivers double it."""
 
-Values = tuple[Sequence[Any], ...]
-"""One sequence for each of `PARAMETERS`, with one entry a message."""
+Values = tuple[Sequence[Any] | None, ...]
+"""One array for each of `PARAMETERS`, with one entry a message; None where no message has such a value."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -58,7 +58,7 @@ def statements(rows: Sequence[Row]) -> Iterator[Values]:
         yield _values(rows[start:])
 
 
-def by_name(values: Values) -> Mapping[str, Sequence[Any]]:
+def by_name(values: Values) -> Mapping[str, Sequence[Any] | None]:
     """The same values for drivers that name parameters."""
     return dict(zip(PARAMETERS, values, strict=True))
 
@@ -70,11 +70,15 @@ def _values(rows: Sequence[Row]) -> Values:
         bodies,
         content_types,
         tracking_ids,
-        headers,
-        [_microseconds(expiration) for expiration in expirations],
-        [_microseconds(due - _EPOCH) if isinstance(due, datetime) else None for due in dues],
-        [_microseconds(due) if isinstance(due, timedelta) else None for due in dues],
+        _unless_empty(headers),
+        _unless_empty([_microseconds(expiration) for expiration in expirations]),
+        _unless_empty([_microseconds(due - _EPOCH) if isinstance(due, datetime) else None for due in dues]),
+        _unless_empty([_microseconds(due) if isinstance(due, timedelta) else None for due in dues]),
     )
+
+
+def _unless_empty(array: Sequence[Any]) -> Sequence[Any] | None:
+    return None if array.count(None) == len(array) else array
 
 
 def _microseconds(duration: timedelta | None) -> int | None:

@@ -1,5 +1,7 @@
-Times go over as microseconds, so that no type codec of the caller's connection has a say; `greatest` ignores nulls, and
-keeps an eta in the past from overtaking what is due already.
+Arrays are unnested in the select list, in step: a function in the from clause would store all of its rows before the first is
+inserted. An array that is null, because no message has such a value, yields nulls.
+Times are microseconds, so that no type codec of the caller's connection has a say; `greatest` ignores nulls, and keeps an eta in
+the past from overtaking what is due already.
 
 -- name: insert
 insert into {table} (routing_key, body, content_type, tracking_ids, headers, expiration, send_after)
@@ -15,13 +17,14 @@ select
         timestamptz 'epoch' + send_at * interval '1 microsecond',
         clock_timestamp() + delay * interval '1 microsecond'
     )
-from unnest(
-    cast({routing_key} as text[]),
-    cast({body} as bytea[]),
-    cast({content_type} as text[]),
-    cast({tracking_ids} as text[]),
-    cast({headers} as text[]),
-    cast({expiration} as bigint[]),
-    cast({send_at} as bigint[]),
-    cast({delay} as bigint[])
-) as message (routing_key, body, content_type, tracking_ids, headers, expiration, send_at, delay)
+from (
+    select
+        unnest(cast({routing_key} as text[])) as routing_key,
+        unnest(cast({body} as bytea[])) as body,
+        unnest(cast({content_type} as text[])) as content_type,
+        unnest(cast({tracking_ids} as text[])) as tracking_ids,
+        unnest(cast({headers} as text[])) as headers,
+        unnest(cast({expiration} as bigint[])) as expiration,
+        unnest(cast({send_at} as bigint[])) as send_at,
+        unnest(cast({delay} as bigint[])) as delay
+) as message

@@ -1,0 +1,229 @@
+"""Log lines on the logger "outbox": one line a fact, with the message's id and routing key, without bodies and secrets.
+
+DEBUG: bindings and polling. INFO: what was published and processed. WARNING: retries, rejections, dead letters, servers lost.
+ERROR: what could not be read, and what nobody expects.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, assert_never
+
+from outbox.events import (
+    Advice,
+    BacklogMeasured,
+    BatchSent,
+    CleanedUp,
+    ConsumerStarted,
+    ConsumerStopped,
+    DeadLettersMeasured,
+    DependencyLost,
+    DependencyRestored,
+    Event,
+    Processed,
+    Received,
+    RelayStarted,
+    RelayStopped,
+    RoundFinished,
+    SendFailed,
+    SettleFailed,
+    WakeMode,
+    WakeModeChanged,
+)
+from outbox.outcome import Cause, Dead, Done, Held, Retry, Returned
+from outbox.urls import redacted
+
+_log = logging.getLogger("outbox")
+
+_TEXT_LIMIT = 500
+
+
+class LoggingObserver:
+    """Writes a line for each event whose level is on."""
+
+    def notify(self, event: Event) -> None:
+        _TELLERS[type(event)](event)
+
+
+# --- relay -------------------------------------------------------------------------------------------------------------
+
+
+def _relay_started(event: RelayStarted) -> None:
+    _log.info("relay started: %s to exchange %s", event.table, event.exchange_name)
+
+
+def _relay_stopped(event: RelayStopped) -> None:
+    _log.info("relay stopped: %s to exchange %s", event.table, event.exchange_name)
+
+
+def _batch_sent(event: BatchSent) -> None:
+    if not _log.isEnabledFor(logging.INFO):
+        return
+    for message in event.messages:
+        _log.info(
+            "published %s %r to exchange %s, %s after it was written",
+            _one_line(message.id),
+            message.routing_key,
+            event.exchange_name,
+            _seconds(message.age),
+        )
+
+
+def _send_failed(event: SendFailed) -> None:
+    match event.outcome:
+        case Retry(delay):
+            level, end = logging.WARNING, f"tried again in {_seconds(delay)}"
+        case Dead():
+            level, end = logging.WARNING, "parked for good"
+        case Held(probe_after):
+            # One of its routing key probes from time to time; the others of the key wait for that one, silently.
+            level = logging.DEBUG if probe_after is None else logging.WARNING
+            end = "held until a queue is bound"
+        case Returned():
+            level, end = logging.DEBUG, "stays pending"
+        case Done():
+            level, end = logging.WARNING, "dropped"
+        case _:
+            assert_never(event.outcome)
+    if _log.isEnabledFor(level):
+        _log.log(
+            level,
+            "%s %s %r, %s: %s",
+            event.type.value,
+            _one_line(event.message_id),
+            event.routing_key,
+            end,
+            _safe(event.failure),
+        )
+
+
+def _round_finished(event: RoundFinished) -> None:
+    _log.debug("round of %d messages to exchange %s took %s", event.taken, event.exchange_name, event.duration)
+
+
+def _backlog_measured(event: BacklogMeasured) -> None:
+    _log.debug("backlog of exchange %s: %d unsent, oldest due for %s", event.exchange_name, event.unsent, event.oldest_due)
+
+
+def _cleaned_up(event: CleanedUp) -> None:
+    _log.debug("deleted %d sent rows of %s", event.deleted, event.table)
+
+
+def _wake_mode_changed(event: WakeModeChanged) -> None:
+    level = logging.INFO if event.mode is WakeMode.LISTENING else logging.WARNING
+    _log.log(level, "%s on channel %s: %s", event.mode.value, event.channel, _safe(event.reason))
+
+
+# --- worker ------------------------------------------------------------------------------------------------------------
+
+
+def _consumer_started(event: ConsumerStarted) -> None:
+    _log.debug("queue %s bound to exchange %s with %r", event.queue, event.exchange_name, event.binding_key)
+
+
+def _consumer_stopped(event: ConsumerStopped) -> None:
+    _log.debug("queue %s of exchange %s no longer consumed", event.queue, event.exchange_name)
+
+
+def _received(event: Received) -> None:
+    if _log.isEnabledFor(logging.DEBUG):
+        _log.debug("received %s, attempt %d", _delivery(event), event.attempt)
+
+
+def _processed(event: Processed) -> None:
+    level = _level_of(event)
+    if not _log.isEnabledFor(level):
+        return
+    match event.outcome:
+        case Done():
+            _log.log(level, "processed %s in %s", _delivery(event), _seconds(event.duration))
+        case Retry(delay, failure):
+            text = "attempt %d at %s failed, again in %s: %s"
+            _log.log(level, text, event.attempt, _delivery(event), _seconds(delay), _safe(failure))
+        case Dead(cause, failure):
+            text = "attempt %d at %s made it a dead letter, %s: %s"
+            _log.log(level, text, event.attempt, _delivery(event), cause.value, _safe(failure))
+        case Returned():
+            _log.log(level, "gave back %s", _delivery(event))
+        case _:
+            assert_never(event.outcome)
+
+
+def _level_of(event: Processed) -> int:
+    match event.outcome:
+        case Done():
+            return logging.INFO
+        case Retry():
+            return logging.WARNING
+        case Dead(Cause.UNDECODABLE | Cause.CRASHED):
+            return logging.ERROR
+        case Dead():
+            return logging.WARNING
+        case Returned():
+            return logging.DEBUG
+        case _:
+            assert_never(event.outcome)
+
+
+def _settle_failed(event: SettleFailed) -> None:
+    text = "the outcome of %s of queue %s was not recorded: %s"
+    _log.warning(text, _one_line(event.message_id), event.queue, _safe(event.reason))
+
+
+def _dead_letters_measured(event: DeadLettersMeasured) -> None:
+    _log.debug("queue %s has %d dead letters", event.queue, event.count)
+
+
+# --- both --------------------------------------------------------------------------------------------------------------
+
+
+def _dependency_lost(event: DependencyLost) -> None:
+    _log.warning("lost the %s, trying again: %s", event.dependency.value, _safe(event.reason))
+
+
+def _dependency_restored(event: DependencyRestored) -> None:
+    _log.info("the %s is back", event.dependency.value)
+
+
+def _advice(event: Advice) -> None:
+    _log.warning("%s", _safe(event.text))
+
+
+_TELLERS: Mapping[type, Callable[[Any], None]] = {
+    Advice: _advice,
+    BacklogMeasured: _backlog_measured,
+    BatchSent: _batch_sent,
+    CleanedUp: _cleaned_up,
+    ConsumerStarted: _consumer_started,
+    ConsumerStopped: _consumer_stopped,
+    DeadLettersMeasured: _dead_letters_measured,
+    DependencyLost: _dependency_lost,
+    DependencyRestored: _dependency_restored,
+    Processed: _processed,
+    Received: _received,
+    RelayStarted: _relay_started,
+    RelayStopped: _relay_stopped,
+    RoundFinished: _round_finished,
+    SendFailed: _send_failed,
+    SettleFailed: _settle_failed,
+    WakeModeChanged: _wake_mode_changed,
+}
+
+
+def _delivery(event: Received | Processed) -> str:
+    return f"{_one_line(event.message.id)} {event.message.routing_key!r} of queue {event.queue}"
+
+
+def _seconds(duration: timedelta) -> str:
+    return f"{duration.total_seconds():.3f} s"
+
+
+def _safe(reason: object) -> str:
+    """What others wrote, an exception's message for one: on one line, not too long, with the passwords of URLs left out."""
+    text = _one_line(" ".join(redacted(str(reason)).split()))
+    return text if len(text) <= _TEXT_LIMIT else f"{text[:_TEXT_LIMIT]}…"
+
+
+def _one_line(text: str) -> str:
+    """`text`, with line breaks and other control characters escaped: a line must not be able to look like two."""
+    return text if text.isprintable() else ascii(text)
