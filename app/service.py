@@ -12,13 +12,13 @@ from starlette.types import Message, Receive, Scope, Send
 import outbox
 from app import metrics
 from app.dependencies import get_session
-from app.logs import configure_logging
 from app.orders.routes import router as orders
 from app.parts import names, wanted_parts
 from app.settings import Runs, Settings, read_settings
 from app.startup import Installation, Tell, prepared, tell_broker, tell_log
 from outbox import Publisher
 from outbox.admin import health_router
+from outbox.cli.logs import configure_logging
 from outbox.errors import OutboxError
 from outbox.fastapi import check_sessions, supervised
 from outbox.health import HealthChecks

@@ -141,7 +141,7 @@ class Settings(BaseSettings):
         description="The port that `python -m app` listens on. Unset: 8000, or the next free one.",
     )
     monitoring_host: str = Field(
-        default="0.0.0.0",  # noqa: S104 — it is there for others to ask
+        default="127.0.0.1",
         description="The address on which `outbox relay` and `outbox worker` serve metrics and health.",
     )
     monitoring_port: int | None = Field(

@@ -89,7 +89,8 @@ def tell_broker(installation: Installation, tell: Tell) -> None:
 async def _embedded(data_dir: Path, tell: Tell) -> AsyncIterator[str]:
     from outbox.embedded import EmbeddedPostgres
 
-    tell("Database", f"OUTBOX_DATABASE_URL is not set: an embedded PostgreSQL, data in {_short(data_dir)}")
+    tell("Database", "an embedded PostgreSQL, since OUTBOX_DATABASE_URL is not set")
+    tell("Data", f"in {_short(data_dir)}, kept between runs")
     server = EmbeddedPostgres(data_dir)
     try:
         yield await asyncio.to_thread(server.start)

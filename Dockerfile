@@ -1,0 +1,35 @@
+# The service: `uvicorn app:main` by default; `outbox relay`, `outbox worker …`, `python -m app migrate` as other commands.
+ARG PYTHON=3.13
+
+FROM python:${PYTHON}-slim AS build
+WORKDIR /build
+RUN python -m venv /venv
+COPY requirements/service.lock requirements/
+RUN /venv/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements/service.lock
+COPY pyproject.toml README.md ./
+COPY outbox outbox
+RUN pip wheel --no-cache-dir --no-deps --wheel-dir dist . \
+    && /venv/bin/pip install --no-cache-dir --no-deps dist/*.whl
+
+FROM python:${PYTHON}-slim
+ENV PATH=/venv/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    OUTBOX_HTTP_HOST=0.0.0.0 \
+    OUTBOX_MONITORING_HOST=0.0.0.0
+RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin outbox
+COPY --from=build /venv /venv
+WORKDIR /service
+COPY alembic.ini ./
+COPY migrations migrations
+COPY app app
+COPY docker/healthy.py /usr/local/lib/healthy.py
+USER 10001
+EXPOSE 8000
+# Each command serves its own health; HEALTH_PORT says on which port.
+ENV HEALTH_PORT=8000
+HEALTHCHECK --interval=5s --timeout=5s --start-period=30s --retries=3 \
+    CMD ["python", "/usr/local/lib/healthy.py"]
+# The server's own limit ends connections that nobody closes; the platform's must be longer than both.
+STOPSIGNAL SIGTERM
+CMD ["uvicorn", "app:main", "--host", "0.0.0.0", "--port", "8000", "--timeout-graceful-shutdown", "30"]

@@ -1,0 +1,60 @@
+"""The group of commands, each loaded when it is called, and what becomes of their errors."""
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from outbox import __version__
+from outbox.environment import check_environment
+from outbox.errors import OutboxError
+from outbox.urls import redacted
+
+_COMMANDS = {
+    "demo": "outbox.cli.demo:demo",
+    "migrate": "outbox.cli.migrate:migrate",
+    "relay": "outbox.cli.relay:relay",
+    "worker": "outbox.cli.worker:worker",
+}
+
+
+class Sentence(click.ClickException):
+    """An error that a person can do something about: one sentence, no traceback, exit code 1."""
+
+    def show(self, file: Any = None) -> None:
+        """Writes the sentence to standard error."""
+        click.secho(f"outbox: {redacted(self.message)}", fg="red", err=True, file=file)
+
+
+class Command(click.Command):
+    """A command that looks for misspelt settings first, and ends with a sentence when it cannot go on."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command."""
+        try:
+            check_environment()
+            return super().invoke(ctx)
+        except OutboxError as error:
+            raise Sentence(str(error)) from error
+
+
+class _Commands(click.Group):
+    """Knows its commands by name, and imports the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="outbox")
+def main() -> None:
+    """Reliable events: what is committed is delivered."""

@@ -1,0 +1,99 @@
+"""Options that several commands share, with the environment variables that they default to."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import click
+
+from outbox.duration import as_delay
+from outbox.environment import KNOWN, PREFIX
+from outbox.errors import DurationError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
+    """Seconds as a number, or a duration such as `1m30s`."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """The time that `value` names."""
+        if isinstance(value, timedelta):
+            return value
+        try:
+            return timedelta(seconds=float(value))
+        except (ValueError, OverflowError):
+            pass
+        try:
+            return as_delay(value)
+        except DurationError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Delays(click.ParamType):  # type: ignore[type-arg]
+    """Durations separated by commas, or `none`."""
+
+    name = "delays"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[timedelta, ...]:
+        """The delays, in order."""
+        if isinstance(value, tuple):
+            return value
+        if value == "none":
+            return ()
+        return tuple(SECONDS.convert(part.strip(), param, ctx) for part in value.split(","))
+
+
+SECONDS = Seconds()
+DELAYS = Delays()
+
+
+def setting(name: str, **attributes: Any) -> Callable[[F], F]:
+    """The option `--<name>`, which `OUTBOX_<NAME>` sets as well."""
+    variable = PREFIX + name.upper()
+    assert variable in KNOWN, f"{variable} is missing in outbox.environment.KNOWN"  # noqa: S101 — holds at import, always
+    attributes = {"envvar": variable, "show_envvar": True, "show_default": True, **attributes}
+    return click.option(f"--{name.replace('_', '-')}", name, **attributes)
+
+
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator, in the order in which they are to be shown."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+database = together(
+    setting("database_url", help="The database, as postgresql://user:password@host:5432/database."),
+    setting("table_name", default="outbox_table", help="The outbox table, as table or schema.table."),
+)
+broker = together(
+    setting("broker_url", help="RabbitMQ, as amqp://user:password@host:5672/vhost; unset: the database does its work."),
+    setting("exchange_name", default="outbox", help="The exchange of the events."),
+)
+process = together(
+    setting("grace_period", type=SECONDS, default="30", help="How long what runs may take to finish at the end."),
+    setting("metrics", default=True, type=bool, help="Whether metrics are gathered."),
+    setting("monitoring_host", default="127.0.0.1", help="The address on which metrics and health are served."),
+    setting(
+        "log_level",
+        type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
+        default="INFO",
+        help="How much is logged.",
+    ),
+)
+
+
+def monitoring_port(default: int) -> Callable[[F], F]:
+    """The port of metrics and health; `default`, or a free one, if none is asked for."""
+    return setting(
+        "monitoring_port",
+        type=click.IntRange(0, 65_535),
+        help=f"The port of metrics and health; 0 serves nothing.  [default: {default}, or a free one]",
+    )

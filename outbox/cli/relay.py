@@ -1,0 +1,97 @@
+"""`outbox relay`: one relay, until SIGTERM or Ctrl-C."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from outbox.cli import options
+from outbox.cli.command import Command
+from outbox.cli.logs import configure_logging
+from outbox.cli.monitoring import Place, monitored
+from outbox.cli.options import SECONDS, setting
+from outbox.errors import ConfigurationError
+from outbox.health import HealthChecks
+from outbox.readiness import checking
+from outbox.relay import MessageRelay
+
+USUAL_PORT = 9101
+
+
+@click.command(cls=Command)
+@options.database
+@options.broker
+@setting("listen_url", help="A direct address of the database for LISTEN, where a pooler does not deliver it.")
+@setting("batch_size", type=click.IntRange(min=1), help="Messages taken at once.  [default: 50, up to 500 under backlog]")
+@setting("lanes", type=click.IntRange(min=1), default=2, help="Batches in flight at once.")
+@setting("publish_timeout", type=SECONDS, default="10", help="Longest wait for the broker's confirms of a batch.")
+@setting("max_attempts", type=click.IntRange(min=1), default=20, help="Times that a refused message is sent.")
+@setting("on_unroutable", type=click.Choice(["hold", "drop"]), default="hold", help="What becomes of events without a queue.")
+@setting("clean_up_after", default="IMMEDIATELY", help="When sent messages are deleted: IMMEDIATELY, NEVER, or a time.")
+@setting("expiration", type=SECONDS, help="How long messages live that name no expiration.  [default: forever]")
+@setting("notification_timeout", type=SECONDS, default="60", help="Longest sleep when idle.")
+@setting("poll_interval", type=SECONDS, default="1", help="Sleep when idle where LISTEN does not deliver.")
+@options.process
+@options.monitoring_port(USUAL_PORT)
+def relay(
+    database_url: str | None,
+    broker_url: str | None,
+    monitoring_host: str,
+    monitoring_port: int | None,
+    log_level: str,
+    **given: Any,
+) -> None:
+    """Moves committed events from the outbox to the broker.
+
+    Any number of relays may share a table. SIGTERM and Ctrl-C let it finish what is in flight.
+    """
+    if database_url is None:
+        raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
+    configure_logging(log_level)
+    broker = broker_url or database_url
+    made = _relay(database_url, broker, given)
+    place = Place(monitoring_host, monitoring_port, USUAL_PORT)
+    asyncio.run(_run(made, place, given, database_url=database_url, broker=broker))
+
+
+def _relay(database_url: str, broker: str, given: dict[str, Any]) -> MessageRelay:
+    return MessageRelay(
+        db_engine_url=database_url,
+        broker=broker,
+        exchange_name=given["exchange_name"],
+        table_name=given["table_name"],
+        listen_url=given["listen_url"],
+        batch_size=given["batch_size"],
+        lanes=given["lanes"],
+        publish_timeout=given["publish_timeout"].total_seconds(),
+        max_attempts=given["max_attempts"],
+        on_unroutable=given["on_unroutable"],
+        clean_up_after=_clean_up(given["clean_up_after"]),
+        expiration=given["expiration"],
+        notification_timeout=given["notification_timeout"].total_seconds(),
+        poll_interval=given["poll_interval"].total_seconds(),
+        enable_metrics=given["metrics"],
+        grace_period=given["grace_period"].total_seconds(),
+    )
+
+
+def _clean_up(value: str) -> Any:
+    upper = value.upper()
+    if upper in ("IMMEDIATELY", "NEVER"):
+        return upper
+    time: timedelta = SECONDS.convert(value, None, None)
+    return time
+
+
+async def _run(made: MessageRelay, place: Place, given: dict[str, Any], *, database_url: str, broker: str) -> None:
+    health = HealthChecks()
+    async with checking(
+        health,
+        database_url=database_url,
+        broker_url=broker,
+        exchange_name=given["exchange_name"],
+        table_name=given["table_name"],
+    ):
+        with monitored(place, health, metrics=given["metrics"]):
+            await made.run()

@@ -1,0 +1,78 @@
+"""`outbox worker package.module:consumers`: one worker, until SIGTERM or Ctrl-C."""
+
+import asyncio
+from typing import Any
+
+import click
+
+from outbox.cli import options
+from outbox.cli.command import Command
+from outbox.cli.logs import configure_logging
+from outbox.cli.monitoring import Place, monitored
+from outbox.cli.options import DELAYS, setting
+from outbox.errors import ConfigurationError
+from outbox.health import HealthChecks
+from outbox.loading import load_consumers
+from outbox.readiness import checking
+from outbox.worker import Worker
+
+USUAL_PORT = 9102
+
+
+@click.command(cls=Command)
+@click.argument("consumers", envvar="OUTBOX_CONSUMERS")
+@options.database
+@options.broker
+@setting("prefetch_count", type=click.IntRange(min=1), default=10, help="Messages that each consumer has in hand at once.")
+@setting(
+    "retry_delays",
+    type=DELAYS,
+    default="1s,10s,1m,5m",
+    help="Pauses before further attempts of a handler that failed; none for no retries.",
+)
+@options.process
+@options.monitoring_port(USUAL_PORT)
+def worker(
+    consumers: str,
+    database_url: str | None,
+    broker_url: str | None,
+    monitoring_host: str,
+    monitoring_port: int | None,
+    log_level: str,
+    **given: Any,
+) -> None:
+    """Runs the handlers that CONSUMERS names, as package.module:name.
+
+    The name is that of a consumer or of a list of them; package.module alone means all of its consumers. SIGTERM and Ctrl-C
+    let running handlers finish; what was not begun returns to its queue.
+    """
+    broker = broker_url or database_url
+    if broker is None:
+        raise ConfigurationError("say where messages come from: OUTBOX_BROKER_URL for RabbitMQ, or OUTBOX_DATABASE_URL")
+    configure_logging(log_level)
+    made = Worker(
+        broker=broker,
+        db_engine_url=database_url,
+        table_name=given["table_name"],
+        consumers=load_consumers(consumers),
+        exchange_name=given["exchange_name"],
+        retry_delays=given["retry_delays"],
+        prefetch_count=given["prefetch_count"],
+        enable_metrics=given["metrics"],
+        grace_period=given["grace_period"].total_seconds(),
+    )
+    place = Place(monitoring_host, monitoring_port, USUAL_PORT)
+    asyncio.run(_run(made, place, given, database_url=database_url, broker=broker))
+
+
+async def _run(made: Worker, place: Place, given: dict[str, Any], *, database_url: str | None, broker: str) -> None:
+    health = HealthChecks()
+    async with checking(
+        health,
+        database_url=database_url,
+        broker_url=broker,
+        exchange_name=given["exchange_name"],
+        table_name=given["table_name"],
+    ):
+        with monitored(place, health, metrics=given["metrics"]):
+            await made.run()

@@ -1,0 +1,133 @@
+"""A route's event is committed with the route's own writes, before the response leaves, or not at all."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import pytest
+from fastapi import Depends, FastAPI, HTTPException
+from fastapi.responses import JSONResponse
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+
+from outbox import ensure_outbox_table_async
+from outbox.fastapi import outbox_lifespan, publisher_for, transactional
+from outbox.publisher import BoundPublisher
+from tests.fastapi.support import client_of, fetch, routing_keys
+
+TABLES = """
+create table users (name text primary key);
+create table badges (
+    name text not null references users (name) deferrable initially deferred
+)
+"""
+
+
+@pytest.fixture
+async def engine(database_url: str) -> AsyncIterator[AsyncEngine]:
+    """An engine that the routes may use in the server's thread; its database has the outbox and two tables more."""
+    await ensure_outbox_table_async(database_url)
+    await _execute(database_url, TABLES)
+    engine = create_async_engine(database_url.replace("postgresql://", "postgresql+asyncpg://", 1))
+    yield engine
+    engine.sync_engine.dispose(close=False)
+
+
+async def _execute(url: str, statements: str) -> None:
+    for statement in statements.split(";"):
+        await fetch(url, statement)
+
+
+@pytest.fixture
+def app(engine: AsyncEngine) -> FastAPI:
+    get_session = transactional(async_sessionmaker(engine, expire_on_commit=False))
+    session_dep = Annotated[AsyncSession, Depends(get_session, scope="function")]
+    publisher_dep = Annotated[BoundPublisher[AsyncSession], Depends(publisher_for(get_session))]
+
+    app = FastAPI(lifespan=outbox_lifespan(_disposing(engine)))
+
+    @app.post("/users/{name}", status_code=201)
+    async def create(name: str, session: session_dep, publisher: publisher_dep) -> dict[str, str]:
+        await session.execute(text("insert into users values (:name)"), {"name": name})
+        await publisher.publish("user.created", {"name": name})
+        return {"name": name}
+
+    @app.post("/refused/{name}")
+    async def refuse(name: str, publisher: publisher_dep) -> None:
+        await publisher.publish("user.created", {"name": name})
+        raise HTTPException(409, "there is one already")
+
+    @app.post("/broken/{name}", status_code=201)
+    async def break_down(name: str, session: session_dep, publisher: publisher_dep) -> None:
+        await publisher.publish("user.created", {"name": name})
+        raise RuntimeError("a bug")
+
+    @app.post("/badges/{name}", status_code=201)
+    async def badge(name: str, session: session_dep, publisher: publisher_dep) -> dict[str, str]:
+        await publisher.publish("badge.given", {"name": name})
+        await session.execute(text("insert into badges values (:name)"), {"name": name})
+        return {"name": name}
+
+    @app.post("/unserialisable", status_code=201)
+    async def unserialisable(publisher: publisher_dep) -> int:
+        await publisher.publish("user.created", {})
+        return "not a number"  # type: ignore[return-value]
+
+    @app.post("/returned")
+    async def returned(publisher: publisher_dep) -> JSONResponse:
+        await publisher.publish("attempt.noted", {})
+        return JSONResponse({"detail": "no"}, status_code=409)
+
+    return app
+
+
+def _disposing(engine: AsyncEngine) -> Any:
+    from contextlib import asynccontextmanager
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await engine.dispose()
+
+    return lifespan
+
+
+async def test_the_row_and_its_event_are_visible_to_others_when_the_client_has_its_201(app: FastAPI, database_url: str) -> None:
+    async with client_of(app) as client:
+        for number in range(20):
+            answer = await client.post(f"/users/ada{number}")
+            assert answer.status_code == 201
+            assert (await fetch(database_url, "select count(*) from users"))[0][0] == number + 1
+            assert len(await routing_keys(database_url)) == number + 1
+
+
+async def test_an_http_exception_leaves_no_event(app: FastAPI, database_url: str) -> None:
+    async with client_of(app) as client:
+        assert (await client.post("/refused/ada")).status_code == 409
+    assert await routing_keys(database_url) == []
+
+
+async def test_a_bug_in_a_route_leaves_no_event(app: FastAPI, database_url: str) -> None:
+    async with client_of(app) as client:
+        assert (await client.post("/broken/ada")).status_code == 500
+    assert await routing_keys(database_url) == []
+
+
+async def test_a_commit_that_fails_is_a_5xx_and_leaves_no_event(app: FastAPI, database_url: str) -> None:
+    async with client_of(app) as client:
+        answer = await client.post("/badges/nobody")
+        assert answer.status_code == 500
+        assert (await client.post("/users/ada")).status_code == 201
+        assert (await client.post("/badges/ada")).status_code == 201
+    assert await routing_keys(database_url) == ["user.created", "badge.given"]
+
+
+async def test_a_response_that_cannot_be_serialised_leaves_no_event(app: FastAPI, database_url: str) -> None:
+    async with client_of(app) as client:
+        assert (await client.post("/unserialisable")).status_code == 500
+    assert await routing_keys(database_url) == []
+
+
+async def test_an_error_response_that_is_returned_commits(app: FastAPI, database_url: str) -> None:
+    async with client_of(app) as client:
+        assert (await client.post("/returned")).status_code == 409
+    assert await routing_keys(database_url) == ["attempt.noted"]
