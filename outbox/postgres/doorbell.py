@@ -13,13 +13,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-import asyncpg
-
 from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.events import WakeMode, WakeModeChanged
 from outbox.ports import Observer
 from outbox.postgres.names import BellName, TableName
-from outbox.postgres.pool import Connect, Connection, unavailable_errors
+from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, unavailable_errors
 
 REBUILD_PAUSE = timedelta(milliseconds=500)
 """Wait before a lost listening connection is opened again."""
@@ -203,7 +201,7 @@ class _Lock:
             if not self._held:
                 self._waiting = self._tasks.create_task(self._await_lock())
                 await self._stand_in_line()
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        except DRIVER_ERRORS:
             return  # the termination listener rebuilds everything; until then the sleeper polls
 
     async def give_back(self) -> None:
@@ -213,7 +211,7 @@ class _Lock:
             self._held = False
             try:
                 await self._hand.execute("select pg_catalog.pg_advisory_unlock($1)", self._key)
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            except DRIVER_ERRORS:
                 return
 
     async def abandon(self) -> None:
@@ -225,7 +223,7 @@ class _Lock:
     async def _await_lock(self) -> None:
         try:
             await self._hand.execute("select pg_catalog.pg_advisory_lock($1)", self._key, timeout=_LONGEST_LINE.total_seconds())
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        except DRIVER_ERRORS:
             return
         finally:
             self._waiting = None

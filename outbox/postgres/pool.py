@@ -26,7 +26,16 @@ else:  # the classes are generic in the stubs only
 Connect = Callable[[], AbstractAsyncContextManager[Connection]]
 """Opens a connection that its user has alone until the block ends."""
 
-_UNAVAILABLE = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+# asyncpg stumbles over a connection that is lost while it prepares a statement: that AttributeError is its own.
+DRIVER_ERRORS = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    AttributeError,
+)
+"""What the driver raises when the server is away, or refuses."""
 
 
 async def open_pool(url: str, *, size: int, application_name: str, connect_timeout: timedelta = CONNECT_TIMEOUT) -> Pool:
@@ -76,7 +85,7 @@ async def close_pool(pool: Pool) -> None:
     try:
         async with asyncio.timeout(1):
             await pool.close()
-    except _UNAVAILABLE:
+    except DRIVER_ERRORS:
         pool.terminate()
 
 
@@ -84,7 +93,7 @@ async def close_quietly(connection: Any) -> None:
     """Closes `connection`, politely for a moment and then at once; what goes wrong meanwhile does not matter any more."""
     try:
         await connection.close(timeout=1)
-    except _UNAVAILABLE:
+    except DRIVER_ERRORS:
         connection.terminate()
 
 
@@ -93,7 +102,7 @@ def unavailable_errors(doing: str) -> Iterator[None]:
     """Turns whatever the driver raises into `DatabaseUnavailableError`, saying what was being done, without secrets."""
     try:
         yield
-    except _UNAVAILABLE as error:
+    except DRIVER_ERRORS as error:
         raise DatabaseUnavailableError(f"{doing}: {reason_of(error)}") from error
 
 

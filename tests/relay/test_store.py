@@ -29,7 +29,7 @@ def big_table_statement() -> str:
             case i % 5 when 0 then now() + interval '1 day' when 1 then 'infinity' else now() - interval '1 hour' end,
             case when i % 5 = 2 then now() - i * interval '1 s' end,
             case when i % 5 = 3 then now() end,
-            case when i % 5 = 1 then 'unroutable' end
+            case i % 5 when 1 then 'unroutable' when 3 then 'refused' end
         from generate_series(1, 500000) i
     """
 
