@@ -17,8 +17,19 @@ _POSTGRES_SCHEMES = frozenset(
     }
 )
 _AMQP_SCHEMES = frozenset({"amqp", "amqps"})
-_CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)(?P<user>[^:/?#\s]*):(?P<password>[^\s/?#]*)@", re.IGNORECASE)
-_SECRET_PARAMETER = re.compile(r"(?P<name>[?&](?:password|passwd|sslpassword|secret|token)=)[^&#\s]+", re.IGNORECASE)
+_CREDENTIALS = re.compile(
+    r"""(?P<user>[a-z][a-z0-9+.-]*://[^:\s]*):          # the user's name may contain anything but a colon
+        (?:\S*@                                         # up to the last @ of the word: the password may contain some itself
+        |(?![0-9]{1,5}(?:[^0-9\w]|$))[^\n]*@)           # or, with spaces in it, of the line; but what looks like a port is one
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_SECRET_PARAMETER = re.compile(
+    r"""(?P<name>(?:password|passwd|pwd)["']?\s*[=:]\s*|(?:secret|token)["']?\s*=\s*)   # of a URL, a DSN, a dict
+        (?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^&\#\s'"]+)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
 
 
 class ServerKind(StrEnum):
@@ -56,8 +67,11 @@ def amqp_url(url: str, *, argument: str = "rmq_connection_url") -> str:
 
 
 def redacted(text: str) -> str:
-    """`text` with the password of every URL in it replaced by `***`; safe for logs and errors."""
-    text = _CREDENTIALS.sub(lambda match: f"{match['scheme']}{match['user']}:***@", text)
+    """`text` with the passwords in it replaced by `***`, of URLs and of `password=…`; safe for logs and errors.
+
+    Whatever a password contains, encoded or not, none of it remains. For that, what follows may be cut as well.
+    """
+    text = _CREDENTIALS.sub(lambda match: f"{match['user']}:***@", text)
     return _SECRET_PARAMETER.sub(lambda match: f"{match['name']}***", text)
 
 
@@ -66,8 +80,9 @@ def _scheme(url: object, argument: str) -> str:
         raise UrlError(f"{argument} must be a URL as text, not {type(url).__name__}")
     try:
         scheme = urlsplit(url).scheme.lower()
-    except ValueError as error:
-        raise UrlError(f"{argument} is not a URL: {error}") from None
+    except ValueError:
+        # What the parser says would repeat a part of the URL, which may be the password.
+        raise UrlError(f"{argument} is not a URL: its host cannot be read") from None
     if "://" not in url or not scheme:
         raise UrlError(f"{argument} is not a URL: it has no scheme such as postgresql:// or amqp://")
     return scheme
