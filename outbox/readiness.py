@@ -65,7 +65,7 @@ def _has_tables(pool: "Pool", table_name: str) -> Check:
 async def _broker(url: str, exchange_name: str, table_name: str) -> AsyncIterator[Check]:
     """`open` is the check: it returns at once while the connection stands, and tries anew when it does not."""
     from outbox.brokers import open_broker
-    from outbox.observers import build_observer
+    from outbox.observing import build_observer
     from outbox.postgres.names import TableName
 
     transport = open_broker(
