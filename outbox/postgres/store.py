@@ -94,8 +94,11 @@ class PostgresStore:
     async def _count(self, name: str, *arguments: object) -> int:
         """Runs a statement and returns how many rows it changed, which ends its command tag."""
         with unavailable_errors(f"{name} in {self._table}"):
-            status = await self._pool.execute(self._sql[name], *arguments)
-            return int(status.rpartition(" ")[2])
+            async with self._pool.acquire(timeout=CONNECT_TIMEOUT.total_seconds()) as connection:
+                await connection.execute(self._sql["begin"])
+                status = await connection.execute(self._sql[name], *arguments)
+                await connection.execute("commit")
+        return int(status.rpartition(" ")[2])
 
     def _pending(self, row: asyncpg.Record) -> PendingMessage:
         row_id, *_ = row

@@ -17,7 +17,7 @@ from tests.relay.support import ScriptedTransport, relaying
 from tests.servers.postgres import OwnPostgres
 from tests.support.eventually import eventually
 
-SQL = queries("relay.sql", table='"outbox_table"', idle_timeout="1", lock_timeout="1")
+SQL = queries("relay.sql", table='"outbox_table"', idle_timeout="60000", lock_timeout="1000")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,6 @@ def big_table_statement() -> str:
 @pytest.mark.slow
 async def test_no_hot_statement_scans_or_sorts_a_large_table(connection: asyncpg.Connection, big_table_statement: str) -> None:
     await connection.execute(big_table_statement)
-    await connection.execute("vacuum analyze outbox_table")
     for name, arguments in {
         "claim": (500, 1_000_000),
         "next_due": (),
@@ -47,25 +46,23 @@ async def test_no_hot_statement_scans_or_sorts_a_large_table(connection: asyncpg
     }.items():
         plan = await explained(connection, SQL[name], *arguments)
         assert not [node for node in plan if node["Node Type"] == "Seq Scan" and node.get("Relation Name")], name
-        assert all(node["Plan Rows"] <= 1000 for node in plan if "Sort" in node["Node Type"]), name
+        assert not [node for node in plan if "Sort" in node["Node Type"]], name
 
 
 @pytest.mark.slow
 async def test_claiming_from_a_large_backlog_reads_no_more_than_it_claims(connection: asyncpg.Connection) -> None:
     await connection.execute("insert into outbox_table (routing_key, body) select 'a', '' from generate_series(1, 200000)")
     await connection.execute("vacuum analyze outbox_table")
-    await connection.execute("set enable_seqscan to on")
     plan = await explained(connection, SQL["claim"], 100, 1_000_000, analyze=True)
     assert max(node["Actual Rows"] for node in plan) <= 100
 
 
 async def explained(connection: asyncpg.Connection, statement: str, *arguments: object, analyze: bool = False) -> list[dict]:
     """The nodes of the statement's plan; what it changes is rolled back."""
-    transaction = connection.transaction()
-    await transaction.start()
+    await connection.execute(SQL["begin"])
     options = "analyze, format json" if analyze else "format json"
     text = await connection.fetchval(f"explain ({options}) {statement}", *arguments)
-    await transaction.rollback()
+    await connection.execute("rollback")
     return flattened(json.loads(text)[0]["Plan"])
 
 

@@ -1,8 +1,13 @@
 -- name: begin
--- Bounded by the server too: a relay that froze or vanished loses its rows by itself, and a late one cannot commit.
+-- Bounded by the server too: a relay that froze or vanished loses its rows by itself, and a late one cannot commit. Every
+-- statement has an index in the order that it wants; statistics, which lag behind a queue's table, shall not talk the planner
+-- into reading and sorting the backlog instead.
 begin isolation level read committed;
 set local idle_in_transaction_session_timeout = {idle_timeout};
-set local lock_timeout = {lock_timeout}
+set local lock_timeout = {lock_timeout};
+set local enable_seqscan = off;
+set local enable_bitmapscan = off;
+set local enable_sort = off
 
 -- name: claim
 -- Reads the pending index from its front, locks as it goes, and passes over what other relays hold. Bodies are counted before
