@@ -1,0 +1,109 @@
+"""Parts beside an application: restarted after a crash, seen by readiness, ended together."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from outbox.errors import ConfigurationError
+from outbox.fastapi import supervised, supervision
+from outbox.health import HealthChecks
+from tests.support import eventually
+
+GRACE = timedelta(seconds=5)
+
+
+class Working:
+    """A part that works until it is stopped, or fails with what it is given."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self._failure = failure
+        self._stop = asyncio.Event()
+        self.running = False
+
+    async def run(self, *, handle_signals: bool = True) -> None:
+        assert not handle_signals
+        self.running = True
+        if self._failure is not None:
+            raise self._failure
+        await self._stop.wait()
+        self.running = False
+
+    def stop(self) -> None:
+        self._stop.set()
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervision, "FIRST_PAUSE", timedelta(milliseconds=10))
+    monkeypatch.setattr(supervision, "LONGEST_PAUSE", timedelta(milliseconds=40))
+
+
+async def test_a_part_that_crashes_is_made_anew_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    good = Working()
+    parts: Iterator[Working] = iter([Working(RuntimeError("out of luck")), Working(OSError("again")), good])
+    async with supervised({"worker": lambda: next(parts)}, grace_period=GRACE):
+        await eventually(lambda: good.running)
+    assert not good.running
+    assert [record.exc_info is not None for record in caplog.records if record.levelno == logging.ERROR] == [True, True]
+    assert "The worker crashed and is restarted in" in caplog.text
+
+
+async def test_a_crash_turns_readiness_red_until_the_part_has_proven_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    health = HealthChecks(kept_for=timedelta(0))
+    good = Working()
+    parts: Iterator[Working] = iter([Working(RuntimeError("out of luck")), good])
+    async with supervised({"worker": lambda: next(parts)}, grace_period=GRACE, health=health):
+        await eventually(lambda: good.running)
+        report = await health.report()
+        assert not report.ready
+        assert report.parts == {"worker": "unavailable", "server": "ok"}
+        monkeypatch.setattr(supervision, "PROVEN_AFTER", timedelta(0))
+        assert (await health.report()).ready
+
+
+async def test_a_part_that_ends_without_being_asked_counts_as_crashed() -> None:
+    health = HealthChecks(kept_for=timedelta(0))
+    finished, good = Working(), Working()
+    finished.stop()
+    parts: Iterator[Working] = iter([finished, good])
+    async with supervised({"relay": lambda: next(parts)}, grace_period=GRACE, health=health):
+        await eventually(lambda: good.running)
+        assert (await health.report()).parts["relay"] == "unavailable"
+
+
+async def test_one_part_s_crashes_leave_the_others_alone() -> None:
+    good = Working()
+    async with supervised(
+        {"relay": lambda: Working(RuntimeError("always")), "worker": lambda: good}, grace_period=GRACE
+    ) as running:
+        await eventually(lambda: running.problem("relay"))
+        assert good.running
+        assert running.problem("worker") is None
+
+
+async def test_readiness_is_red_as_soon_as_the_end_has_begun() -> None:
+    health = HealthChecks(kept_for=timedelta(0))
+    async with supervised({}, grace_period=GRACE, health=health) as running:
+        assert (await health.report()).ready
+        running.stop()
+        assert (await health.report()).parts == {"server": "unavailable"}
+
+
+async def test_a_part_that_cannot_be_made_stops_the_start() -> None:
+    def impossible() -> Working:
+        raise ConfigurationError("a setting makes no sense")
+
+    with pytest.raises(ConfigurationError, match="makes no sense"):
+        async with supervised({"relay": impossible}, grace_period=GRACE):
+            pytest.fail("it started")
+
+
+async def test_passwords_in_a_crash_reach_no_report(caplog: pytest.LogCaptureFixture) -> None:
+    crash = RuntimeError("cannot reach postgresql://ada:hunter2@db/orders")
+    async with supervised({"relay": lambda: Working(crash)}, grace_period=GRACE) as running:
+        problem = await eventually(lambda: running.problem("relay"))
+    assert "postgresql://ada:***@db/orders" in problem
+    assert "hunter2" not in problem
