@@ -17,7 +17,7 @@ from outbox.engine.outages import until_it_answers
 from outbox.engine.relaying import Relay, RelaySettings
 from outbox.engine.sending import SendingPolicy, SendingRounds
 from outbox.errors import ConfigurationError
-from outbox.observers import build_observer
+from outbox.observing import build_observer
 from outbox.outcome import Cause
 from outbox.retry import Backoff, RetryPolicy
 from outbox.urls import ServerKind, postgres_url, server_kind
