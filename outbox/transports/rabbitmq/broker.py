@@ -1,21 +1,27 @@
 """RabbitMQ as a Transport and a Broker: the parts tied together."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from aiormq.exceptions import AMQPChannelError
+
 from outbox.errors import BrokerUnavailableError, ConfigurationError, TopologyError
-from outbox.events import Advice
+from outbox.events import Advice, Dependency, DependencyLost, DependencyRestored
 from outbox.message import Message
 from outbox.outcome import Failure
-from outbox.ports import NotSent, Observer, Refused, SendResult
+from outbox.ports import Intake, NotSent, Observer, Receive, Refused, SendResult, Subscription
 from outbox.transports.rabbitmq.connection import LentLink, Link, OwnLink, is_blocked
+from outbox.transports.rabbitmq.consuming import RunningSubscription
 from outbox.transports.rabbitmq.frames import Publication, UnsendableError
-from outbox.transports.rabbitmq.inquiry import Inquiry
+from outbox.transports.rabbitmq.inquiry import NotThere, inquiry_on
 from outbox.transports.rabbitmq.publishing import Pipeline
-from outbox.transports.rabbitmq.topology import Topology
-from outbox.transports.rabbitmq.wire import publication_of
+from outbox.transports.rabbitmq.roads import Roads
+from outbox.transports.rabbitmq.settling import CopySettlement
+from outbox.transports.rabbitmq.topology import Topology, dead_letter_queue
+from outbox.transports.rabbitmq.wire import DEFAULT_EXCHANGE, publication_of
 from outbox.urls import amqp_url
 
 if TYPE_CHECKING:
@@ -53,8 +59,10 @@ class RabbitBroker:
             address = amqp_url(url or "", argument="url")
             self._publishing = OwnLink(address, purpose="outbox publishing", connect_timeout=connect_timeout)
             self._consuming = OwnLink(address, purpose="outbox consuming", connect_timeout=connect_timeout)
-        self._topology = Topology(lambda text: observer.notify(Advice(text=text)))
+        self._outages = Outages(observer)
+        self._topology = Topology(self._outages.advise)
         self._pipeline = Pipeline(self._publishing, exchange_gone=self._forget_exchange)
+        self._roads = Roads(self._pipeline, self._publishing, self._topology, self._outages.advise)
         self._opening = asyncio.Lock()
         self._opened_on: AbstractConnection | None = None
 
@@ -65,31 +73,56 @@ class RabbitBroker:
             async with self._opening:
                 connection = await self._publishing.open()
                 if connection is not self._opened_on:
-                    async with Inquiry(connection) as inquiry:
+                    async with inquiry_on(self._publishing) as inquiry:
                         await self._topology.ensure_exchange(inquiry, self._exchange)
-                    self._opened_on = connection
+                        self._opened_on = connection = inquiry.connection
         if is_blocked(connection):
             raise BrokerUnavailableError("the broker accepts no messages now: it is short of memory or disk space")
 
     async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:
         """See `outbox.ports.Transport.send`."""
-        results: list[SendResult | None] = [None] * len(messages)
-        publications: list[Publication] = []
-        for index, message in enumerate(messages):
-            try:
-                publications.append(publication_of(message, exchange=self._exchange))
-            except UnsendableError as error:
-                results[index] = Refused(Failure("unsendable", str(error)))
         started = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(timeout.total_seconds()):
                 await self.open()
+                queue_exchange = await self._queue_exchange(messages)
         except (BrokerUnavailableError, TopologyError, TimeoutError) as error:
-            failure = NotSent(Failure.of(error))
-            return [failure if result is None else result for result in results]
+            return [NotSent(Failure.of(error))] * len(messages)
+        results, publications = self._publications(messages, queue_exchange)
         left = timeout - timedelta(seconds=asyncio.get_running_loop().time() - started)
         sent = iter(await self._pipeline.send(publications, timeout=left))
         return [next(sent) if result is None else result for result in results]
+
+    @asynccontextmanager
+    async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
+        """See `outbox.ports.Broker.subscribe`."""
+        exchange, queue = subscription.exchange_name, subscription.queue
+        running = RunningSubscription(
+            subscription,
+            receive,
+            link=self._consuming,
+            topology=self._topology,
+            roads=self._roads,
+            settlement=CopySettlement(queue=queue, exchange=exchange, pipeline=self._pipeline, roads=self._roads),
+            notice=self._outages,
+        )
+        try:
+            await running.start()
+            yield running
+        finally:
+            await running.finish()
+
+    async def count_dead_letters(self, queue: str) -> int:
+        """See `outbox.ports.Broker.count_dead_letters`."""
+        name = dead_letter_queue(queue)
+        async with inquiry_on(self._publishing) as inquiry:
+            try:
+                declared = await inquiry.ask(lambda channel: channel.queue_declare(name, passive=True))
+            except NotThere:
+                return 0
+            except AMQPChannelError as error:
+                raise BrokerUnavailableError(f"queue {name!r} cannot be looked at: {error}") from None
+        return declared.message_count or 0
 
     async def close(self) -> None:
         """See `outbox.ports.Transport.close`."""
@@ -98,6 +131,52 @@ class RabbitBroker:
         await self._publishing.close()
         await self._consuming.close()
 
+    async def _queue_exchange(self, messages: Sequence[Message]) -> str:
+        """The way to a queue, looked for when the first message wants to go straight to one."""
+        if any(message.target_queue is not None for message in messages):
+            return await self._roads.to_queue(self._exchange)
+        return DEFAULT_EXCHANGE
+
+    def _publications(
+        self, messages: Sequence[Message], queue_exchange: str
+    ) -> tuple[list[SendResult | None], list[Publication]]:
+        """What can be published, and the refusals of what cannot, each in its place."""
+        results: list[SendResult | None] = [None] * len(messages)
+        publications: list[Publication] = []
+        for index, message in enumerate(messages):
+            try:
+                publications.append(publication_of(message, exchange=self._exchange, queue_exchange=queue_exchange))
+            except UnsendableError as error:
+                results[index] = Refused(Failure("unsendable", str(error)))
+        return results, publications
+
     def _forget_exchange(self) -> None:
         """The next `open` looks again, and declares it again."""
         self._opened_on = None
+
+
+class Outages:
+    """Tells the observer what consumers meet: one loss and one return for all of them, and each piece of advice once."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._lost: set[str] = set()
+        self._advised: set[str] = set()
+
+    def lost(self, queue: str, reason: str) -> None:
+        """A consumer has lost its queue."""
+        if not self._lost:
+            self._observer.notify(DependencyLost(dependency=Dependency.BROKER, reason=f"consuming from {queue!r}: {reason}"))
+        self._lost.add(queue)
+
+    def restored(self, queue: str) -> None:
+        """It has it back."""
+        self._lost.discard(queue)
+        if not self._lost:
+            self._observer.notify(DependencyRestored(dependency=Dependency.BROKER))
+
+    def advise(self, text: str) -> None:
+        """Something works, and could work better."""
+        if text not in self._advised:
+            self._advised.add(text)
+            self._observer.notify(Advice(text=text))

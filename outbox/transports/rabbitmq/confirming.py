@@ -18,14 +18,13 @@ from aiormq.exceptions import (
     ConnectionUnexpectedFrame,
 )
 from pamqp.body import ContentBody
-from pamqp.commands import Basic, Channel
-from pamqp.frame import marshal
+from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
 from outbox.outcome import Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, Refused, SendResult
 from outbox.transports.rabbitmq.frames import FrameWriter, Publication, UnsendableError
-from outbox.transports.rabbitmq.tapping import FrameHandler, Tap
+from outbox.transports.rabbitmq.tapping import FrameHandler, Tap, abandon
 from outbox.urls import redacted
 
 if TYPE_CHECKING:
@@ -128,13 +127,8 @@ class ConfirmChannel:
 
     def abandon(self) -> None:
         """Closes the channel without waiting: answers that are still to come fit nothing any more."""
-        if self._channel.is_closed or self._tap.close_reason is not None:
-            return
-        close = marshal(Channel.Close(reply_code=200, reply_text="", class_id=0, method_id=0), self._channel.number)
-        try:
-            self._channel.connection.write_queue.put_nowait(ChannelFrame(payload=close, should_close=False))
-        except asyncio.QueueFull:
-            self._channel.connection.create_task(self._channel.close())
+        if self._tap.close_reason is None:
+            abandon(self._channel)
 
     def _encoded(self, batch: Batch, indices: Sequence[int]) -> tuple[list[bytes], list[int]]:
         chunks: list[bytes] = []

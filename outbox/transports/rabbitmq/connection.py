@@ -25,6 +25,10 @@ HEARTBEAT = timedelta(seconds=20)
 _CLOSING = timedelta(seconds=3)
 
 
+class UnresponsiveError(BrokerUnavailableError):
+    """The connection looks open and nothing answers: it should be discarded."""
+
+
 class Link(Protocol):
     """One connection to the broker, which may come and go."""
 

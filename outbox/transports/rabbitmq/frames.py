@@ -55,13 +55,18 @@ class Publication:
         """What the broker names when it returns the message."""
         return self.message_id, self.exchange, self.routing_key
 
+    @property
+    def header_size(self) -> int:
+        """Bytes that the payload of its content header frame takes, which must fit into one frame."""
+        return 12 + len(self.properties)
+
 
 class FrameWriter:
     """Turns publications into the frames of one channel."""
 
     def __init__(self, channel_number: int, frame_max: int) -> None:
         self._channel = channel_number
-        self._largest = (frame_max or _DEFAULT_FRAME_MAX) - FRAME_OVERHEAD
+        self._largest = largest_payload(frame_max)
         self._methods: dict[tuple[str, str], bytes] = {}
 
     def frames(self, publication: Publication) -> bytes:
@@ -69,7 +74,7 @@ class FrameWriter:
         target = (publication.exchange, publication.routing_key)
         method = self._methods.get(target) or self._remember(target)
         properties, body = publication.properties, publication.body
-        size = 12 + len(properties)
+        size = publication.header_size
         if size > self._largest:
             raise UnsendableError(f"the headers take {size} bytes, and the broker's frame_max leaves {self._largest} for them")
         header = _content_head(_HEADER, self._channel, size, _BASIC, 0, len(body)) + properties + _END
@@ -94,6 +99,11 @@ class FrameWriter:
     def _body_frames(self, body: bytes) -> list[bytes]:
         pieces = (body[start : start + self._largest] for start in range(0, len(body), self._largest))
         return [_frame_head(_BODY, self._channel, len(piece)) + piece + _END for piece in pieces]
+
+
+def largest_payload(frame_max: int) -> int:
+    """Bytes that fit into one frame; `frame_max` 0 stands for a broker that does not limit it."""
+    return (frame_max or _DEFAULT_FRAME_MAX) - FRAME_OVERHEAD
 
 
 def encode_properties(properties: Basic.Properties) -> bytes:

@@ -1,8 +1,8 @@
 """Questions to the broker that are answered one by one: is it there, may I, how many."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from aiormq.exceptions import AMQPChannelError, ChannelAccessRefused, ChannelNotFoundEntity, ChannelPreconditionFailed
 
 from outbox.errors import BrokerUnavailableError
-from outbox.transports.rabbitmq.connection import CONNECTION_ERRORS
+from outbox.transports.rabbitmq.connection import CONNECTION_ERRORS, Link, UnresponsiveError
 from outbox.urls import redacted
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Inquiry:
             raise
         except TimeoutError:
             self._channel = None
-            raise BrokerUnavailableError("the broker does not answer") from None
+            raise UnresponsiveError("the broker does not answer") from None
         except CONNECTION_ERRORS as error:
             self._channel = None
             raise BrokerUnavailableError(f"the connection was lost: {redacted(str(error))}") from None
@@ -60,3 +60,15 @@ class Inquiry:
             with suppress(*CONNECTION_ERRORS):
                 async with asyncio.timeout(_TIMEOUT.total_seconds()):
                     await self._channel.close()
+
+
+@asynccontextmanager
+async def inquiry_on(link: Link) -> AsyncIterator[Inquiry]:
+    """An inquiry on the connection of `link`, which is discarded if it does not answer."""
+    connection = await link.open()
+    try:
+        async with Inquiry(connection) as inquiry:
+            yield inquiry
+    except UnresponsiveError:
+        link.discard(connection)
+        raise

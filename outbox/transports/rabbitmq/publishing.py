@@ -7,18 +7,21 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from pamqp.commands import Basic
 
 from outbox.errors import BrokerUnavailableError
 from outbox.outcome import Failure
 from outbox.ports import NotSent, Refused, SendResult
 from outbox.transports.rabbitmq.confirming import Batch, ChannelCutError, ConfirmChannel
 from outbox.transports.rabbitmq.connection import CONNECTION_ERRORS, Link, is_blocked
+from outbox.transports.rabbitmq.frames import Publication, encode_properties, largest_payload
 from outbox.urls import redacted
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractConnection
 
-    from outbox.transports.rabbitmq.frames import Publication
 
 MOST_CHANNELS = 16
 """How many batches are in flight at once; more wait for their turn."""
@@ -30,7 +33,12 @@ ACCESS_REFUSED = 403
 NO_CODE = 0
 
 _OPENING = timedelta(seconds=5)
+_PROBING = timedelta(seconds=10)
 _TOO_LARGE = re.compile(r"message size \d+ .*max size (\d+)")
+
+
+class ForbiddenError(BrokerUnavailableError):
+    """This user may not write to the exchange at all: no message is to blame."""
 
 
 class Pipeline:
@@ -43,7 +51,7 @@ class Pipeline:
         self._idle: list[ConfirmChannel] = []
         self._largest_body: tuple[AbstractConnection, int] | None = None
 
-    async def send(self, publications: Sequence["Publication"], *, timeout: timedelta) -> list[SendResult]:
+    async def send(self, publications: Sequence[Publication], *, timeout: timedelta) -> list[SendResult]:
         """One result for each publication, within `timeout`; raises nothing for what a message or the broker did."""
         batch = Batch(publications)
         try:
@@ -57,6 +65,27 @@ class Pipeline:
             failure = Failure("", "")
         batch.finish()
         return [NotSent(failure) if result is None else result for result in batch.results]
+
+    async def may_publish(self, exchange: str) -> bool:
+        """Whether this user may write to `exchange`, found out with a message that no queue is bound for.
+
+        Raises `BrokerUnavailableError` if nobody can say now.
+        """
+        probe = Publication(exchange, f"outbox.probe.{uuid4()}", "", encode_properties(Basic.Properties()), b"")
+        try:
+            async with asyncio.timeout(_PROBING.total_seconds()):
+                await self._send_by_halves(Batch([probe]), opening=_OPENING)
+        except ForbiddenError:
+            return False
+        except TimeoutError:
+            raise BrokerUnavailableError("the broker does not answer") from None
+        return True
+
+    @property
+    def largest_header(self) -> int:
+        """Bytes that a content header may have on the present connection."""
+        connection = self._link.current
+        return largest_payload(0 if connection is None else connection.connection_tune.frame_max or 0)
 
     def close(self) -> None:
         """Gives back the channels that are not in use."""
@@ -156,4 +185,4 @@ class Pipeline:
             self._exchange_gone()
             raise BrokerUnavailableError(f"an exchange is missing: {cut.text}") from None
         if cut.code == ACCESS_REFUSED and "to exchange" in cut.text:
-            raise BrokerUnavailableError(f"a permission is missing: {cut.text}") from None
+            raise ForbiddenError(f"a permission is missing: {cut.text}") from None

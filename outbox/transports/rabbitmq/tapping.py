@@ -10,7 +10,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from aiormq.abc import ChannelFrame
 from pamqp.commands import Channel
+from pamqp.frame import marshal
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel
@@ -49,3 +51,14 @@ class Tap:
     def task_done(self) -> None:
         """Likewise."""
         self._queue.task_done()
+
+
+def abandon(channel: "AbstractChannel") -> None:
+    """Closes a channel without waiting for the broker: answers that are still to come fit nothing any more."""
+    if channel.is_closed:
+        return
+    close = marshal(Channel.Close(reply_code=200, reply_text="", class_id=0, method_id=0), channel.number)
+    try:
+        channel.connection.write_queue.put_nowait(ChannelFrame(payload=close, should_close=False))
+    except asyncio.QueueFull:
+        channel.connection.create_task(channel.close())

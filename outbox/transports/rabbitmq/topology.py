@@ -35,14 +35,12 @@ def delay_resource(exchange: str, delay: timedelta) -> str:
     return f"{exchange}.delay_{format_duration(min(delay, _LONGEST_DELAY))}"
 
 
-def spare_delay(delay: timedelta) -> timedelta:
+def rounded_delay(delay: timedelta) -> timedelta:
     """`delay` rounded up to two significant digits.
 
     For delays that nobody announced: each distinct one is a queue that stays, and handlers may compute them.
     """
-    milliseconds = (
-        -(-delay // timedelta(milliseconds=1)) if delay % timedelta(milliseconds=1) else delay // timedelta(milliseconds=1)
-    )
+    milliseconds = -(-delay // timedelta(milliseconds=1))
     unit = 10 ** max(0, len(str(milliseconds)) - 2)
     return timedelta(milliseconds=-(-milliseconds // unit) * unit)
 
@@ -84,7 +82,7 @@ class Topology:
         await self._ensure(inquiry, Exchange(exchange, "topic"))
 
     async def ensure_consumer(self, inquiry: Inquiry, subscription: Subscription) -> None:
-        """Everything between the exchange and the dead letters of a consumer's queue, its delays included."""
+        """Everything between the exchange and the dead letters of a consumer's queue."""
         exchange, queue = subscription.exchange_name, subscription.queue
         limit = _delivery_limit(inquiry)
         await self.ensure_exchange(inquiry, exchange)
@@ -98,8 +96,6 @@ class Topology:
         }
         found = await self._ensure(inquiry, Queue(queue, arguments))
         await self._bind(inquiry, queue, exchange, subscription.binding_key, found=found)
-        for delay in dict.fromkeys(subscription.retry_delays):
-            await self.ensure_delay(inquiry, exchange, delay)
 
     async def ensure_dead_letters(self, inquiry: Inquiry, exchange: str, queue: str) -> None:
         """The direct exchange for dead letters, and the queue's own place behind it."""

@@ -1,18 +1,42 @@
 """Messages as RabbitMQ carries them: which property or header holds which part, in both directions."""
 
-from datetime import timedelta
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pamqp.commands import Basic
 
-from outbox.codec import EXPIRES_AT, ORDERING_KEY, ROUTING_KEY, TRACKING_IDS, encode_instant, encode_tracking_ids
-from outbox.message import Message
+from outbox.codec import (
+    ATTEMPT,
+    EXPIRES_AT,
+    ORDERING_KEY,
+    RESERVED_PREFIX,
+    ROUTING_KEY,
+    TRACKING_IDS,
+    decode_instant,
+    decode_tracking_ids,
+    encode_instant,
+    encode_tracking_ids,
+)
+from outbox.errors import MalformedMessageError
+from outbox.message import NO_HEADERS, Message
+from outbox.tracking import new_id
 from outbox.transports.rabbitmq.frames import Publication, encode_properties
 
 PERSISTENT = 2
 DEFAULT_EXCHANGE = ""
 
+ISOLATED = "x-outbox-isolated"
+"""Marks a message that runs alone; its value is fresh for each marking."""
+DELIVERY_COUNT = "x-delivery-count"
+"""Kept by quorum queues: how often a message came back without being acknowledged."""
+PREDECESSOR_ROUTING_KEY = "x-original-routing-key"
+"""Where retries that the predecessor of this library left in flight have their routing key."""
+
 _LONGEST_EXPIRATION = timedelta(milliseconds=2**32 - 1)
+_BROKERS_OWN = (DELIVERY_COUNT, "x-acquired-count", "x-death", "x-first-death-", "x-last-death-")
+# Commands to the broker, which it has obeyed: obeyed again, they would send a copy to somebody else's queue.
+_ROUTING_COMMANDS = ("CC", "BCC")
 
 
 def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEFAULT_EXCHANGE) -> Publication:
@@ -33,15 +57,119 @@ def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEF
         content_type=message.content_type,
         headers=headers,
         delivery_mode=PERSISTENT,
-        expiration=None if message.expiration is None else encode_expiration(message.expiration),
+        expiration=None if message.expiration is None else _encode_expiration(message.expiration),
         message_id=message.id,
         timestamp=message.created_at,
     )
     return Publication(exchange, routing_key, message.id, encode_properties(properties), message.body)
 
 
-def encode_expiration(expiration: timedelta) -> str | None:
+def copy_of(
+    message_id: str, properties: Basic.Properties, headers: Mapping[str, Any], body: bytes, *, exchange: str, routing_key: str
+) -> Publication:
+    """A received message on its way to another place, with all its properties but two and the given headers.
+
+    It carries no `expiration`, which would cut a delay short or empty a dead letter queue, and no `user_id`, which the
+    broker accepts from that user only. Raises `UnsendableError`.
+    """
+    copied = Basic.Properties(
+        content_type=properties.content_type,
+        content_encoding=properties.content_encoding,
+        headers=dict(headers),
+        delivery_mode=PERSISTENT,
+        priority=properties.priority,
+        correlation_id=properties.correlation_id,
+        reply_to=properties.reply_to,
+        message_id=message_id,
+        timestamp=properties.timestamp,
+        message_type=properties.message_type,
+        app_id=properties.app_id,
+    )
+    return Publication(exchange, routing_key, message_id, encode_properties(copied), body)
+
+
+def read_message(properties: Basic.Properties, routing_key: str, body: bytes) -> Message:
+    """The message that was sent, whatever road it came by. Raises `MalformedMessageError`."""
+    headers: Mapping[str, Any] = properties.headers or NO_HEADERS
+    tracking_ids = _read_tracking_ids(headers)
+    id_ = properties.message_id or (tracking_ids[-1] if tracking_ids else new_id())
+    created_at = properties.timestamp or datetime.now(UTC)
+    expiration = _read_expiration(properties)
+    return Message(
+        id=id_,
+        routing_key=read_routing_key(headers, routing_key),
+        body=body,
+        created_at=created_at,
+        tracking_ids=tracking_ids or (id_,),
+        content_type=properties.content_type,
+        headers={name: value for name, value in headers.items() if not _is_ours(name)} if headers else NO_HEADERS,
+        expiration=expiration,
+        expires_at=_read_deadline(headers, properties.timestamp, expiration),
+        ordering_key=_read_text(headers, ORDERING_KEY),
+    )
+
+
+def read_routing_key(headers: Mapping[str, Any], arrived_with: str) -> str:
+    """What it was first sent with: copies are sent with their queue's name. Raises `MalformedMessageError`."""
+    for name in (ROUTING_KEY, PREDECESSOR_ROUTING_KEY):
+        if (original := _read_text(headers, name)) is not None:
+            return original
+    return arrived_with
+
+
+def read_attempt(headers: Mapping[str, Any]) -> int:
+    """The number of this attempt, from 1. Raises `MalformedMessageError`."""
+    attempt = headers.get(ATTEMPT, 1)
+    if isinstance(attempt, bool) or not isinstance(attempt, int) or attempt < 1:
+        raise MalformedMessageError(f"{ATTEMPT} is not a number from 1: {attempt!r:.64}")
+    return attempt
+
+
+def read_count(headers: Mapping[str, Any]) -> int:
+    """How often the queue took the message back; 0 from queues that do not count."""
+    count = headers.get(DELIVERY_COUNT, 0)
+    return count if isinstance(count, int) else 0
+
+
+def kept_headers(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """What a copy takes along: everything but what the broker keeps, what it obeys, and marks of this delivery only."""
+    return {name: value for name, value in headers.items() if not _stays_behind(name)}
+
+
+def _encode_expiration(expiration: timedelta) -> str | None:
     """Milliseconds as text; None above the 49 days that the broker can count, where `x-outbox-expires-at` alone holds."""
     if expiration > _LONGEST_EXPIRATION:
         return None
     return str(max(0, expiration // timedelta(milliseconds=1)))
+
+
+def _read_tracking_ids(headers: Mapping[str, Any]) -> tuple[str, ...]:
+    text = headers.get(TRACKING_IDS)
+    return () if text is None else decode_tracking_ids(text, source=TRACKING_IDS)
+
+
+def _read_expiration(properties: Basic.Properties) -> timedelta | None:
+    text = properties.expiration
+    return timedelta(milliseconds=int(text)) if text and text.isdecimal() else None
+
+
+def _read_deadline(headers: Mapping[str, Any], sent_at: datetime | None, expiration: timedelta | None) -> datetime | None:
+    """Of publishers that know nothing of the header, what their timestamp and expiration say."""
+    if EXPIRES_AT in headers:
+        return decode_instant(headers[EXPIRES_AT], source=EXPIRES_AT)
+    return sent_at + expiration if sent_at is not None and expiration is not None else None
+
+
+def _read_text(headers: Mapping[str, Any], name: str) -> str | None:
+    value = headers.get(name)
+    if value is not None and not isinstance(value, str):
+        raise MalformedMessageError(f"{name} is not text: {value!r:.64}")
+    return value
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(RESERVED_PREFIX) or name == PREDECESSOR_ROUTING_KEY or name.startswith(_BROKERS_OWN)
+
+
+def _stays_behind(name: str) -> bool:
+    return name in (ISOLATED, PREDECESSOR_ROUTING_KEY) or name in _ROUTING_COMMANDS or name.startswith(_BROKERS_OWN)

@@ -1,0 +1,111 @@
+"""A subscription that stays alive: consumes, and comes back by itself after whatever was lost is there again."""
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol
+
+from outbox.engine.backoff import Pauses
+from outbox.errors import BrokerUnavailableError, TopologyError
+from outbox.ports import Receive, Subscription
+from outbox.transports.rabbitmq.connection import Link, UnresponsiveError
+from outbox.transports.rabbitmq.deliveries import RabbitDelivery
+from outbox.transports.rabbitmq.inquiry import inquiry_on
+from outbox.transports.rabbitmq.receiving import Arrival, ConsumerChannel
+
+if TYPE_CHECKING:
+    from outbox.transports.rabbitmq.roads import Roads
+    from outbox.transports.rabbitmq.settling import CopySettlement
+    from outbox.transports.rabbitmq.topology import Topology
+
+
+class Notice(Protocol):
+    """Is told when a consumer has lost its queue, and when it is back."""
+
+    def lost(self, queue: str, reason: str) -> None: ...
+
+    def restored(self, queue: str) -> None: ...
+
+    def advise(self, text: str) -> None: ...
+
+
+class RunningSubscription:
+    """Implements `outbox.ports.Intake`, from `start` to `finish`."""
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        receive: Receive,
+        *,
+        link: Link,
+        topology: "Topology",
+        roads: "Roads",
+        settlement: "CopySettlement",
+        notice: "Notice",
+    ) -> None:
+        self._subscription = subscription
+        self._receive = receive
+        self._link = link
+        self._topology = topology
+        self._roads = roads
+        self._settlement = settlement
+        self._notice = notice
+        self._channel: ConsumerChannel | None = None
+        self._watcher: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Messages can arrive when this returns. Raises `BrokerUnavailableError` and `TopologyError`."""
+        self._channel = await self._consume()
+        self._watcher = asyncio.create_task(self._watch(self._channel), name=f"outbox consumer {self._subscription.queue}")
+
+    async def stop(self) -> None:
+        """See `outbox.ports.Intake`."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.wait({self._watcher})
+        if self._channel is not None:
+            await self._channel.cancel()
+
+    async def finish(self) -> None:
+        """Gives back what is in hand."""
+        await self.stop()
+        if self._channel is not None:
+            await self._settlement.give_back_marked()
+            await self._channel.close()
+            self._channel = None
+
+    async def _consume(self) -> ConsumerChannel:
+        subscription = self._subscription
+        async with inquiry_on(self._link) as inquiry:
+            await self._topology.ensure_consumer(inquiry, subscription)
+        await self._roads.explore(subscription.exchange_name, subscription.retry_delays)
+        connection = await self._link.open()
+        try:
+            return await ConsumerChannel.open(
+                connection, subscription.queue, prefetch_count=subscription.prefetch_count, arrived=self._on_arrival
+            )
+        except UnresponsiveError:
+            self._link.discard(connection)
+            raise
+
+    async def _watch(self, channel: ConsumerChannel) -> None:
+        """Repairs what is lost, for as long as it lives."""
+        while True:
+            await channel.ended.wait()
+            self._settlement.channel_lost()
+            self._notice.lost(self._subscription.queue, channel.reason)
+            await channel.close()
+            channel = self._channel = await self._repaired()
+            self._notice.restored(self._subscription.queue)
+
+    async def _repaired(self) -> ConsumerChannel:
+        pauses = Pauses()
+        while True:
+            await asyncio.sleep(pauses.next().total_seconds())
+            try:
+                return await self._consume()
+            except BrokerUnavailableError:
+                continue
+            except TopologyError as error:
+                self._notice.advise(str(error))
+
+    def _on_arrival(self, source: ConsumerChannel, arrival: Arrival) -> None:
+        self._receive(RabbitDelivery(arrival, source, self._settlement))

@@ -1,0 +1,193 @@
+"""How deliveries end that are not done: copies that wait, copies among the dead letters, and messages that come back."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, assert_never
+from uuid import uuid4
+
+from outbox.codec import (
+    ATTEMPT,
+    EXCEPTION_MESSAGE,
+    EXCEPTION_TRACEBACK,
+    EXCEPTION_TYPE,
+    EXPIRES_AT,
+    ROUTING_KEY,
+    encode_instant,
+)
+from outbox.engine.backoff import Pauses
+from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
+from outbox.outcome import Failure
+from outbox.ports import Confirmed, NotSent, Refused, SendResult, Unroutable
+from outbox.transports.rabbitmq.confirming import NACKED
+from outbox.transports.rabbitmq.frames import Publication, UnsendableError
+from outbox.transports.rabbitmq.wire import ISOLATED, copy_of, kept_headers
+
+if TYPE_CHECKING:
+    from outbox.transports.rabbitmq.deliveries import RabbitDelivery
+    from outbox.transports.rabbitmq.publishing import Pipeline
+    from outbox.transports.rabbitmq.roads import Roads
+
+COPY_TIMEOUT = timedelta(seconds=10)
+"""How long one copy may wait for its confirm."""
+PATIENCE = timedelta(seconds=30)
+"""How long a copy is tried again before its original is given back."""
+
+_MOST_MARKS = 1_000
+
+Draft = Callable[[], Awaitable[Publication]]
+
+
+class CopySettlement:
+    """Implements `outbox.transports.rabbitmq.deliveries.Settlement` for the deliveries of one subscription.
+
+    A copy is confirmed before its original is acknowledged. While that is impossible the delivery stays in hand, and with it
+    its share of the prefetch: nothing is lost, and nothing spins.
+    """
+
+    def __init__(self, *, queue: str, exchange: str, pipeline: "Pipeline", roads: "Roads") -> None:
+        self._queue = queue
+        self._exchange = exchange
+        self._pipeline = pipeline
+        self._roads = roads
+        self._alone: dict[str, RabbitDelivery] = {}
+        self._survived: dict[str, int] = {}
+
+    async def retry(self, delivery: "RabbitDelivery", delay: timedelta) -> None:
+        """A copy with the next attempt's number waits for `delay`; one that cannot be sent is a dead letter."""
+        headers = self._headers(delivery) | {ATTEMPT: delivery.attempt + 1}
+        if delivery.message.expires_at is not None:
+            headers[EXPIRES_AT] = encode_instant(delivery.message.expires_at)
+
+        async def draft() -> Publication:
+            return self._copy(delivery, headers, exchange=await self._roads.to_delay(self._exchange, delay))
+
+        if (refused := await self._replace(delivery, draft)) is not None:
+            await self.bury(delivery, refused.failure)
+
+    async def bury(self, delivery: "RabbitDelivery", failure: Failure) -> None:
+        """A copy goes to the dead letters; where it cannot, the broker is told to put the original there."""
+        exchange = await self._roads.to_dead_letters(self._exchange)
+        if exchange is None:
+            delivery.reject()
+            return
+
+        async def draft() -> Publication:
+            return self._dead_copy(delivery, failure, exchange)
+
+        if await self._replace(delivery, draft) is not None:
+            delivery.reject()
+
+    async def give_back(self, delivery: "RabbitDelivery") -> None:
+        """As it is; but one that runs alone as a fresh copy: its count of deliveries would put the blame on it."""
+        if delivery.mark is None:
+            delivery.give_back()
+            return
+        # Where that is impossible, it was given back as it is.
+        with suppress(StaleDeliveryError):
+            await self.isolate(delivery)
+
+    async def isolate(self, delivery: "RabbitDelivery") -> None:
+        """A copy with a fresh mark, and a fresh count of deliveries, goes to the end of the queue."""
+        headers = self._headers(delivery) | {ISOLATED: str(uuid4())}
+
+        async def draft() -> Publication:
+            return self._copy(delivery, headers, exchange=await self._roads.to_queue(self._exchange))
+
+        if (refused := await self._replace(delivery, draft)) is not None:
+            delivery.give_back()
+            raise StaleDeliveryError(f"the message could not be marked: {refused.failure}; it was given back")
+
+    def alone(self, delivery: "RabbitDelivery") -> None:
+        """It runs alone from here."""
+        if delivery.mark is not None:
+            self._alone[delivery.mark] = delivery
+
+    async def give_back_marked(self) -> None:
+        """Those that run alone and are still in hand, before the channel is closed."""
+        for delivery in list(self._alone.values()):
+            if not delivery.settled:
+                await self.give_back(delivery)
+        self._alone.clear()
+
+    def survived(self, mark: str) -> int:
+        """See `Settlement.survived`."""
+        return self._survived.get(mark, 0)
+
+    def channel_lost(self) -> None:
+        """The broker takes back what is in hand and counts that, although this worker lives."""
+        for mark, delivery in self._alone.items():
+            if not delivery.settled:
+                self._survived[mark] = delivery.crashes + 1
+        self._alone.clear()
+        while len(self._survived) > _MOST_MARKS:
+            del self._survived[next(iter(self._survived))]
+
+    async def _replace(self, delivery: "RabbitDelivery", draft: Draft) -> Refused | None:
+        """Publishes a copy, then acknowledges; or else why the broker will never take the copy, with nothing settled.
+
+        Raises `StaleDeliveryError` when the channel ends first, or when patience does: the message was given back then.
+        """
+        deadline = asyncio.get_running_loop().time() + PATIENCE.total_seconds()
+        pauses = Pauses()
+        while True:
+            match result := await self._publish(draft):
+                case Confirmed():
+                    delivery.ack()
+                    return None
+                case Refused(failure) if result is not NACKED:
+                    return result
+                case Refused(failure) | NotSent(failure):
+                    trouble = str(failure)
+                case Unroutable():
+                    trouble = "no queue is bound for it"
+                case _:
+                    assert_never(result)
+            pause = pauses.next().total_seconds()
+            if asyncio.get_running_loop().time() + pause > deadline:
+                delivery.give_back()
+                raise StaleDeliveryError(f"its copy could not be published ({trouble}); the message was given back")
+            await delivery.pause(pause)
+            with suppress(BrokerUnavailableError, TopologyError):
+                await self._roads.mend(self._exchange, self._queue)
+
+    async def _publish(self, draft: Draft) -> SendResult:
+        try:
+            publication = await draft()
+        except UnsendableError as error:
+            return Refused(Failure("unsendable", str(error)))
+        except (BrokerUnavailableError, TopologyError) as error:
+            return NotSent(Failure.of(error))
+        (result,) = await self._pipeline.send([publication], timeout=COPY_TIMEOUT)
+        return result
+
+    def _headers(self, delivery: "RabbitDelivery") -> dict[str, Any]:
+        return kept_headers(delivery.headers) | {ROUTING_KEY: delivery.routing_key}
+
+    def _copy(self, delivery: "RabbitDelivery", headers: Mapping[str, Any], *, exchange: str) -> Publication:
+        properties, body = delivery.arrival.header.properties, delivery.arrival.body
+        return copy_of(delivery.message_id, properties, headers, body, exchange=exchange, routing_key=self._queue)
+
+    def _dead_copy(self, delivery: "RabbitDelivery", failure: Failure, exchange: str) -> Publication:
+        """With as much of the failure as fits into a frame beside the message's own headers."""
+        headers, largest = self._headers(delivery), self._pipeline.largest_header
+        for account in _accounts(failure):
+            copy = self._copy(delivery, headers | account, exchange=exchange)
+            if copy.header_size <= largest:
+                return copy
+        raise UnsendableError("the headers leave no room for the error")
+
+
+def _accounts(failure: Failure) -> Iterator[dict[str, str]]:
+    """The failure as headers, shorter each time."""
+    for traceback, message in ((8_000, 2_000), (2_000, 1_000), (0, 250), (0, 0)):
+        yield {
+            EXCEPTION_TYPE: failure.type[:250],
+            EXCEPTION_MESSAGE: _encodable(failure.message[:message]),
+            EXCEPTION_TRACEBACK: _encodable(failure.traceback[len(failure.traceback) - traceback :]) if traceback else "",
+        }
+
+
+def _encodable(text: str) -> str:
+    return text.encode(errors="replace").decode()
