@@ -1,0 +1,76 @@
+"""Threads of a worker's own, for callbacks that are not async."""
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+
+class _Call(NamedTuple):
+    function: Callable[[], Any]
+    context: contextvars.Context
+    loop: asyncio.AbstractEventLoop
+    answer: asyncio.Future[Any]
+
+
+class Threads:
+    """At most `limit` threads, started as they are needed.
+
+    Daemons, unlike those of an executor: a callback that never returns cannot keep the process from ending when its grace
+    period is over.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._started = 0
+        self._outstanding = 0
+
+    async def call(self, function: Callable[[], Any]) -> Any:
+        """What `function` returns or raises, called in a thread with a copy of the caller's context variables.
+
+        Cancelled, this no longer waits; the function still runs to its end.
+        """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        self._outstanding += 1
+        if self._outstanding > self._started and self._started < self._limit:
+            self._started += 1
+            threading.Thread(target=self._serve, name=f"outbox-handler-{self._started}", daemon=True).start()
+        self._calls.put(_Call(function, contextvars.copy_context(), loop, answer))
+        return await answer
+
+    def close(self) -> None:
+        """Lets the threads end, each when what it runs has ended."""
+        for _ in range(self._started):
+            self._calls.put(None)
+
+    def _serve(self) -> None:
+        while (call := self._calls.get()) is not None:
+            result, error = _outcome(call)
+            with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits for the answer
+                call.loop.call_soon_threadsafe(self._answered, call.answer, result, error)
+            del call, result, error  # what a handler worked on is not kept until the next one comes
+
+    def _answered(self, answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+        self._outstanding -= 1
+        if answer.done():
+            return
+        if error is None:
+            answer.set_result(result)
+        else:
+            answer.set_exception(error)
+
+
+def _outcome(call: _Call) -> tuple[Any, BaseException | None]:
+    try:
+        return call.context.run(call.function), None
+    except StopIteration as error:  # a future cannot carry it
+        failure = RuntimeError("the callback raised StopIteration")
+        failure.__cause__ = error
+        return None, failure
+    except BaseException as error:  # noqa: BLE001  whatever it is, it belongs to the caller, as in asyncio.to_thread
+        return None, error

@@ -1,0 +1,140 @@
+"""The worker: for each consumer a subscription, and for each delivery a run of its handler, until told to stop."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from outbox.engine.consuming import Consumer
+from outbox.engine.crew import Crew
+from outbox.engine.handling import Handling, Surroundings
+from outbox.engine.lifecycle import Stopping
+from outbox.engine.outages import Outage
+from outbox.engine.quarantine import Quarantine
+from outbox.engine.threads import Threads
+from outbox.errors import BrokerUnavailableError, OutboxError
+from outbox.events import ConsumerStarted, ConsumerStopped, DeadLettersMeasured, Dependency
+from outbox.ports import Broker, Observer, Subscription, UnitsOfWork
+from outbox.retry import Delays, RetryPolicy
+
+MEASURE_EVERY = timedelta(seconds=30)
+THREAD_LIMIT = 64
+"""Most threads for callbacks that are not async, however many may be in hand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkSettings:
+    """`retry_delays` are for consumers without their own; `prefetch_count` is for each consumer."""
+
+    exchange_name: str
+    retry_delays: Sequence[timedelta]
+    prefetch_count: int
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Work:
+    """Takes deliveries from a broker and runs each through its consumer."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        consumers: Sequence[Consumer],
+        units: UnitsOfWork | None,
+        observer: Observer,
+        settings: WorkSettings,
+        now: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self._broker = broker
+        self._consumers = consumers
+        self._units = units
+        self._observer = observer
+        self._settings = settings
+        self._now = now
+        self._outage = Outage(Dependency.BROKER, observer)
+        self._failure: OutboxError | None = None
+
+    async def run(self, stopping: Stopping) -> None:
+        """Works until `stopping` is requested; then finishes the handlers that run, and gives back the rest.
+
+        A broker that is away is waited for. Raises `TopologyError` and whatever else waiting would not mend, after the other
+        consumers have drained.
+        """
+        threads = Threads(self._thread_count())
+        surroundings = Surroundings(
+            exchange_name=self._settings.exchange_name,
+            observer=self._observer,
+            stopping=stopping,
+            quarantine=Quarantine(),
+            threads=threads,
+            units=self._units,
+            database=Outage(Dependency.DATABASE, self._observer),
+            now=self._now,
+        )
+        try:
+            async with asyncio.TaskGroup() as companions:
+                measuring = companions.create_task(self._measure_dead_letters())
+                async with asyncio.TaskGroup() as consumers:
+                    for consumer in self._consumers:
+                        consumers.create_task(self._consume(consumer, surroundings))
+                measuring.cancel()
+        finally:
+            threads.close()
+        if self._failure is not None:
+            raise self._failure
+
+    def _thread_count(self) -> int:
+        count = sum(not consumer.plan.is_async for consumer in self._consumers)
+        return min(count * self._settings.prefetch_count, THREAD_LIMIT)
+
+    async def _consume(self, consumer: Consumer, surroundings: Surroundings) -> None:
+        stopping = surroundings.stopping
+        delays = consumer.delays(self._settings.retry_delays)
+        handling = Handling(consumer, RetryPolicy(Delays(delays)), surroundings)
+        subscription = Subscription(
+            queue=consumer.queue,
+            binding_key=consumer.binding_key,
+            exchange_name=self._settings.exchange_name,
+            prefetch_count=self._settings.prefetch_count,
+            retry_delays=delays,
+        )
+        while not stopping.requested:
+            try:
+                await self._take(subscription, handling, stopping)
+            except BrokerUnavailableError as error:
+                await stopping.wait(self._outage.lost(str(error)))
+            except OutboxError as error:
+                self._failure = self._failure or error
+                stopping.request()
+
+    async def _take(self, subscription: Subscription, handling: Handling, stopping: Stopping) -> None:
+        """Handles what the subscription delivers until told to stop, then until what is in hand is settled."""
+        crew = Crew(alarm=stopping.request)
+        async with self._broker.subscribe(subscription, lambda delivery: crew.spawn(handling.handle(delivery))) as intake:
+            self._outage.answers()
+            self._observer.notify(
+                ConsumerStarted(
+                    queue=subscription.queue,
+                    exchange_name=subscription.exchange_name,
+                    binding_key=subscription.binding_key,
+                )
+            )
+            try:
+                async with crew:
+                    await stopping.wait()
+                    await intake.stop()
+            finally:
+                self._observer.notify(ConsumerStopped(queue=subscription.queue, exchange_name=subscription.exchange_name))
+
+    async def _measure_dead_letters(self) -> None:
+        """Again and again; a broker that cannot say now is asked the next time."""
+        while True:
+            for consumer in self._consumers:
+                try:
+                    count = await self._broker.count_dead_letters(consumer.queue)
+                except BrokerUnavailableError:
+                    continue
+                self._observer.notify(DeadLettersMeasured(queue=consumer.queue, count=count))
+            await asyncio.sleep(MEASURE_EVERY.total_seconds())

@@ -1,0 +1,190 @@
+"""Worker: runs consumers. Turns URLs and objects into adapters."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from outbox.arguments import at_least_one, exactly_one, seconds
+from outbox.arguments import exchange_name as checked_exchange_name
+from outbox.brokers import open_broker, require_one_consumable_broker
+from outbox.duration import as_delays
+from outbox.engine.consuming import Consumer
+from outbox.engine.groups import ungrouped
+from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
+from outbox.engine.outages import until_it_answers
+from outbox.engine.working import Work, WorkSettings
+from outbox.errors import ConfigurationError, MissingExtraError
+from outbox.urls import postgres_url
+
+if TYPE_CHECKING:
+    from aio_pika.abc import AbstractConnection
+
+    from outbox.ports import Broker, UnitsOfWork
+    from outbox.postgres.pool import Pool
+
+PREFETCH_LIMIT = 65_535
+"""What AMQP can express."""
+
+
+class Worker:
+    """Runs consumers on what their queues deliver, until it is stopped.
+
+    Give exactly one of `rmq_connection` (aio-pika), `rmq_connection_url` and `broker`; `broker` is an `amqp(s)://` URL, a
+    `postgresql://` URL, or an object that implements `outbox.ports.Broker`. `db_engine_url` or `db_pool` (asyncpg) is for
+    consumers that take a `session`, `connection` or `publisher`; without such consumers none is needed. A session needs the
+    URL. What is given open is left open.
+
+    `retry_delays` are for consumers without their own: durations (`"1m30s"`) or seconds, `()` for no retry. `prefetch_count` is
+    how many of a consumer's messages are in hand at once. `grace_period` is in seconds: how long handlers may take to finish
+    after the worker was asked to stop. `table_name` is where `publisher` publishes to.
+
+    Callbacks that are not async run in threads of the worker's own, at most 64. A handler that raises has failed, `SystemExit`
+    included. Raises `ConfigurationError` for arguments that make no sense.
+    """
+
+    def __init__(
+        self,
+        rmq_connection: "AbstractConnection | None" = None,
+        rmq_connection_url: str | None = None,
+        consumers: Iterable[Consumer] = (),
+        exchange_name: str = "outbox",
+        retry_delays: Sequence[str | float | timedelta] = ("1s", "10s", "1m", "5m"),
+        prefetch_count: int = 10,
+        enable_metrics: bool = True,
+        *,
+        broker: "str | Broker | None" = None,
+        db_engine_url: str | None = None,
+        db_pool: "Pool | None" = None,
+        table_name: str = "outbox_table",
+        grace_period: float = GRACE_PERIOD.total_seconds(),
+    ) -> None:
+        from outbox.postgres.names import TableName
+
+        self._broker = require_one_consumable_broker(
+            rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker
+        )
+        self._consumers = _one_for_each_queue(consumers)
+        self._url = None if db_engine_url is None else postgres_url(db_engine_url)
+        self._given_pool = db_pool
+        if db_engine_url is not None or db_pool is not None:
+            exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
+        self._require_database()
+        self._table = TableName.parse(table_name)
+        self._enable_metrics = enable_metrics
+        self._grace_period = seconds("grace_period", grace_period)
+        self._settings = WorkSettings(
+            exchange_name=checked_exchange_name(exchange_name),
+            retry_delays=as_delays(retry_delays),
+            prefetch_count=_prefetch_count(prefetch_count),
+        )
+        self._stopping = Stopping()
+
+    @property
+    def consumers(self) -> tuple[Consumer, ...]:
+        """The consumers that it runs."""
+        return self._consumers
+
+    async def run(self, *, handle_signals: bool = True) -> None:
+        """Works until `stop()`, or SIGINT or SIGTERM; then lets running handlers finish, gives back the rest, and returns.
+
+        Outages of broker and database are waited out. Raises `TopologyError` if the broker lacks something that may not be
+        declared, `SchemaError` if a table is missing or of another release, `MissingExtraError` for a missing dependency.
+        Cancelled, it drains within the grace period and re-raises; cancelled twice, it ends at once.
+        """
+        await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
+
+    def stop(self) -> None:
+        """Asks `run` to drain and return. May be called from anywhere, signal handlers included, and more than once."""
+        self._stopping.request()
+
+    async def _work(self, stopping: Stopping) -> None:
+        from outbox.observers import build_observer
+
+        observer = build_observer(enable_metrics=self._enable_metrics)
+        async with AsyncExitStack() as stack:
+            units = await stack.enter_async_context(self._open_units())
+            if units is not None and not await until_it_answers(self._check_database, stopping, observer):
+                return
+            broker = open_broker(self._broker, exchange_name=self._settings.exchange_name, table=self._table, observer=observer)
+            stack.push_async_callback(broker.close)
+            with ungrouped():
+                await Work(broker, self._consumers, units, observer, self._settings).run(stopping)
+
+    # --- the database --------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _open_units(self) -> AsyncIterator["UnitsOfWork | None"]:
+        """Room for as many handlers as may run at once; None without a consumer that wants a transaction."""
+        from outbox.postgres.unit_of_work import open_units
+        from outbox.publisher import BoundPublisher, Publisher
+
+        wanting, with_session = self._wanting("session", "connection", "publisher"), self._wanting("session")
+        if not wanting:
+            yield None
+            return
+        publisher = Publisher(table_name=str(self._table))
+        prefetch_count = self._settings.prefetch_count
+        async with open_units(
+            url=self._url,
+            pool=self._given_pool,
+            sessions=len(with_session) * prefetch_count,
+            connections=(len(wanting) - len(with_session)) * prefetch_count,
+            bind=partial(BoundPublisher, publisher),
+        ) as units:
+            yield units
+
+    async def _check_database(self) -> None:
+        """Raises `DatabaseUnavailableError`, or `SchemaError` if there is no table to publish to."""
+        from outbox.postgres.pool import borrow_from, connect_to, unavailable_errors
+        from outbox.postgres.schema import check_outbox_table
+
+        if self._given_pool is not None:
+            connect = borrow_from(self._given_pool)
+        else:
+            connect = connect_to(self._url or "", application_name="outbox worker")
+        with unavailable_errors("beginning to work"):
+            async with connect() as connection:
+                if self._wanting("publisher"):
+                    await check_outbox_table(connection, self._table)
+
+    def _wanting(self, *names: str) -> list[Consumer]:
+        return [consumer for consumer in self._consumers if consumer.plan.resources.intersection(names)]
+
+    def _require_database(self) -> None:
+        """Raises unless there is a database of the right kind for every consumer that wants one."""
+        if self._url is None and self._given_pool is None:
+            self._refuse(self._wanting("session", "connection", "publisher"), "give the worker db_engine_url or db_pool")
+        elif self._url is None:
+            self._refuse(self._wanting("session"), "give the worker db_engine_url, a session cannot be made of db_pool")
+        elif self._wanting("session") and find_spec("sqlalchemy") is None:
+            raise MissingExtraError(purpose="A consumer's session", extra="sqlalchemy")
+
+    @staticmethod
+    def _refuse(consumers: Sequence[Consumer], advice: str) -> None:
+        if consumers:
+            queues = ", ".join(consumer.queue for consumer in consumers)
+            wanted = ", ".join(sorted({name for consumer in consumers for name in consumer.plan.resources}))
+            raise ConfigurationError(f"the consumers of {queues} take {wanted}, which needs a database: {advice}")
+
+
+def _one_for_each_queue(consumers: Iterable[Consumer]) -> tuple[Consumer, ...]:
+    """The consumers without repetitions. Raises for two different ones that would take each other's messages."""
+    by_queue: dict[str, Consumer] = {}
+    for consumer in (consumers,) if isinstance(consumers, Consumer) else consumers:
+        if not isinstance(consumer, Consumer):
+            raise ConfigurationError(f"{consumer!r} is not a consumer: decorate it with @consume, or make a Consumer of it")
+        if by_queue.setdefault(consumer.queue, consumer) != consumer:
+            raise ConfigurationError(
+                f"two different consumers name the queue {consumer.queue}, and would take each other's messages: "
+                f"give each a queue of its own"
+            )
+    return tuple(by_queue.values())
+
+
+def _prefetch_count(value: int) -> int:
+    if at_least_one("prefetch_count", value) > PREFETCH_LIMIT:
+        raise ConfigurationError(f"prefetch_count is at most {PREFETCH_LIMIT}, not {value}")
+    return value
