@@ -125,7 +125,7 @@ async def same_database(one: Pool, other: Pool) -> bool:
     """
     if one is other:
         return True
-    key = secrets.randbits(63)
+    key, free = secrets.randbits(63), True
     timeout = CONNECT_TIMEOUT.total_seconds()
     with unavailable_errors("comparing the outbox's database with the broker's"):
         async with AsyncExitStack() as held:

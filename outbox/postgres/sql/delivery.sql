@@ -1,0 +1,158 @@
+-- name: binding
+select exists(
+    select
+    from {subscription}
+    where exchange = $1 and queue = $2 and binding_key = $3 and pattern is not distinct from $4
+)
+
+-- name: bind
+-- The expression is tried first, so that one that PostgreSQL cannot compile never gets near a message.
+insert into {subscription} (exchange, queue, binding_key, pattern)
+select $1, $2, $3, $4
+where ('' ~ $4) is not null or $4::text is null
+on conflict (exchange, queue, binding_key) do update set pattern = excluded.pattern
+
+-- name: send
+-- Puts messages into the queues of exchange $1, all or none, and returns the numbers of those that no queue wants.
+with message as materialized (
+    select *
+    from unnest(
+        $2::text[], $3::text[], $4::bytea[], $5::text[], $6::jsonb[], $7::jsonb[], $8::text[], $9::timestamptz[],
+        $10::timestamptz[], $11::interval[], $12::text[]
+    ) with ordinality as given (
+        message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at, expires_at, expiration,
+        target_queue, number
+    )
+),
+address as materialized (
+    select distinct routing_key
+    from message
+    where target_queue is null
+),
+{routes},
+routed as materialized (
+    select message.*,
+        case
+            when target_queue is null then (select by_key from route) -> routing_key
+            else (select by_queue from route) -> target_queue
+        end as queues
+    from message
+),
+-- A time limit that no calendar can hold is none.
+delivered as (
+    insert into {delivery} (
+        exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at, expires_at
+    )
+    select $1, jsonb_array_elements_text(queues), message_id, routing_key, body, content_type, headers, tracking_ids,
+        ordering_key, created_at,
+        coalesce(expires_at, case when expiration < interval '1000 years' then now() + expiration end)
+    from routed
+    where queues is not null
+    order by number
+)
+select number
+from routed
+where queues is null
+
+-- name: claim
+-- Takes up to $2 due deliveries of queue $1 for $4, under the token $3. A lease that was still there when it ended was never
+-- given back: its worker died, or was away for as long. Times go out as seconds, which hold whatever a column may contain.
+update {delivery}
+set lease_token = $3, leased_until = now() + $4::interval, available_at = now() + $4::interval,
+    crashes = crashes + (lease_token is not null)::integer
+where id = any(array(
+    select id
+    from {delivery}
+    where queue = $1 and available_at <= now()
+    order by available_at, id
+    limit $2::integer
+    for update skip locked
+))
+returning id, exchange, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, attempt, crashes,
+    isolated, extract(epoch from created_at)::float8 as created_seconds, extract(epoch from expires_at)::float8 as expires_seconds,
+    (extract(epoch from expires_at) - extract(epoch from now()))::float8 as seconds_left
+
+-- name: next_due
+-- How many seconds until the first delivery of each queue is due; a leased one is when its lease ends.
+select wanted.queue,
+    (
+        select extract(epoch from delivery.available_at)
+        from {delivery} as delivery
+        where delivery.queue = wanted.queue
+        order by delivery.available_at, delivery.id
+        limit 1
+    )::float8 - extract(epoch from clock_timestamp())::float8 as seconds
+from unnest($1::text[]) as wanted (queue)
+
+-- name: renew
+update {delivery} as delivery
+set leased_until = now() + $3::interval, available_at = now() + $3::interval
+from unnest($1::bigint[], $2::uuid[]) as held (id, token)
+where delivery.id = held.id and delivery.lease_token = held.token and delivery.id = any($1::bigint[])
+returning delivery.id
+
+-- name: isolate
+update {delivery}
+set isolated = true
+where id = $1 and lease_token = $2
+returning id
+
+-- name: done
+delete from {delivery} as delivery
+using unnest($1::bigint[], $2::uuid[]) as settled (id, token)
+where delivery.id = settled.id and delivery.lease_token = settled.token and delivery.id = any($1::bigint[])
+returning delivery.id
+
+-- name: retry
+update {delivery} as delivery
+set attempt = delivery.attempt + 1, available_at = now() + settled.delay, isolated = false, lease_token = null,
+    leased_until = null
+from unnest($1::bigint[], $2::uuid[], $3::interval[]) as settled (id, token, delay)
+where delivery.id = settled.id and delivery.lease_token = settled.token and delivery.id = any($1::bigint[])
+returning delivery.id
+
+-- name: give_back
+-- It goes in front of what came later, not behind it. The suspicion of a blamed one stays.
+update {delivery} as delivery
+set available_at = least(now(), delivery.created_at), isolated = settled.blamed, lease_token = null, leased_until = null
+from unnest($1::bigint[], $2::uuid[], $3::boolean[]) as settled (id, token, blamed)
+where delivery.id = settled.id and delivery.lease_token = settled.token and delivery.id = any($1::bigint[])
+returning delivery.id
+
+-- name: bury
+-- The message ends here and is a dead letter, or neither happened.
+with gone as (
+    delete from {delivery} as delivery
+    using unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+        as settled (id, token, source, cause, exception_type, exception_message, exception_traceback)
+    where delivery.id = settled.id and delivery.lease_token = settled.token and delivery.id = any($1::bigint[])
+    returning delivery.*, settled.source, settled.cause, settled.exception_type, settled.exception_message,
+        settled.exception_traceback
+),
+buried as (
+    insert into {dead_letter} (
+        source, exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at,
+        attempt, requeue_count, cause, exception_type, exception_message, exception_traceback
+    )
+    select source, exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at,
+        attempt, requeue_count, cause, exception_type, exception_message, exception_traceback
+    from gone
+)
+select id
+from gone
+
+-- name: whereabouts
+-- What became of deliveries whose settling was cut off before its answer came.
+select id, attempt, lease_token
+from {delivery}
+where id = any($1::bigint[])
+
+-- name: ring
+-- For what became due sooner by an update, which no trigger tells of: notifies if somebody sleeps.
+select pg_catalog.pg_notify($2, '')
+where not pg_catalog.pg_try_advisory_xact_lock_shared($1)
+
+-- name: count_dead_letters
+select count(*)
+from {dead_letter}
+where queue = $1 and status = 'open'

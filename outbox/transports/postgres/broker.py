@@ -1,0 +1,247 @@
+"""PostgresBroker: exchanges, queues and dead letters in tables, for programs that have PostgreSQL and no RabbitMQ."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+
+from outbox.engine.groups import ungrouped
+from outbox.errors import BrokerUnavailableError, ConfigurationError, DatabaseUnavailableError, SchemaError, TopologyError
+from outbox.events import Dependency, DependencyLost, DependencyRestored
+from outbox.message import Message
+from outbox.outcome import Failure
+from outbox.ports import Intake, NotSent, Observer, Receive, SendResult, Subscription
+from outbox.postgres.doorbell import PostgresDoorbell, bell_of
+from outbox.postgres.names import BellName, TableName
+from outbox.postgres.pool import CONNECT_TIMEOUT, Pool, borrow_from, connect_to, open_pool, unavailable_errors
+from outbox.postgres.schema import check_transport_tables
+from outbox.transports.postgres.intake import LEAVING_TIMEOUT, PostgresIntake
+from outbox.transports.postgres.patterns import pattern_of
+from outbox.transports.postgres.sending import Sending
+from outbox.transports.postgres.tables import TransportTables
+from outbox.transports.postgres.waking import SecondsUntilDue, Waking
+
+LEASE = timedelta(seconds=30)
+"""How long a delivery is a worker's without a sign of life; renewed every third of it."""
+POLL_INTERVAL = timedelta(seconds=1)
+"""How often idle queues are looked at where LISTEN does not deliver."""
+POOL_SIZE = 8
+"""Most connections of a pool of our own; the doorbell has two more."""
+SMALLEST_POOL = 4
+"""A given pool must have room for the doorbell's two, a claim, and outcomes."""
+STATEMENT_TIMEOUT = timedelta(seconds=20)
+"""Longest wait for any single statement of a worker. Shorter than a lease, so that it can be tried again."""
+
+_NAME = "outbox broker"
+_log = logging.getLogger("outbox")
+
+
+class PostgresBroker:
+    """Implements the Transport and Broker ports with the tables that stand beside the outbox table `table`.
+
+    Give a `postgresql://` URL or a pool; a given pool is used and left open, and needs room for four connections. `lease` is
+    how long a dead worker's deliveries wait for another one, `poll_interval` how often idle queues are looked at where
+    notifications do not arrive.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        pool: Pool | None = None,
+        table: TableName,
+        exchange_name: str,
+        observer: Observer,
+        lease: timedelta = LEASE,
+        poll_interval: timedelta = POLL_INTERVAL,
+    ) -> None:
+        if (url is None) == (pool is None):
+            raise ConfigurationError("PostgresBroker takes exactly one of url and pool")
+        if pool is not None and pool.get_max_size() < SMALLEST_POOL:
+            raise ConfigurationError(f"the pool must have room for {SMALLEST_POOL} connections, not {pool.get_max_size()}")
+        self._url = url
+        self._given_pool = pool
+        self._pool = pool
+        self._tables = TransportTables(table)
+        self._exchange_name = exchange_name
+        self._observer = observer
+        self._lease = lease
+        self._poll_interval = poll_interval
+        self._sql = self._tables.queries("delivery.sql")
+        self._bell: BellName | None = None
+        self._opening = asyncio.Lock()
+        self._away = False
+        self._waking: Waking | None = None
+        self._waking_tasks: list[asyncio.Task[None]] = []
+        self._sleepers = 0
+
+    # --- sending
+
+    async def open(self) -> None:
+        """See `outbox.ports.Transport.open`."""
+        async with self._opening:
+            if self._bell is not None:
+                return
+            if self._pool is None and self._url is not None:
+                self._pool = await open_pool(self._url, size=POOL_SIZE, application_name=_NAME)
+            self._bell = await self._find_bell()
+
+    async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:
+        """See `outbox.ports.Transport.send`. A batch is one statement: all that is routed arrives together."""
+        results: list[SendResult | None] = [None] * len(messages)
+        late = Failure(type="TimeoutError", message=f"the database did not answer within {timeout}")
+        try:
+            async with asyncio.timeout(timeout.total_seconds()):
+                await self.open()
+                await Sending(self._opened_pool, self._sql["send"], self._exchange_name).send(messages, results)
+        except (BrokerUnavailableError, TopologyError) as error:
+            late = Failure.of(error)
+        except TimeoutError:
+            pass
+        return [result or NotSent(late) for result in results]
+
+    async def close(self) -> None:
+        """See `outbox.ports.Transport.close`."""
+        self._bell = None
+        pool, self._pool = self._pool, self._given_pool
+        if pool is not None and pool is not self._given_pool:
+            try:
+                async with asyncio.timeout(LEAVING_TIMEOUT.total_seconds()):
+                    await pool.close()
+            except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                pool.terminate()
+
+    # --- consuming
+
+    @asynccontextmanager
+    async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
+        """See `outbox.ports.Broker.subscribe`."""
+        await self.open()
+        await self._bind(subscription)
+        with ungrouped():
+            async with self._sleeping() as waking, asyncio.TaskGroup() as tasks:
+                intake = PostgresIntake(
+                    subscription, receive, fetch=self._fetch_watched, ring=self._ring, waking=waking, lease=self._lease
+                )
+                running = tasks.create_task(intake.run())
+                try:
+                    yield intake
+                finally:
+                    await intake.give_back()
+                    await asyncio.wait([running], timeout=LEAVING_TIMEOUT.total_seconds())
+                    running.cancel()
+
+    async def count_dead_letters(self, queue: str) -> int:
+        """See `outbox.ports.Broker.count_dead_letters`."""
+        await self.open()
+        try:
+            [row] = await self._fetch("count_dead_letters", queue)
+        except DatabaseUnavailableError as error:
+            raise BrokerUnavailableError(f"the dead letters of {queue!r} cannot be counted: {error}") from error
+        count: int = row[0]
+        return count
+
+    # --- helpers
+
+    @property
+    def _opened_pool(self) -> Pool:
+        if self._pool is None:
+            raise BrokerUnavailableError("the broker was closed")
+        return self._pool
+
+    async def _find_bell(self) -> BellName:
+        """The doorbell of the deliveries, and with it the certainty that all tables are there."""
+        try:
+            with unavailable_errors("opening the broker in PostgreSQL"):
+                async with self._opened_pool.acquire(timeout=CONNECT_TIMEOUT.total_seconds()) as connection:
+                    schema = await check_transport_tables(connection, self._tables.outbox)
+        except DatabaseUnavailableError as error:
+            raise BrokerUnavailableError(str(error)) from error
+        except SchemaError as error:
+            raise TopologyError(str(error)) from error
+        return BellName.of(schema, self._tables.delivery.name)
+
+    async def _bind(self, subscription: Subscription) -> None:
+        binding = (subscription.exchange_name, subscription.queue, subscription.binding_key)
+        try:
+            with unavailable_errors(f"binding {subscription.queue!r}"):
+                await self._ensure_binding(*binding, pattern_of(subscription.binding_key))
+        except DatabaseUnavailableError as error:
+            match error.__cause__:
+                case asyncpg.InsufficientPrivilegeError():
+                    raise TopologyError(
+                        f"the queue {subscription.queue!r} is not bound with {subscription.binding_key!r} to the exchange "
+                        f"{subscription.exchange_name!r}, and binding it needs the rights to insert into and to update "
+                        f"{self._tables.subscription}: {error}"
+                    ) from error
+                case asyncpg.DataError() | asyncpg.ProgramLimitExceededError():
+                    raise ConfigurationError(
+                        f"{subscription.queue!r} cannot be bound with {subscription.binding_key!r}: {error}"
+                    ) from error
+            raise BrokerUnavailableError(str(error)) from error
+
+    async def _ensure_binding(self, *binding: str | None) -> None:
+        """Looks first, so that a worker without the right to bind can use what was provisioned."""
+        async with self._opened_pool.acquire(timeout=CONNECT_TIMEOUT.total_seconds()) as connection:
+            if not await connection.fetchval(self._sql["binding"], *binding):
+                await connection.execute(self._sql["bind"], *binding)
+
+    @asynccontextmanager
+    async def _sleeping(self) -> AsyncIterator[Waking]:
+        """The one sleeper of all subscriptions, which is there as long as any of them is."""
+        if self._waking is None:
+            doorbell = PostgresDoorbell(
+                borrow_from(self._opened_pool) if self._url is None else connect_to(self._url, application_name=_NAME),
+                bell_of(self._tables.delivery),
+                observer=self._observer,
+                poll_interval=self._poll_interval,
+            )
+            self._waking = Waking(doorbell, next_due=self._next_due)
+            self._waking_tasks = [asyncio.create_task(doorbell.run()), asyncio.create_task(self._waking.run())]
+            for task in self._waking_tasks:
+                task.add_done_callback(_report)
+        self._sleepers += 1
+        try:
+            yield self._waking
+        finally:
+            self._sleepers -= 1
+            if not self._sleepers:
+                tasks, self._waking_tasks, self._waking = self._waking_tasks, [], None
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+
+    async def _next_due(self, queues: Sequence[str]) -> SecondsUntilDue:
+        return {row["queue"]: row["seconds"] for row in await self._fetch_watched("next_due", queues)}
+
+    async def _ring(self) -> None:
+        if self._bell is not None:
+            await self._fetch_watched("ring", self._bell.lock_key, self._bell.channel)
+
+    async def _fetch_watched(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
+        """The same as `_fetch`, and observers are told when the database goes away and when it is back."""
+        try:
+            rows = await self._fetch(name, *arguments)
+        except DatabaseUnavailableError as error:
+            if not self._away:
+                self._away = True
+                self._observer.notify(DependencyLost(dependency=Dependency.BROKER, reason=str(error)))
+            raise
+        if self._away:
+            self._away = False
+            self._observer.notify(DependencyRestored(dependency=Dependency.BROKER))
+        return rows
+
+    async def _fetch(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
+        with unavailable_errors(f"{name} at the broker in PostgreSQL"):
+            async with self._opened_pool.acquire(timeout=CONNECT_TIMEOUT.total_seconds()) as connection:
+                return await connection.fetch(self._sql[name], *arguments, timeout=STATEMENT_TIMEOUT.total_seconds())
+
+
+def _report(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("idle workers are not woken any more: %s", error, exc_info=error)

@@ -1,0 +1,186 @@
+"""A delivery out of a table: the message, the lease under which it is ours, and how it is settled."""
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from outbox import codec
+from outbox.errors import MalformedMessageError, StaleDeliveryError
+from outbox.message import NO_HEADERS, Message
+from outbox.outcome import DeliveryOutcome
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EARLIEST = (datetime.min.replace(tzinfo=UTC) - _EPOCH).total_seconds()
+_LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds() - 1
+
+
+class PostgresDelivery:
+    """Implements the Delivery port. Its row is decoded when it is asked for."""
+
+    __slots__ = ("_actions", "_row", "_taken", "deadline", "id", "lost", "safe_until", "token")
+
+    def __init__(self, row: asyncpg.Record, *, token: UUID, claimed_at: float, safe_until: float, actions: "Actions") -> None:
+        self.id: int = row["id"]
+        self.token = token
+        seconds_left = row["seconds_left"]
+        self.deadline = math.inf if seconds_left is None else claimed_at + seconds_left
+        """When the message expires, on the event loop's clock."""
+        self.safe_until = safe_until
+        """Until when nobody else can have claimed it, on the same clock."""
+        self.lost = False
+        """Whether it is known to be somebody else's now."""
+        self._taken = False
+        self._row = row
+        self._actions = actions
+
+    @property
+    def message(self) -> Message:
+        row = self._row
+        tracking_ids = codec.decode_tracking_ids(row["tracking_ids"], source=f"the tracking ids of {row['message_id']!r}")
+        if not tracking_ids:
+            raise MalformedMessageError(f"the tracking ids of {row['message_id']!r} are empty")
+        expires = row["expires_seconds"]
+        return Message(
+            id=row["message_id"],
+            routing_key=row["routing_key"],
+            body=row["body"],
+            created_at=_instant(row["created_seconds"]),
+            tracking_ids=tracking_ids,
+            content_type=row["content_type"],
+            headers=self._headers(),
+            expires_at=None if expires is None else _instant(expires),
+            ordering_key=row["ordering_key"],
+        )
+
+    @property
+    def incoming(self) -> "IncomingMessage":
+        row = self._row
+        return IncomingMessage(
+            body=row["body"],
+            body_size=len(row["body"]),
+            message_id=row["message_id"],
+            routing_key=row["routing_key"],
+            exchange=row["exchange"],
+            headers=MappingProxyType({**self._headers(), **self._own_headers()}),
+            content_type=row["content_type"],
+            timestamp=_instant(row["created_seconds"]),
+            redelivered=row["crashes"] > 0,
+            delivery_tag=self.id,
+            expiration=row["seconds_left"],
+        )
+
+    @property
+    def attempt(self) -> int:
+        attempt: int = self._row["attempt"]
+        return attempt
+
+    @property
+    def crashes(self) -> int:
+        crashes: int = self._row["crashes"]
+        return crashes
+
+    @property
+    def blamed(self) -> bool:
+        # Whoever isolated it settled nothing, or the mark would be gone.
+        isolated: bool = self._row["isolated"]
+        return isolated
+
+    async def isolate(self) -> bool:
+        await self._actions.isolate(self)
+        return True
+
+    async def settle(self, outcome: DeliveryOutcome) -> None:
+        await self._actions.settle(self, outcome)
+
+    def __str__(self) -> str:
+        return f"delivery {self.id} of message {self._row['message_id']}"
+
+    def take(self) -> None:
+        """Whoever calls this first may settle it. Raises `StaleDeliveryError` for all others."""
+        if self._taken or self.lost:
+            raise StaleDeliveryError(f"{self} is not ours any more")
+        self._taken = True
+
+    @property
+    def taken(self) -> bool:
+        """Whether its settling has begun."""
+        return self._taken
+
+    @property
+    def size(self) -> int:
+        """How many bytes its body has."""
+        return len(self._row["body"])
+
+    def _headers(self) -> Mapping[str, Any]:
+        text = self._row["headers"]
+        if text is None:
+            return NO_HEADERS
+        headers = json.loads(text)
+        if not isinstance(headers, dict):
+            raise MalformedMessageError(f"the headers of {self._row['message_id']!r} are not a JSON object")
+        return MappingProxyType(headers)
+
+    def _own_headers(self) -> Mapping[str, Any]:
+        """What would be headers of ours on a broker."""
+        row = self._row
+        expires = row["expires_seconds"]
+        own = {
+            codec.TRACKING_IDS: row["tracking_ids"],
+            codec.ATTEMPT: row["attempt"],
+            codec.ROUTING_KEY: row["routing_key"],
+            codec.ORDERING_KEY: row["ordering_key"],
+            codec.EXPIRES_AT: None if expires is None else codec.encode_instant(_instant(expires)),
+        }
+        return {name: value for name, value in own.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What deliveries ask of the intake that they came through."""
+
+    settle: Callable[[PostgresDelivery, DeliveryOutcome], Awaitable[None]]
+    isolate: Callable[[PostgresDelivery], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncomingMessage:
+    """What a handler's `message` parameter receives: the attributes that one reads from aio-pika's incoming message.
+
+    `expiration` is how many seconds the message had left when it was claimed, None if it does not expire. What an AMQP client
+    sets and we do not carry is None.
+    """
+
+    body: bytes
+    body_size: int
+    message_id: str
+    routing_key: str
+    exchange: str
+    headers: Mapping[str, Any]
+    content_type: str | None
+    timestamp: datetime
+    redelivered: bool
+    delivery_tag: int
+    expiration: float | None = None
+    consumer_tag: str | None = None
+    correlation_id: str | None = None
+    reply_to: str | None = None
+    content_encoding: str | None = None
+    type: str | None = None
+    app_id: str | None = None
+    user_id: str | None = None
+    cluster_id: str | None = None
+    priority: int = 0
+    delivery_mode: int = 2
+    message_count: int | None = None
+
+
+def _instant(seconds: float) -> datetime:
+    """A moment that Python can hold; PostgreSQL has earlier and later ones, and infinity."""
+    return _EPOCH + timedelta(seconds=min(max(seconds, _EARLIEST), _LATEST))

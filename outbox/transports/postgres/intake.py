@@ -1,0 +1,228 @@
+"""One subscription at work: claims what is due, hands it out within the prefetch count, and keeps its leases alive."""
+
+import asyncio
+from collections import deque
+from datetime import timedelta
+from uuid import uuid4
+
+from outbox.engine.backoff import Pauses
+from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
+from outbox.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Failure
+from outbox.ports import Receive, Subscription
+from outbox.transports.postgres.delivery import Actions, PostgresDelivery
+from outbox.transports.postgres.pace import Pace
+from outbox.transports.postgres.settling import Fetch, Ring, Settling
+from outbox.transports.postgres.waking import Waking
+
+MOST_CLAIMED = 1_000
+"""Most deliveries in one claim."""
+LEAVING_TIMEOUT = timedelta(seconds=5)
+"""Longest wait for what is still to be written when a subscription is left; what is not comes back when its lease ends."""
+RENEWAL_RETRY = timedelta(seconds=1)
+"""Wait before leases are renewed that could not be renewed."""
+
+EXPIRED = Dead(Cause.EXPIRED, Failure("Expired", "its time ran out before it was handled"))
+
+
+class PostgresIntake:
+    """Implements the Intake port while `run` is running.
+
+    A delivery is leased from its claim until its outcome is written. Meanwhile it is claimed ahead, or in hand (at most
+    `prefetch_count` are), or being settled; an outcome on its way makes room for the next delivery.
+    """
+
+    def __init__(
+        self, subscription: Subscription, receive: Receive, *, fetch: Fetch, ring: Ring, waking: Waking, lease: timedelta
+    ) -> None:
+        self._queue = subscription.queue
+        self._prefetch_count = subscription.prefetch_count
+        self._receive = receive
+        self._fetch = fetch
+        self._waking = waking
+        self._lease = lease
+        self._settling = Settling(fetch, ring=ring, forget=self._forget)
+        self._actions = Actions(settle=self._settle, isolate=self._isolate)
+        self._clock = asyncio.get_running_loop().time
+        self._pace = Pace(self._clock)
+        self._leased: dict[int, PostgresDelivery] = {}
+        self._ahead: deque[PostgresDelivery] = deque()
+        self._in_hand: set[PostgresDelivery] = set()
+        self._may_be_due = True
+        self._handing_out = False
+        self._changed = asyncio.Event()
+        self._stopped = asyncio.Event()
+        self._left = asyncio.Event()
+
+    async def run(self) -> None:
+        """Claims, hands out, settles and renews, until everything was given back; repairs itself after an outage."""
+        async with asyncio.TaskGroup() as tasks:
+            companions = [tasks.create_task(self._settling.run()), tasks.create_task(self._keep_leases())]
+            await self._claim_until_stopped()
+            await self._left.wait()
+            await self._settling.all_written()
+            for companion in companions:
+                companion.cancel()
+
+    async def stop(self) -> None:
+        """See `outbox.ports.Intake.stop`. What was claimed ahead is given back."""
+        self._stopped.set()
+        self._waking.forget(self._wake)
+        self._give_back_ahead()
+        self._changed.set()
+
+    async def give_back(self) -> None:
+        """Stops, and gives back everything that is not settled yet. `run` returns when that is written."""
+        await self.stop()
+        for delivery in self._in_hand:
+            if not delivery.taken:
+                self._end(delivery, RETURNED)
+        self._in_hand.clear()
+        self._left.set()
+
+    # --- claiming and handing out
+
+    async def _claim_until_stopped(self) -> None:
+        pauses = Pauses()
+        while not self._stopped.is_set():
+            self._changed.clear()
+            wanted = self._room()
+            if not wanted:
+                await self._changed.wait()
+            elif not self._may_be_due:
+                self._waking.wake_when_due(self._queue, self._wake)
+                await self._changed.wait()
+            else:
+                try:
+                    await self._claim(wanted)
+                    pauses.reset()
+                except DatabaseUnavailableError:
+                    await self._pause(pauses.next())
+
+    def _room(self) -> int:
+        """How many to claim now: none while enough lies ahead, so that claims are few and large when there is much to do."""
+        ahead = self._pace.ahead()
+        if len(self._ahead) > ahead // 2:
+            return 0
+        return min(max(self._prefetch_count + ahead - len(self._leased), 0), MOST_CLAIMED)
+
+    async def _claim(self, limit: int) -> None:
+        token = uuid4()
+        asked = self._clock()
+        rows = await self._fetch("claim", self._queue, limit, token, self._lease)
+        safe_until = asked + self._lease.total_seconds()
+        self._may_be_due = len(rows) == limit
+        for row in sorted(rows, key=_row_id):
+            delivery = PostgresDelivery(row, token=token, claimed_at=asked, safe_until=safe_until, actions=self._actions)
+            if (earlier := self._leased.get(delivery.id)) is not None:
+                earlier.lost = True
+            self._leased[delivery.id] = delivery
+            self._ahead.append(delivery)
+        self._pace.claimed([delivery.size for delivery in self._ahead])
+        if self._stopped.is_set():
+            self._give_back_ahead()
+        else:
+            self._hand_out()
+
+    def _hand_out(self) -> None:
+        if self._handing_out:
+            return  # called by `receive`
+        self._handing_out = True
+        try:
+            while self._ahead and len(self._in_hand) < self._prefetch_count and not self._stopped.is_set():
+                self._hand_out_one(self._ahead.popleft())
+        finally:
+            self._handing_out = False
+
+    def _hand_out_one(self, delivery: PostgresDelivery) -> None:
+        now = self._clock()
+        if delivery.lost or delivery.safe_until <= now:
+            self._forget(delivery)
+        elif delivery.deadline <= now:
+            self._end(delivery, EXPIRED, source="broker")
+        else:
+            self._in_hand.add(delivery)
+            self._receive(delivery)
+
+    def _give_back_ahead(self) -> None:
+        while self._ahead:
+            self._end(self._ahead.popleft(), RETURNED)
+
+    def _wake(self) -> None:
+        self._may_be_due = True
+        self._changed.set()
+
+    async def _pause(self, pause: timedelta) -> None:
+        try:
+            async with asyncio.timeout(pause.total_seconds()):
+                await self._stopped.wait()
+        except TimeoutError:
+            pass
+
+    # --- settling
+
+    async def _settle(self, delivery: PostgresDelivery, outcome: DeliveryOutcome) -> None:
+        self._in_hand.discard(delivery)
+        try:
+            delivery.take()
+            self._pace.finished()
+            written = self._settling.submit(delivery, outcome)
+        finally:
+            self._hand_out()
+            self._changed.set()
+        await written
+
+    def _end(self, delivery: PostgresDelivery, outcome: DeliveryOutcome, *, source: str = "worker") -> None:
+        """Settles without anybody waiting for it."""
+        delivery.take()
+        self._settling.submit(delivery, outcome, source=source)
+
+    async def _isolate(self, delivery: PostgresDelivery) -> None:
+        pauses = Pauses()
+        while not delivery.lost and self._clock() < delivery.safe_until:
+            try:
+                delivery.lost = not await self._fetch("isolate", delivery.id, delivery.token)
+            except DatabaseUnavailableError:
+                await asyncio.sleep(pauses.next().total_seconds())
+            else:
+                break
+        else:
+            delivery.lost = True
+        if delivery.lost:
+            raise StaleDeliveryError(f"{delivery} is not ours any more")
+
+    def _forget(self, delivery: PostgresDelivery) -> None:
+        if self._leased.get(delivery.id) is delivery:
+            del self._leased[delivery.id]
+            self._changed.set()
+
+    # --- keeping leases
+
+    async def _keep_leases(self) -> None:
+        third = self._lease / 3
+        while True:
+            renewed = await self._renewed(older_than=third)
+            await asyncio.sleep((third if renewed else min(RENEWAL_RETRY, third)).total_seconds())
+
+    async def _renewed(self, *, older_than: timedelta) -> bool:
+        """Renews leases of that age; False if the database did not answer."""
+        asked = self._clock()
+        youngest = asked + (self._lease - older_than).total_seconds()
+        old = [delivery for delivery in self._leased.values() if delivery.safe_until <= youngest]
+        for start in range(0, len(old), MOST_CLAIMED):
+            batch = old[start : start + MOST_CLAIMED]
+            ids, tokens = [delivery.id for delivery in batch], [delivery.token for delivery in batch]
+            try:
+                kept = {row["id"] for row in await self._fetch("renew", ids, tokens, self._lease)}
+            except DatabaseUnavailableError:
+                return False
+            for delivery in batch:
+                if delivery.id in kept:
+                    delivery.safe_until = asked + self._lease.total_seconds()
+                elif not delivery.taken:  # else it may just have been settled
+                    delivery.lost = True
+                    self._forget(delivery)
+        return True
+
+
+def _row_id(row: "dict[str, int]") -> int:
+    return row["id"]

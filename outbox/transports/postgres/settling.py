@@ -1,0 +1,198 @@
+"""Settling: outcomes are gathered while the last ones are being written, and each kind is written by one statement."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, assert_never
+
+from outbox.engine.backoff import Pauses
+from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
+from outbox.outcome import Dead, DeliveryOutcome, Done, Retry, Returned
+from outbox.transports.postgres.delivery import PostgresDelivery
+
+MOST_AT_ONCE = 1_000
+"""Most outcomes in one statement."""
+LONGEST_DELAY = timedelta(days=365_000)
+"""A retry that is asked for later comes then: no calendar holds more."""
+
+Fetch = Callable[..., Awaitable[Sequence[Any]]]
+"""Runs a statement by its name, with its arguments, and returns its rows. Raises `DatabaseUnavailableError`."""
+Ring = Callable[[], Awaitable[None]]
+"""Wakes whoever sleeps in another process. Raises `DatabaseUnavailableError`."""
+
+
+@dataclass(eq=False, slots=True)
+class _Settlement:
+    """One outcome on its way; `cut_off` says that an answer was lost, so that it may have been written already."""
+
+    delivery: PostgresDelivery
+    outcome: DeliveryOutcome
+    source: str
+    written: asyncio.Future[None]
+    cut_off: bool = False
+
+    def succeed(self) -> None:
+        if not self.written.done():
+            self.written.set_result(None)
+
+    def fail(self, reason: str) -> None:
+        if not self.written.done():
+            self.written.set_exception(StaleDeliveryError(reason))
+            self.written.exception()  # nobody has to be waiting for it
+
+
+class Settling:
+    """Writes outcomes in the order in which they come, while `run` is running.
+
+    Each write names the lease's token, so that an outcome for a delivery that is not ours any more changes nothing. While the
+    database is away outcomes are kept for as long as their leases may still hold. `forget` is told of each that ended.
+    """
+
+    def __init__(self, fetch: Fetch, *, ring: Ring, forget: Callable[[PostgresDelivery], None]) -> None:
+        self._fetch = fetch
+        self._ring = ring
+        self._forget = forget
+        self._waiting: deque[_Settlement] = deque()
+        self._wanted = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def submit(self, delivery: PostgresDelivery, outcome: DeliveryOutcome, *, source: str = "worker") -> asyncio.Future[None]:
+        """Puts `outcome` in line. The future is done when it is durable, or raises `StaleDeliveryError`."""
+        written = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Settlement(delivery, outcome, source, written))
+        self._idle.clear()
+        self._wanted.set()
+        return written
+
+    async def all_written(self) -> None:
+        """Returns when nothing is in line."""
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        """Writes until cancelled."""
+        pauses = Pauses()
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            while self._waiting:
+                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))]
+                if left := await self._write(batch):
+                    self._waiting.extendleft(reversed(self._still_ours(left)))
+                    await asyncio.sleep(pauses.next().total_seconds())
+                else:
+                    pauses.reset()
+            self._idle.set()
+
+    async def _write(self, batch: Sequence[_Settlement]) -> list[_Settlement]:
+        """Writes what it can, and returns what the database did not take or did not answer to."""
+        left: list[_Settlement] = []
+        for statement, group in _by_statement(batch).items():
+            try:
+                await self._write_group(statement, await self._still_unwritten(group))
+            except DatabaseUnavailableError:
+                unanswered = [settlement for settlement in group if not settlement.written.done()]
+                for settlement in unanswered:
+                    settlement.cut_off = True
+                left += unanswered
+        return left
+
+    async def _write_group(self, statement: str, group: Sequence[_Settlement]) -> None:
+        if not group:
+            return
+        rows = await self._fetch(statement, *map(list, zip(*map(_arguments, group), strict=True)))
+        written = {row["id"] for row in rows}
+        for settlement in group:
+            self._end(settlement, succeeded=settlement.delivery.id in written)
+        if statement in _RINGING:
+            await self._ring()
+
+    async def _still_unwritten(self, group: Sequence[_Settlement]) -> Sequence[_Settlement]:
+        """`group` without those that had been written after all when their answer was cut off."""
+        if not any(settlement.cut_off for settlement in group):
+            return group
+        rows = await self._fetch("whereabouts", [settlement.delivery.id for settlement in group])
+        found = {row["id"]: row for row in rows}
+        unwritten = []
+        for settlement in group:
+            row = found.get(settlement.delivery.id)
+            if row is not None and row["lease_token"] == settlement.delivery.token:
+                unwritten.append(settlement)
+            else:
+                self._end(settlement, succeeded=_was_written(settlement, row))
+        return unwritten
+
+    def _still_ours(self, left: Sequence[_Settlement]) -> list[_Settlement]:
+        now = asyncio.get_running_loop().time()
+        ours = []
+        for settlement in left:
+            if settlement.delivery.safe_until > now:
+                ours.append(settlement)
+            else:
+                self._end(settlement, succeeded=False)
+        return ours
+
+    def _end(self, settlement: _Settlement, *, succeeded: bool) -> None:
+        self._forget(settlement.delivery)
+        if succeeded:
+            settlement.succeed()
+        else:
+            settlement.fail(f"the lease of {settlement.delivery} ran out before it was settled")
+
+
+_RINGING = frozenset({"retry", "give_back"})
+"""These make rows due sooner than a sleeper elsewhere believes."""
+
+
+def _by_statement(batch: Iterable[_Settlement]) -> Mapping[str, list[_Settlement]]:
+    groups: dict[str, list[_Settlement]] = {}
+    for settlement in batch:
+        groups.setdefault(_statement(settlement.outcome), []).append(settlement)
+    return groups
+
+
+def _statement(outcome: DeliveryOutcome) -> str:
+    match outcome:
+        case Done():
+            return "done"
+        case Retry():
+            return "retry"
+        case Dead():
+            return "bury"
+        case Returned():
+            return "give_back"
+        case _:
+            assert_never(outcome)
+
+
+def _arguments(settlement: _Settlement) -> tuple[object, ...]:
+    """One row of the statement's arrays."""
+    delivery = settlement.delivery
+    match settlement.outcome:
+        case Retry(delay):
+            return delivery.id, delivery.token, min(delay, LONGEST_DELAY)
+        case Dead(cause, failure):
+            texts = (settlement.source, cause.value, failure.type, failure.message, failure.traceback)
+            return delivery.id, delivery.token, *map(_storable, texts)
+        case Returned():
+            return delivery.id, delivery.token, delivery.blamed
+        case _:
+            return delivery.id, delivery.token
+
+
+def _storable(text: str) -> str:
+    """PostgreSQL's text has neither NUL nor half a surrogate pair, and an exception's message may."""
+    return text.replace("\0", "\N{SYMBOL FOR NULL}").encode(errors="replace").decode()
+
+
+def _was_written(settlement: _Settlement, row: Any) -> bool:
+    """Whether a delivery that is not under our token any more is so because our outcome was written."""
+    match settlement.outcome:
+        case Retry():
+            return row is None or row["attempt"] > settlement.delivery.attempt
+        case Returned():
+            return True
+        case _:
+            return row is None
