@@ -1,5 +1,7 @@
 """The ASGI application: routes, health, metrics, and relay and worker beside them, put together when it starts."""
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -23,7 +25,7 @@ from outbox.errors import OutboxError
 from outbox.fastapi import check_sessions, supervised
 from outbox.health import HealthChecks
 from outbox.readiness import checking
-from outbox.urls import postgres_url
+from outbox.urls import postgres_url, redacted
 
 
 class Service(FastAPI):
@@ -34,12 +36,17 @@ class Service(FastAPI):
 
     def _in_a_sentence(self, send: Send) -> Send:
         async def send_sentence(message: Message) -> None:
-            problem: str | None = getattr(self.state, "problem", None)
-            if problem is not None and message["type"].endswith(".failed"):
-                message = {**message, "message": problem}
+            if message["type"].endswith(".failed"):
+                message = {**message, "message": self._sentence(message["message"])}
             await send(message)
 
         return send_sentence
+
+    def _sentence(self, traceback: str) -> str:
+        if isinstance(sys.exception(), asyncio.CancelledError):
+            return "ended at once, as it was told to twice"
+        problem: str | None = getattr(self.state, "problem", None)
+        return problem or redacted(traceback)
 
 
 def create_service(settings: Settings | None = None, tell: Tell = tell_log) -> Service:
