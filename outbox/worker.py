@@ -101,7 +101,7 @@ class Worker:
         self._stopping.request()
 
     async def _work(self, stopping: Stopping) -> None:
-        from outbox.observers import build_observer
+        from outbox.observing import build_observer
 
         observer = build_observer(enable_metrics=self._enable_metrics)
         async with AsyncExitStack() as stack:
