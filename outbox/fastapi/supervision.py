@@ -68,14 +68,15 @@ class SupervisedPart:
             try:
                 await self._run_once()
             # Whatever ended the part, the application goes on and the part is started again.
-            except Exception as error:
-                logger.exception("The %s crashed and is restarted in %s", self.name, _in_words(self._next_pause()))
-                self._note(str(Failure.of(error)))
+            except Exception as error:  # noqa: BLE001
+                # An error of ours says in its sentence what to do; where a traceback was seen before, it says nothing new.
+                crash = redacted(str(error) if isinstance(error, OutboxError) else str(Failure.of(error)))
+                known = isinstance(error, OutboxError) or crash == self._problem
+                self._note(crash, traceback=None if known else error)
             else:
                 if stopping.is_set():
                     return
-                logger.error("The %s ended by itself and is restarted in %s", self.name, _in_words(self._next_pause()))
-                self._note("it ended by itself")
+                self._note("it ended without being asked to")
             await _wait(stopping, self._pause)
 
     async def _run_once(self) -> None:
@@ -89,15 +90,12 @@ class SupervisedPart:
         finally:
             self._part = None
 
-    def _next_pause(self) -> timedelta:
-        if self._problem is None or self._proven():
-            self._pause = FIRST_PAUSE
-        else:
-            self._pause = min(self._pause * 2, LONGEST_PAUSE)
-        return self._pause
-
-    def _note(self, problem: str) -> None:
-        self._problem = redacted(problem)
+    def _note(self, crash: str, traceback: Exception | None = None) -> None:
+        again = self._problem is not None and not self._proven()
+        self._pause = min(self._pause * 2, LONGEST_PAUSE) if again else FIRST_PAUSE
+        self._problem = crash
+        pause = _in_words(self._pause)
+        logger.error("The %s has failed and is restarted in %s: %s", self.name, pause, crash, exc_info=traceback)
 
     def _proven(self) -> bool:
         running = self._part is not None

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from outbox.errors import ConfigurationError
+from outbox.errors import ConfigurationError, SchemaError
 from outbox.fastapi import supervised, supervision
 from outbox.health import HealthChecks
 from tests.support import eventually
@@ -47,8 +47,24 @@ async def test_a_part_that_crashes_is_made_anew_and_logged(caplog: pytest.LogCap
     async with supervised({"worker": lambda: next(parts)}, grace_period=GRACE):
         await eventually(lambda: good.running)
     assert not good.running
-    assert [record.exc_info is not None for record in caplog.records if record.levelno == logging.ERROR] == [True, True]
-    assert "The worker crashed and is restarted in" in caplog.text
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [record.getMessage() for record in errors] == [
+        "The worker has failed and is restarted in 0.01 s: RuntimeError: out of luck",
+        "The worker has failed and is restarted in 0.02 s: OSError: again",
+    ]
+    assert all(record.exc_info for record in errors)
+
+
+async def test_what_a_sentence_explains_or_was_logged_before_is_logged_without_a_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    good, bug = Working(), RuntimeError("a bug")
+    parts = iter([Working(SchemaError("no table: run outbox migrate")), Working(bug), Working(bug), good])
+    async with supervised({"relay": lambda: next(parts)}, grace_period=GRACE):
+        await eventually(lambda: good.running)
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [bool(record.exc_info) for record in errors] == [False, True, False]
+    assert "SchemaError" not in caplog.text
 
 
 async def test_a_crash_turns_readiness_red_until_the_part_has_proven_itself(monkeypatch: pytest.MonkeyPatch) -> None:
