@@ -37,7 +37,8 @@ class ScriptedTransport:
     def sent(self) -> list[Message]:
         return [message for batch in self.batches for message in batch]
 
-    def keys(self) -> list[str]:
+    @property
+    def routing_keys(self) -> list[str]:
         return [message.routing_key for message in self.sent]
 
     async def open(self) -> None:

@@ -48,7 +48,7 @@ async def test_a_row_of_plain_sql_needs_no_more_than_routing_key_and_body(url: s
     transport = ScriptedTransport()
     async with relaying(url, transport):
         await connection.execute(INSERT, "plain.sql")
-        await eventually(lambda: transport.keys() == ["plain.sql"])
+        await eventually(lambda: transport.routing_keys == ["plain.sql"])
 
 
 async def test_kept_rows_carry_the_time_of_sending_and_go_after_their_retention(
@@ -64,7 +64,7 @@ async def test_kept_rows_carry_the_time_of_sending_and_go_after_their_retention(
         await eventually(lambda: relay.recorder.of(BatchSent))
         assert await rows(connection, "sent_at is not null and routing_key = 'kept'") == 1
         assert await rows(connection) == 1
-    assert transport.keys() == ["kept"]
+    assert transport.routing_keys == ["kept"]
 
 
 async def test_a_refused_message_backs_off_and_is_parked_while_its_neighbours_flow(
@@ -78,8 +78,8 @@ async def test_a_refused_message_backs_off_and_is_parked_while_its_neighbours_fl
     await connection.execute("insert into outbox_table (routing_key, body) select 'good', '' from generate_series(1, 30)")
     slow = policy(max_attempts=2, backoff=timedelta(milliseconds=200))
     async with relaying(url, transport, sending=slow) as relay:
-        await eventually(lambda: transport.keys().count("good") == 30)
-        assert Counter(transport.keys())["bad"] == 120
+        await eventually(lambda: transport.routing_keys.count("good") == 30)
+        assert Counter(transport.routing_keys)["bad"] == 120
         await eventually(lambda: len(relay.recorder.of(SendFailed)) == 240)
         assert await rows(connection, "failed_at is not null and attempts = 2 and last_error = 'TooLarge: no way'") == 120
 
@@ -106,7 +106,7 @@ async def test_nothing_is_claimed_while_the_broker_is_away(url: str, connection:
         await eventually(lambda: relay.recorder.of(DependencyLost))
         assert await connection.fetchval("select id from outbox_table for update nowait")
         transport.away = False
-        await eventually(lambda: transport.keys() == ["a"])
+        await eventually(lambda: transport.routing_keys == ["a"])
 
 
 async def test_what_was_confirmed_before_the_broker_went_is_settled(url: str, connection: asyncpg.Connection) -> None:
@@ -114,9 +114,9 @@ async def test_what_was_confirmed_before_the_broker_went_is_settled(url: str, co
     transport = ScriptedTransport(lambda message: answers[message.routing_key])
     await connection.executemany(INSERT, [("a",), ("b",)])
     async with relaying(url, transport):
-        await eventually(lambda: "b" in transport.keys())
-        await eventually(lambda: transport.keys().count("b") >= 2)
-        assert transport.keys().count("a") == 1
+        await eventually(lambda: "b" in transport.routing_keys)
+        await eventually(lambda: transport.routing_keys.count("b") >= 2)
+        assert transport.routing_keys.count("a") == 1
 
 
 async def test_an_unroutable_message_is_held_until_its_queue_appears(url: str, connection: asyncpg.Connection) -> None:
@@ -126,11 +126,11 @@ async def test_an_unroutable_message_is_held_until_its_queue_appears(url: str, c
     await connection.execute(INSERT, "other")
     bound.add("other")
     async with relaying(url, transport, longest_nap=timedelta(seconds=60)):
-        await eventually(lambda: "other" in transport.keys())
+        await eventually(lambda: "other" in transport.routing_keys)
         held = "last_error = 'unroutable' and attempts = 0 and failed_at is null"
         await eventually(lambda: rows_are(connection, 130, held))
         assert await rows(connection, f"{held} and send_after < 'infinity'") == 1
-        await eventually(lambda: transport.keys().count("early") >= 131)
+        await eventually(lambda: transport.routing_keys.count("early") >= 131)
         bound.add("early")
         await eventually(lambda: rows_are(connection, 0), timeout=20)
 
@@ -150,7 +150,7 @@ async def test_a_new_message_that_finds_a_queue_releases_the_held_ones_before_th
     transport = ScriptedTransport(lambda message: UNROUTABLE)
     async with relaying(url, transport):
         await connection.execute(INSERT, "k")
-        await eventually(lambda: transport.keys() == ["k"])
+        await eventually(lambda: transport.routing_keys == ["k"])
         transport.answer = lambda message: CONFIRMED
         await connection.execute(INSERT, "k")
         await eventually(lambda: rows_are(connection, 0))
@@ -164,7 +164,7 @@ async def test_a_key_whose_probe_was_deleted_gets_another(url: str, connection: 
     transport = ScriptedTransport()
     async with relaying(url, transport):
         await eventually(lambda: rows_are(connection, 0))
-    assert sorted(transport.keys()) == ["a", "a", "b", "c"]
+    assert sorted(transport.routing_keys) == ["a", "a", "b", "c"]
 
 
 async def test_unroutable_messages_are_forgotten_if_asked(url: str, connection: asyncpg.Connection) -> None:
@@ -184,10 +184,10 @@ async def test_a_message_of_a_transaction_that_began_long_ago_is_relayed_at_once
         await old.start()
         await connection.fetchval("select now()")
         await other.execute(INSERT, "younger")
-        await eventually(lambda: transport.keys() == ["younger"])
+        await eventually(lambda: transport.routing_keys == ["younger"])
         await connection.execute(INSERT, "older")
         await old.commit()
-        await eventually(lambda: transport.keys() == ["younger", "older"])
+        await eventually(lambda: transport.routing_keys == ["younger", "older"])
     await other.close()
 
 
@@ -199,7 +199,7 @@ async def test_three_hundred_messages_one_by_one_never_wait_for_a_poll(url: str,
             if number % 3 == 0:
                 await eventually(lambda n=number: len(transport.sent) == n + 1, interval=0.001)
         await eventually(lambda: len(transport.sent) == 300)
-    assert transport.keys() == [f"n{number}" for number in range(300)]
+    assert transport.routing_keys == [f"n{number}" for number in range(300)]
 
 
 async def test_a_row_due_later_wakes_a_relay_that_sleeps_for_longer(url: str, connection: asyncpg.Connection) -> None:
@@ -208,7 +208,7 @@ async def test_a_row_due_later_wakes_a_relay_that_sleeps_for_longer(url: str, co
         await connection.execute(
             "insert into outbox_table (routing_key, body, send_after) values ('later', '', now() + interval '2 s')"
         )
-        await eventually(lambda: transport.keys() == ["later"], timeout=6)
+        await eventually(lambda: transport.routing_keys == ["later"], timeout=6)
     [message] = transport.sent
     assert message.routing_key == "later"
 
@@ -218,7 +218,7 @@ async def test_two_relays_share_a_table_and_send_each_message_once(url: str, con
     one, two = ScriptedTransport(), ScriptedTransport()
     async with relaying(url, one), relaying(url, two):
         await eventually(lambda: rows_are(connection, 0), timeout=60)
-    assert max(Counter(one.keys() + two.keys()).values()) == 1
+    assert max(Counter(one.routing_keys + two.routing_keys).values()) == 1
     assert len(one.sent) + len(two.sent) == 20000
 
 
@@ -245,7 +245,7 @@ async def test_batch_size_one_sends_strictly_one_after_another(url: str, connect
     transport = ScriptedTransport()
     async with relaying(url, transport, batch_size=1, lanes=1):
         await eventually(lambda: rows_are(connection, 0))
-    assert transport.keys() == [str(i) for i in range(1, 21)]
+    assert transport.routing_keys == [str(i) for i in range(1, 21)]
     assert {len(batch) for batch in transport.batches} == {1}
 
 
@@ -273,7 +273,7 @@ async def test_rows_that_no_message_can_be_made_of_are_parked_and_hurt_nobody(ur
     transport = ScriptedTransport()
     async with relaying(url, transport, sending=policy(max_attempts=1)):
         await eventually(lambda: rows_are(connection, 1))
-    assert transport.keys() == ["good"]
+    assert transport.routing_keys == ["good"]
     assert "headers" in await connection.fetchval("select last_error from outbox_table where failed_at is not null")
 
 
@@ -300,5 +300,5 @@ async def test_a_relay_whose_backends_are_all_terminated_comes_back(url: str, co
                 "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'relay%'"
             )
         await connection.execute(INSERT, "after")
-        await eventually(lambda: transport.keys() == ["before", "after"])
+        await eventually(lambda: transport.routing_keys == ["before", "after"])
         assert not relay.task.done()

@@ -95,11 +95,11 @@ async def test_a_relay_outlives_its_database(own_postgres: OwnPostgres, outage: 
     transport = ScriptedTransport()
     async with relaying(own_postgres.url, transport) as relay:
         await publish(own_postgres.url, "before")
-        await eventually(lambda: transport.keys() == ["before"])
+        await eventually(lambda: transport.routing_keys == ["before"])
         await asyncio.to_thread(own_postgres.restart if outage == "restart" else own_postgres.kill)
         await asyncio.to_thread(own_postgres.start)
         await publish(own_postgres.url, "after")
-        await eventually(lambda: "after" in transport.keys(), timeout=15)
+        await eventually(lambda: "after" in transport.routing_keys, timeout=15)
         assert not relay.task.done()
 
 
