@@ -1,0 +1,415 @@
+"""What becomes of messages in a worker, over every broker."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import BaseModel
+
+from outbox import Consumer, Reject, RetryAfter, get_tracking_ids
+from outbox.engine.lifecycle import Stopping, run_until_stopped
+from outbox.engine.working import Work, WorkSettings
+from outbox.events import ConsumerStarted, ConsumerStopped, Processed, ProcessingStatus, Received
+from outbox.message import Message
+from outbox.outcome import DONE, Cause, Dead
+from outbox.ports import Broker
+from tests.contract.harness import EXCHANGE, Harness, Recorder
+from tests.contract.support import existing, message, send, taking
+from tests.support import eventually
+
+SOON = 20.0
+
+
+class PaymentError(Exception):
+    """What handlers fail with here."""
+
+
+class Order(BaseModel):
+    id: int
+
+
+class Running:
+    """A worker that runs, and what it tells."""
+
+    def __init__(self, broker: Broker, consumers: Sequence[Consumer], *, prefetch_count: int, grace_period: timedelta) -> None:
+        self.recorder = Recorder()
+        self.stopping = Stopping()
+        settings = WorkSettings(exchange_name=EXCHANGE, retry_delays=(), prefetch_count=prefetch_count)
+        work = Work(broker, consumers, None, self.recorder, settings)
+        self.task = asyncio.create_task(
+            run_until_stopped(work.run, self.stopping, grace_period=grace_period, handle_signals=False)
+        )
+
+    async def started(self, count: int) -> None:
+        await eventually(lambda: self.task.done() or len(self.recorder.of(ConsumerStarted)) == count, timeout=SOON)
+        if self.task.done():
+            self.task.result()
+
+    async def processed(self, count: int) -> list[Processed]:
+        await eventually(lambda: len(self.recorder.of(Processed)) >= count, timeout=SOON)
+        return self.recorder.of(Processed)
+
+    async def stop(self) -> None:
+        self.stopping.request()
+        await asyncio.wait_for(self.task, SOON)
+
+
+@asynccontextmanager
+async def working(
+    broker: Broker,
+    *consumers: Consumer,
+    prefetch_count: int = 10,
+    grace_period: timedelta = timedelta(seconds=10),
+) -> AsyncIterator[Running]:
+    """A worker with these consumers, on their queues."""
+    running = Running(broker, consumers, prefetch_count=prefetch_count, grace_period=grace_period)
+    try:
+        await running.started(len(consumers))
+        yield running
+    finally:
+        await running.stop()
+
+
+async def test_a_handler_gets_the_message_and_what_it_asks_for(broker: Broker) -> None:
+    seen: list[object] = []
+
+    async def handle(order: Order, routing_key: str, tracking_ids: object, attempt_count: int, message: object) -> None:
+        seen.extend([order, routing_key, tracking_ids, attempt_count, message.message_id, get_tracking_ids()])  # type: ignore[attr-defined]
+
+    async with working(broker, Consumer("order.*", handle, queue="mail")) as worker:
+        sent = message("order.placed", b'{"id": 7}')
+        await send(broker, sent)
+        [processed] = await worker.processed(1)
+    assert seen == [Order(id=7), "order.placed", sent.tracking_ids, 1, sent.id, sent.tracking_ids]
+    assert (processed.status, processed.outcome, processed.attempt) == (ProcessingStatus.SUCCESS, DONE, 1)
+    assert (processed.queue, processed.exchange_name, processed.message.id) == ("mail", EXCHANGE, sent.id)
+    assert [event.message.id for event in worker.recorder.of(Received)] == [sent.id]
+    assert len(worker.recorder.of(ConsumerStopped)) == 1
+
+
+async def test_what_was_handled_does_not_come_again(broker: Broker) -> None:
+    calls: list[bytes] = []
+
+    async def handle(body: bytes) -> None:
+        calls.append(body)
+
+    consumer = Consumer("order.*", handle, queue="mail")
+    async with working(broker, consumer) as worker:
+        await send(broker, *(message("order.placed", str(number).encode()) for number in range(30)))
+        await worker.processed(30)
+    async with working(broker, consumer) as worker:
+        await send(broker, message("order.placed", b"last"))
+        await worker.processed(1)
+    assert sorted(calls) == sorted([*(str(number).encode() for number in range(30)), b"last"])
+
+
+async def test_a_failing_handler_is_retried_after_each_delay_and_then_its_message_is_dead(
+    broker: Broker, harness: Harness
+) -> None:
+    attempts: list[tuple[int, float]] = []
+
+    async def handle(body: bytes, attempt_count: int) -> None:
+        attempts.append((attempt_count, time.monotonic()))
+        raise PaymentError("the card was declined")
+
+    others: list[bytes] = []
+
+    async def count(body: bytes) -> None:
+        others.append(body)
+
+    failing = Consumer("order.*", handle, queue="payment", retry_delays=("0", "1s", "0"))
+    async with working(broker, failing, Consumer("order.*", count, queue="stock")) as worker:
+        sent = message("order.placed", b'{"id": 7}', headers={"tenant": "acme"})
+        await send(broker, sent)
+        await worker.processed(5)
+        [dead] = await harness.dead_letters("payment")
+    assert [attempt for attempt, _ in attempts] == [1, 2, 3, 4]
+    assert attempts[2][1] - attempts[1][1] >= 0.95
+    assert others == [b'{"id": 7}']
+    assert (dead.message_id, dead.routing_key, dict(dead.headers)) == (sent.id, "order.placed", {"tenant": "acme"})
+    assert dead.exception_type == f"{__name__}.PaymentError"
+    assert dead.exception_message == "the card was declined"
+    assert "the card was declined" in dead.exception_traceback
+    last = worker.recorder.of(Processed)[-1]
+    assert isinstance(last.outcome, Dead)
+    assert (last.outcome.cause, last.status) == (Cause.EXHAUSTED, ProcessingStatus.FAILED)
+
+
+async def test_a_handler_may_choose_its_own_delay(broker: Broker) -> None:
+    times: list[tuple[int, float]] = []
+
+    async def handle(body: bytes, attempt_count: int) -> None:
+        times.append((attempt_count, time.monotonic()))
+        if attempt_count < 3:
+            raise RetryAfter(timedelta(milliseconds=400))
+
+    async with working(broker, Consumer("order.*", handle, queue="mail", retry_delays=())) as worker:
+        await send(broker, message("order.placed"))
+        await worker.processed(3)
+    assert [attempt for attempt, _ in times] == [1, 2, 3]
+    assert times[1][1] - times[0][1] >= 0.38
+    assert times[2][1] - times[1][1] >= 0.38
+
+
+async def test_a_rejected_message_is_dead_at_once(broker: Broker, harness: Harness) -> None:
+    calls: list[int] = []
+
+    async def handle(body: bytes, attempt_count: int) -> None:
+        calls.append(attempt_count)
+        raise Reject("no such customer")
+
+    async with working(broker, Consumer("order.*", handle, queue="mail", retry_delays=("0", "0"))) as worker:
+        await send(broker, message("order.placed"))
+        [processed] = await worker.processed(1)
+        [dead] = await harness.dead_letters("mail")
+    assert calls == [1]
+    assert processed.status is ProcessingStatus.REJECTED
+    assert (dead.exception_type, dead.exception_message) == ("outbox.errors.Reject", "no such customer")
+
+
+async def test_a_body_that_is_not_what_the_handler_wants_is_dead_at_once(broker: Broker, harness: Harness) -> None:
+    async def handle(order: Order) -> None: ...
+
+    async with working(broker, Consumer("order.*", handle, queue="mail", retry_delays=("0", "0")), prefetch_count=1) as worker:
+        await send(
+            broker,
+            message("order.placed", b"no JSON"),
+            message("order.placed", b'{"id": "x"}'),
+            message("order.paid", b'{"id": 1}'),
+        )
+        statuses = [event.status for event in await worker.processed(3)]
+        assert len(await harness.dead_letters("mail")) == 2
+    assert statuses == [ProcessingStatus.UNDECODABLE, ProcessingStatus.UNDECODABLE, ProcessingStatus.SUCCESS]
+
+
+async def test_malformed_headers_make_a_dead_letter_and_do_not_stall_the_consumer(broker: Broker, harness: Harness) -> None:
+    seen: list[bytes] = []
+
+    async def handle(body: bytes) -> None:
+        seen.append(body)
+
+    async with working(broker, Consumer("order.*", handle, queue="mail"), prefetch_count=1) as worker:
+        await harness.put_malformed("mail")
+        await harness.put_malformed("mail")
+        await send(broker, message("order.placed", b"good"))
+        events = await worker.processed(3)
+        assert len(await harness.dead_letters("mail")) == 2
+    assert seen == [b"good"]
+    assert sorted(event.status for event in events) == ["success", "undecodable", "undecodable"]
+
+
+async def test_an_expiring_message_keeps_its_full_delay_and_dies_as_expired(broker: Broker, harness: Harness) -> None:
+    times: list[float] = []
+
+    async def handle(body: bytes) -> None:
+        times.append(time.monotonic())
+        raise PaymentError("declined")
+
+    async with working(broker, Consumer("order.*", handle, queue="mail", retry_delays=("1s", "1s", "1s"))) as worker:
+        await send(broker, message("order.placed", expiration=timedelta(seconds=1.8)))
+        events = await worker.processed(2)
+        [dead] = await harness.dead_letters("mail")
+    assert len(times) == 2
+    assert times[1] - times[0] >= 0.95
+    assert isinstance(events[-1].outcome, Dead)
+    assert events[-1].outcome.cause is Cause.EXPIRED
+    assert dead.exception_message == "declined"
+
+
+async def test_as_many_handlers_run_as_the_prefetch_count_and_never_more(broker: Broker) -> None:
+    running, most = 0, 0
+    full = asyncio.Event()
+
+    async def handle(body: bytes) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        if running == 4:
+            full.set()
+        await full.wait()
+        await asyncio.sleep(0.01)
+        running -= 1
+
+    async with working(broker, Consumer("order.*", handle, queue="mail"), prefetch_count=4) as worker:
+        await send(broker, *(message("order.placed") for _ in range(20)))
+        await worker.processed(20)
+    assert most == 4
+
+
+async def test_a_stop_lets_running_handlers_finish_and_gives_back_the_rest(broker: Broker) -> None:
+    begun = 0
+    let_go = asyncio.Event()
+
+    async def handle(body: bytes) -> None:
+        nonlocal begun
+        begun += 1
+        await let_go.wait()
+
+    async with working(broker, Consumer("order.*", handle, queue="mail"), prefetch_count=2) as worker:
+        await send(broker, *(message("order.placed", str(number).encode()) for number in range(5)))
+        await eventually(lambda: begun == 2)
+        worker.stopping.request()
+        let_go.set()
+        await asyncio.wait_for(worker.task, SOON)
+    assert begun == 2
+    assert [event.status for event in worker.recorder.of(Processed)] == ["success", "success"]
+    async with taking(broker, "mail", "order.*") as taken:
+        rest = await taken.several(3)
+        assert {delivery.message.body for delivery in rest} == {b"2", b"3", b"4"}
+        assert {(delivery.attempt, delivery.crashes) for delivery in rest} == {(1, 0)}
+        await taken.nothing_more()
+
+
+async def test_a_handler_that_outlasts_the_grace_period_is_cancelled_and_its_message_comes_again(broker: Broker) -> None:
+    begun = asyncio.Event()
+    cancelled = asyncio.Event()
+
+    async def handle(body: bytes) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    consumer = Consumer("order.*", handle, queue="mail")
+    async with working(broker, consumer, grace_period=timedelta(milliseconds=100)) as worker:
+        await send(broker, message("order.placed"))
+        await begun.wait()
+        before = time.monotonic()
+        await worker.stop()
+        assert time.monotonic() - before < 5
+    assert cancelled.is_set()
+    async with taking(broker, "mail", "order.*") as taken:
+        delivery = await taken.next()
+        assert (delivery.attempt, delivery.crashes) == (1, 0)
+
+
+async def test_a_message_that_workers_died_of_runs_alone(broker: Broker, harness: Harness) -> None:
+    await existing(broker, "risky", "risky.*")
+    await send(broker, message("risky.thing"))
+    for _ in range(2):
+        await harness.die_with_message("risky", "risky.*", isolated=False)
+    running: set[str] = set()
+    together: list[set[str]] = []
+    let_go = asyncio.Event()
+
+    async def ordinary(body: bytes) -> None:
+        running.add("ordinary")
+        await let_go.wait()
+        running.discard("ordinary")
+
+    async def risky(body: bytes) -> None:
+        running.add("risky")
+        for _ in range(10):
+            await asyncio.sleep(0.01)
+            together.append(set(running))
+        running.discard("risky")
+
+    await existing(broker, "mail", "order.*")
+    await send(broker, message("order.placed"))
+    async with working(
+        broker,
+        Consumer("order.*", ordinary, queue="mail"),
+        Consumer("risky.*", risky, queue="risky", max_deliveries=1),
+    ) as worker:
+        await eventually(lambda: len(worker.recorder.of(Received)) == 2 or "risky" in running, timeout=SOON)
+        let_go.set()
+        await worker.processed(2)
+    assert together
+    assert all(who == {"risky"} for who in together)
+
+
+async def test_a_message_within_its_limit_of_deaths_is_no_suspect(broker: Broker, harness: Harness) -> None:
+    await existing(broker, "risky", "risky.*")
+    await send(broker, message("risky.thing"))
+    await harness.die_with_message("risky", "risky.*", isolated=False)
+    both = asyncio.Barrier(2)
+
+    async def handle(body: bytes) -> None:
+        await both.wait()
+
+    async with working(broker, Consumer("risky.*", handle, queue="risky", max_deliveries=1)) as worker:
+        await send(broker, message("risky.thing"))
+        assert {event.status for event in await worker.processed(2)} == {ProcessingStatus.SUCCESS}
+
+
+async def test_a_message_that_killed_a_worker_while_it_ran_alone_is_dead(broker: Broker, harness: Harness) -> None:
+    await existing(broker, "risky", "risky.*")
+    sent = message("risky.thing", headers={"tenant": "acme"})
+    await send(broker, sent)
+    for isolated in (False, False, True):
+        await harness.die_with_message("risky", "risky.*", isolated=isolated)
+    calls: list[bytes] = []
+
+    async def handle(body: bytes) -> None:
+        calls.append(body)
+
+    async with working(broker, Consumer("risky.*", handle, queue="risky", max_deliveries=1)) as worker:
+        [processed] = await worker.processed(1)
+        [dead] = await harness.dead_letters("risky")
+    assert calls == []
+    assert isinstance(processed.outcome, Dead)
+    assert processed.outcome.cause is Cause.CRASHED
+    assert (dead.message_id, dead.exception_type) == (sent.id, "crashed")
+
+
+async def test_two_workers_share_the_messages_and_each_is_handled_once(broker: Broker, other_broker: Broker) -> None:
+    seen: list[bytes] = []
+
+    async def handle(body: bytes) -> None:
+        seen.append(body)
+        await asyncio.sleep(0)
+
+    consumer = Consumer("order.*", handle, queue="mail")
+    bodies = [str(number).encode() for number in range(200)]
+    async with working(broker, consumer) as first, working(other_broker, consumer) as second:
+        await send(broker, *(message("order.placed", body) for body in bodies))
+        await eventually(lambda: len(seen) >= len(bodies), timeout=SOON)
+        await eventually(
+            lambda: len(first.recorder.of(Processed)) + len(second.recorder.of(Processed)) == len(bodies), timeout=SOON
+        )
+    assert sorted(seen) == sorted(bodies)
+
+
+async def test_a_message_that_is_too_late_is_not_handled(broker: Broker, harness: Harness) -> None:
+    """Whoever finds out first: the broker, or the worker that it delivers to."""
+    calls: list[bytes] = []
+
+    async def handle(body: bytes) -> None:
+        calls.append(body)
+
+    await existing(broker, "mail", "order.*")
+    late = message("order.placed", expiration=timedelta(milliseconds=150))
+    await send(broker, late, message("order.placed", b"in time"))
+    await eventually(lambda: datetime.now(UTC) > _deadline(late) + timedelta(milliseconds=100))
+    async with working(broker, Consumer("order.*", handle, queue="mail")) as worker:
+        await worker.processed(1)
+        await eventually(lambda: harness.dead_letters("mail"), timeout=SOON)
+        [dead] = await harness.dead_letters("mail")
+    assert dead.message_id == late.id
+    assert calls == [b"in time"]
+
+
+def _deadline(late: Message) -> datetime:
+    assert late.expires_at is not None
+    return late.expires_at
+
+
+@pytest.mark.parametrize("delay", [timedelta(0), timedelta(milliseconds=300)])
+async def test_a_sync_handler_works_and_fails_like_an_async_one(broker: Broker, delay: timedelta) -> None:
+    seen: list[tuple[int, object]] = []
+
+    def handle(order: Order, attempt_count: int) -> None:
+        seen.append((attempt_count, get_tracking_ids()))
+        if attempt_count == 1:
+            raise PaymentError("declined")
+
+    async with working(broker, Consumer("order.*", handle, queue="mail", retry_delays=(delay,))) as worker:
+        sent = message("order.placed", b'{"id": 7}')
+        await send(broker, sent)
+        await worker.processed(2)
+    assert seen == [(1, sent.tracking_ids), (2, sent.tracking_ids)]
