@@ -30,9 +30,11 @@ async def run_online() -> None:
     engine = create_async_engine(
         "postgresql+asyncpg://", poolclass=pool.NullPool, async_creator=lambda: asyncpg.connect(url, timeout=10)
     )
-    async with engine.begin() as connection:
-        await connection.run_sync(run_on)
-    await engine.dispose()
+    try:
+        async with engine.begin() as connection:
+            await connection.run_sync(run_on)
+    finally:
+        await engine.dispose()
 
 
 def run_on(connection: Connection) -> None:

@@ -113,13 +113,18 @@ def _on_psycopg2(plan: Plan, connection: Any) -> None:
     if connection.info.transaction_status != psycopg2.extensions.TRANSACTION_STATUS_IDLE:
         _drive_sync(plan, fetch)
         return
-    # Spelt out, since in autocommit mode psycopg2 begins nothing by itself; otherwise it has just begun by itself.
-    fetch("begin" if connection.autocommit else _OWN_TRANSACTION)
+    # In autocommit mode psycopg2 begins and ends nothing by itself; otherwise it must not miss what we begin and end.
+    commit, rollback = (
+        (lambda: fetch("commit"), lambda: fetch("rollback"))
+        if connection.autocommit
+        else (connection.commit, connection.rollback)
+    )
+    fetch("begin isolation level read committed" if connection.autocommit else _OWN_TRANSACTION)
     try:
         _drive_sync(plan, fetch)
-        fetch("commit")
+        commit()
     except BaseException:
-        fetch("rollback")
+        rollback()
         raise
 
 
