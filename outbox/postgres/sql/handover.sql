@@ -5,14 +5,15 @@
 -- of rows without one.
 --
 -- Rows are locked in the first step and changed by `id = any(array(…))`, which is an index scan whatever the planner believes
--- about the table, and which also finds a row that somebody changed between our snapshot and our lock.
+-- about the table, and which also finds a row that somebody changed between our snapshot and our lock. The limit is hidden from
+-- it, so that it expects to need only a part of the rows, and reads the index in its order instead of sorting.
 with due as materialized (
     select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
         target_queue, last_error
     from {table}
     where sent_at is null and failed_at is null and send_after <= now()
     order by send_after, id
-    limit $2::integer
+    limit (select $2::integer)
     for update skip locked
 ),
 address as materialized (
