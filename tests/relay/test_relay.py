@@ -55,7 +55,8 @@ async def test_kept_rows_carry_the_time_of_sending_and_go_after_their_retention(
     url: str, connection: asyncpg.Connection
 ) -> None:
     await connection.execute(
-        "insert into outbox_table (routing_key, body, sent_at) select 'old', '', now() - interval '2 h' from generate_series(1, 2500)"
+        "insert into outbox_table (routing_key, body, sent_at) "
+        "select 'old', '', now() - interval '2 h' from generate_series(1, 2500)"
     )
     transport = ScriptedTransport()
     async with relaying(url, transport, keep_sent=True, retention=timedelta(hours=1)) as relay:
@@ -259,7 +260,8 @@ async def test_batches_grow_under_backlog(url: str, connection: asyncpg.Connecti
 
 async def test_a_batch_of_large_bodies_ends_early(url: str, connection: asyncpg.Connection) -> None:
     await connection.execute(
-        "insert into outbox_table (routing_key, body) select 'big', convert_to(repeat('x', 9000000), 'utf8') from generate_series(1, 6)"
+        "insert into outbox_table (routing_key, body) "
+        "select 'big', convert_to(repeat('x', 9000000), 'utf8') from generate_series(1, 6)"
     )
     transport = ScriptedTransport()
     async with relaying(url, transport, lanes=1):
