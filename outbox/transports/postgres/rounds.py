@@ -8,11 +8,17 @@ from outbox.engine.holding import FIRST_PROBE, LONGEST_PROBE
 from outbox.engine.rounds import RoundReport
 from outbox.engine.sending import NO_QUEUE
 from outbox.events import SendFailed, SendFailureType, SentMessage
-from outbox.outcome import DONE, Held
+from outbox.outcome import DONE, Cause, Dead, Held, RelayOutcome
 from outbox.transports.postgres.handover import HandedMessage, HandedOver, HandedState, PostgresHandover
 
 MOST_KEYS = 1_000
 """Held routing keys whose probe intervals are remembered; a forgotten one starts over at `FIRST_PROBE`."""
+_OUTCOMES: dict[HandedState, RelayOutcome] = {
+    HandedState.SENT: DONE,
+    HandedState.DROPPED: DONE,
+    HandedState.HELD: Held(),
+    HandedState.PARKED: Dead(Cause.REFUSED, NO_QUEUE),
+}
 
 
 class HandoverRounds:
@@ -40,7 +46,8 @@ class HandoverRounds:
                     released[message.routing_key] = None
             else:
                 failed.append(self._failed(message))
-                self._remember(message)
+                if message.state is HandedState.HELD:
+                    self._remember(message)
         return RoundReport(taken=len(handed), sent=sent, failed=failed, released_keys=tuple(released))
 
     def _remember(self, message: HandedMessage) -> None:
@@ -59,7 +66,7 @@ class HandoverRounds:
             routing_key=message.routing_key,
             type=SendFailureType.UNROUTABLE,
             failure=NO_QUEUE,
-            outcome=DONE if message.state is HandedState.DROPPED else Held(),
+            outcome=_OUTCOMES[message.state],
         )
 
 
