@@ -6,6 +6,9 @@ Importing this package is light: public names load when they are first used, and
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+# At once, unlike the others: whoever imports the module `outbox.tracking` first would put it in the function's place.
+from outbox.tracking import get_tracking_ids, tracking
+
 if TYPE_CHECKING:
     from outbox.engine.consuming import Consumer, consume
     from outbox.errors import OutboxError, Reject, RetryAfter
@@ -18,7 +21,6 @@ if TYPE_CHECKING:
         ensure_outbox_table_async,
         ensure_outbox_table_sync,
     )
-    from outbox.tracking import get_tracking_ids, tracking
     from outbox.worker import Worker
 
 __version__ = "0.1.0"
@@ -59,8 +61,6 @@ _HOMES = {
     "ensure_outbox_schema_sync": "outbox.schema",
     "ensure_outbox_table_async": "outbox.schema",
     "ensure_outbox_table_sync": "outbox.schema",
-    "get_tracking_ids": "outbox.tracking",
-    "tracking": "outbox.tracking",
 }
 
 
