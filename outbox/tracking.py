@@ -36,6 +36,14 @@ def tracking(tracking_ids: Sequence[str] | None = None) -> Iterator[tuple[str, .
         _current.reset(token)
 
 
+def follow(chain: tuple[str, ...]) -> None:
+    """Whatever the calling task publishes from now on, until it ends, is a consequence of the last of `chain`.
+
+    For a task that does nothing else, such as a delivery's; otherwise `tracking` is the way.
+    """
+    _current.set(bounded(chain))
+
+
 def extended_chain(message_id: str | None = None) -> tuple[str, ...]:
     """The current chain with one id more: the tracking ids of a message that is published now."""
     return bounded((*_current.get(), message_id or new_id()))

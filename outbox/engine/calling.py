@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter
-from typing import Any
+from typing import Any, NamedTuple
 
 from outbox.engine.annotations import resolved, routine_of, signature_of
 from outbox.engine.bodies import Decode, decoder_for
@@ -13,8 +13,7 @@ from outbox.message import Message
 from outbox.ports import Delivery
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(NamedTuple):
     """All that the arguments of one call are taken from."""
 
     delivery: Delivery

@@ -30,7 +30,7 @@ from outbox.message import Message
 from outbox.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure, Retry, Returned
 from outbox.ports import Delivery, Observer, UnitsOfWork
 from outbox.retry import RetryPolicy
-from outbox.tracking import tracking
+from outbox.tracking import follow
 
 _NO_RESOURCES: dict[str, object] = {}
 _EXPIRED = Failure("expired", "its time ran out before it was handled")
@@ -150,8 +150,8 @@ class Handling:
         except ValueError as error:
             return Dead(Cause.UNDECODABLE, Failure.of(error))
         try:
-            with tracking(run.message.tracking_ids):
-                await self._called(run, body)
+            follow(run.message.tracking_ids)
+            await self._called(run, body)
         except Reject as error:
             return Dead(Cause.REJECTED, Failure.of(error))
         except RetryAfter as error:
