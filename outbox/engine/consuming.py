@@ -16,6 +16,15 @@ SHORT_STRING_LIMIT = 255
 QUEUE_LIMIT = SHORT_STRING_LIMIT - len(".dlq")
 
 
+class _Wrapped:
+    """Leads introspection from a consumer to its callback; the class has none, so that its own signature is seen."""
+
+    def __get__(self, consumer: "Consumer | None", _: type) -> Callable[..., Any]:
+        if consumer is None:
+            raise AttributeError("__wrapped__")
+        return consumer.callback
+
+
 @dataclass(frozen=True, slots=True)
 class Consumer:
     """A callback, and the messages that it wants. It can still be called as the callback itself, and workers may share it.
@@ -55,9 +64,7 @@ class Consumer:
         """The delays before each retry: its own, or else `default`."""
         return tuple(default) if self.retry_delays is None else as_delays(self.retry_delays)
 
-    @property
-    def __wrapped__(self) -> Callable[..., Any]:
-        return self.callback
+    __wrapped__ = _Wrapped()
 
     def _set(self, **values: object) -> None:
         """Frozen for everybody else; the values as given take their final form here, once."""
