@@ -1,0 +1,64 @@
+"""The service in processes of its own, and orders placed at it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.support import eventually_sync
+from tests.support.processes import OurProcess, free_port, running
+
+
+class Service:
+    """A running service: its process, and a client of it."""
+
+    def __init__(self, process: OurProcess, url: str) -> None:
+        self.process = process
+        self.url = url
+
+    def get(self, path: str, **arguments: Any) -> httpx.Response:
+        """Asks it."""
+        return httpx.get(self.url + path, timeout=20, **arguments)
+
+    def place(self, sku: str = "book", customer: str = "ada@example.com") -> str:
+        """Places an order; its id."""
+        answer = httpx.post(f"{self.url}/orders", json={"customer": customer, "sku": sku, "quantity": 1}, timeout=20)
+        assert answer.status_code == 201, answer.text
+        assert answer.json() == {"id": answer.json()["id"], "status": "placed"}
+        return str(answer.json()["id"])
+
+    def order(self, id_: str) -> dict[str, Any]:
+        """The order as it is now."""
+        answer = self.get(f"/orders/{id_}")
+        assert answer.status_code == 200
+        order: dict[str, Any] = answer.json()
+        return order
+
+    def ends_as(self, id_: str, status: str, timeout: float = 20.0) -> dict[str, Any]:
+        """Waits until the order has that status."""
+        eventually_sync(lambda: self.order(id_)["status"] == status, timeout=timeout, message=f"{id_} is not {status}")
+        return self.order(id_)
+
+    def is_ready(self, timeout: float = 30.0) -> None:
+        """Waits for readiness."""
+        eventually_sync(self._ready, timeout=timeout, message="the service is not ready", interval=0.1)
+
+    def _ready(self) -> bool:
+        try:
+            return self.get("/outbox/health/ready").status_code == 200
+        except httpx.TransportError:
+            return False
+
+
+@contextmanager
+def service(folder: Path, settings: Mapping[str, str], *, name: str = "service") -> Iterator[Service]:
+    """`uvicorn app:main`, ready."""
+    port = free_port()
+    command = ["-m", "uvicorn", "app:main", "--port", str(port), "--timeout-graceful-shutdown", "10"]
+    with running(command, folder, settings, name=name) as process:
+        it = Service(process, f"http://127.0.0.1:{port}")
+        process.says("Application startup complete")
+        it.is_ready()
+        yield it

@@ -1,0 +1,127 @@
+"""The worked example, from HTTP to its last event, over a real server and both transports."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import httpx
+import pytest
+
+from tests.app.support import Service, service
+from tests.support import RabbitAdmin, eventually_sync
+
+
+@pytest.fixture(params=["postgresql", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
+def transport(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def settings(transport: str, database_url: str, request: pytest.FixtureRequest) -> dict[str, str]:
+    servers = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MIGRATE": "true"}
+    return servers | ({"OUTBOX_BROKER_URL": request.getfixturevalue("broker_url")} if transport == "rabbitmq" else {})
+
+
+@pytest.fixture
+def running_service(settings: dict[str, str], tmp_path: Path) -> Iterator[Service]:
+    with service(tmp_path, settings) as running:
+        yield running
+
+
+def test_an_order_goes_through_every_event_until_it_is_confirmed(running_service: Service) -> None:
+    order = running_service.ends_as(running_service.place(), "confirmed")
+    assert (order["customer"], order["sku"], order["quantity"]) == ("ada@example.com", "book", 1)
+
+    def noted() -> bool:
+        events = [event["event"] for event in running_service.order(order["id"])["events"]]
+        return sorted(events) == sorted(["order.placed", "payment.captured", "stock.reserved", "order.confirmed"])
+
+    eventually_sync(noted, timeout=10)
+
+
+def test_a_flaky_payment_recovers_on_its_retry(running_service: Service) -> None:
+    running_service.ends_as(running_service.place("flaky"), "confirmed")
+    assert "the payment provider did not answer" in running_service.process.output
+
+
+def test_a_forbidden_order_is_rejected_and_leaves_a_dead_letter(
+    running_service: Service, transport: str, database_url: str, request: pytest.FixtureRequest
+) -> None:
+    running_service.ends_as(running_service.place("forbidden"), "rejected")
+    if transport == "postgresql":
+        eventually_sync(lambda: _dead_letters(database_url) == [("orders.payment", "rejected")], timeout=10)
+    else:
+        admin: RabbitAdmin = request.getfixturevalue("broker_admin")
+        eventually_sync(lambda: asyncio.run(admin.depth("orders.payment.dlq")) == 1, timeout=20, interval=0.2)
+
+
+def test_metrics_show_what_relay_and_worker_did(running_service: Service) -> None:
+    running_service.ends_as(running_service.place(), "confirmed")
+    metrics = running_service.get("/metrics").text
+    for name in (
+        'outbox_messages_published_total{exchange_name="outbox"}',
+        'outbox_messages_processed_total{exchange_name="outbox",queue="orders.payment",status="success"} 1.0',
+        'outbox_active_consumers{exchange_name="outbox",queue="orders.email"} 1.0',
+        "outbox_message_age_seconds_bucket",
+        "outbox_table_backlog",
+        'http_requests_total{handler="/orders",method="POST",status="2xx"} 1.0',
+    ):
+        assert name in metrics
+    assert "/outbox/health" not in metrics
+
+
+def _dead_letters(url: str) -> list[tuple[str, str]]:
+    async def fetch() -> list[tuple[str, str]]:
+        connection = await asyncpg.connect(url)
+        try:
+            return [tuple(row) for row in await connection.fetch("select queue, cause from outbox_dead_letter")]
+        finally:
+            await connection.close()
+
+    return asyncio.run(fetch())
+
+
+# --- what concerns the HTTP side only ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def api(postgres_server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:  # type: ignore[no-untyped-def]
+    from tests.servers.postgres import fresh_database, with_database
+
+    with fresh_database(postgres_server.url) as name:
+        url = with_database(postgres_server.url, name)
+        settings = {"OUTBOX_DATABASE_URL": url, "OUTBOX_MIGRATE": "true", "OUTBOX_RUN": "api", "OUTBOX_METRICS_TOKEN": "s3cret"}
+        with service(tmp_path_factory.mktemp("api"), settings) as running:
+            yield running
+
+
+def test_an_order_that_makes_no_sense_is_refused(api: Service) -> None:
+    for order in ({}, {"customer": "ada", "sku": "book", "quantity": 0}, {"customer": "a\0b", "sku": "x", "quantity": 1}):
+        assert httpx.post(f"{api.url}/orders", json=order).status_code == 422
+
+
+def test_an_order_that_is_not_there_is_404(api: Service) -> None:
+    assert api.get("/orders/00000000-0000-4000-8000-000000000000").status_code == 404
+
+
+def test_an_api_without_relay_needs_no_broker_to_be_ready(api: Service) -> None:
+    assert api.get("/outbox/health/ready").json()["parts"] == {"database": "ok", "schema": "ok", "server": "ok"}
+
+
+def test_metrics_can_be_closed_with_a_token(api: Service) -> None:
+    assert api.get("/metrics").status_code == 401
+    assert api.get("/metrics", headers={"authorization": "Bearer wrong"}).status_code == 401
+    assert "http_requests_total" in api.get("/metrics", headers={"authorization": "Bearer s3cret"}).text
+
+
+def test_the_front_door_leads_to_the_documentation(api: Service) -> None:
+    assert "Outbox" in httpx.get(api.url, follow_redirects=True).text
+
+
+def test_a_process_that_does_not_serve_the_api_says_so(database_url: str, tmp_path: Path) -> None:
+    settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MIGRATE": "true", "OUTBOX_RUN": "relay"}
+    with service(tmp_path, settings) as relay_only:
+        answer = httpx.post(f"{relay_only.url}/orders", json={"customer": "ada", "sku": "book", "quantity": 1})
+        assert answer.status_code == 404
+        assert "OUTBOX_RUN" in answer.text

@@ -1,0 +1,77 @@
+"""Processes of ours in tests: started with the settings they are given and no others, ended with the test."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.eventually import eventually_sync
+
+
+def free_port() -> int:
+    """A port that nobody listened on a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+class OurProcess:
+    """A running process, and what it has written."""
+
+    def __init__(self, process: subprocess.Popen[bytes], output: Path) -> None:
+        self._process = process
+        self._output = output
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def output(self) -> str:
+        """Everything that it wrote to standard output and standard error."""
+        return self._output.read_text(errors="replace")
+
+    def send(self, number: signal.Signals) -> None:
+        """Signals it."""
+        self._process.send_signal(number)
+
+    def wait(self, timeout: float = 30.0) -> int:
+        """Its exit status, once it has ended."""
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it did not end within {timeout} s:\n{self.output[-4000:]}") from None
+
+    def says(self, text: str, timeout: float = 30.0) -> None:
+        """Waits until it has written `text`."""
+
+        def said() -> bool:
+            return text in self.output or self._process.poll() is not None
+
+        eventually_sync(said, timeout=timeout, message=f"it did not say {text!r}")
+        assert text in self.output, f"it ended with {self._process.poll()}:\n{self.output[-4000:]}"
+
+
+@contextmanager
+def running(
+    arguments: Sequence[str], folder: Path, settings: Mapping[str, str] | None = None, *, name: str = "process"
+) -> Iterator[OurProcess]:
+    """`python <arguments>` in a process group of its own, killed at the end if it still runs."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("OUTBOX_")}
+    environment |= {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "error", **(settings or {})}
+    path = folder / f"{name}.log"
+    with path.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, *arguments], stdout=output, stderr=output, env=environment, start_new_session=True
+        )
+    try:
+        yield OurProcess(process, path)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
