@@ -3,7 +3,7 @@
 import json
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, PydanticUserError, TypeAdapter
 
@@ -23,6 +23,8 @@ def decoder_for(annotation: object) -> Decode:
     """
     if annotation is bytes:
         return _as_it_is
+    if get_origin(annotation) is Annotated and get_args(annotation)[0] is bytes:
+        return TypeAdapter[object](annotation).validate_python
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation.model_validate_json
     if _is_plain(annotation):

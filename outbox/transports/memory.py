@@ -92,6 +92,10 @@ class MemoryBroker:
         waiting = self._queue(queue)
         return len(waiting.ready) + len(waiting.delayed)
 
+    def is_idle(self, queue: str) -> bool:
+        """Whether nothing waits in `queue` and nothing of it is in hand."""
+        return self.depth(queue) == 0 and not any(member.in_hand for member in self._queue(queue).members)
+
     def put_malformed(self, queue: str, message: Message, *, reason: str) -> None:
         """Puts a message into `queue` that another program wrote, whose headers cannot be read."""
         self._queue(queue).put(_Entry(message=message, malformed=reason))
@@ -218,12 +222,12 @@ class _Member:
         self._queue = queue
         self._receive = receive
         self._prefetch_count = prefetch_count
-        self._in_hand: dict[int, _Delivery] = {}
+        self.in_hand: dict[int, _Delivery] = {}
         self._numbers = itertools.count()
 
     @property
     def has_room(self) -> bool:
-        return len(self._in_hand) < self._prefetch_count
+        return len(self.in_hand) < self._prefetch_count
 
     async def stop(self) -> None:
         """No delivery is handed over any more; what is in hand can still be settled."""
@@ -232,13 +236,13 @@ class _Member:
 
     def hand_over(self, entry: _Entry) -> None:
         number = next(self._numbers)
-        delivery = _Delivery(entry, self._queue, lambda: self._in_hand.pop(number, None) is not None)
-        self._in_hand[number] = delivery
+        delivery = _Delivery(entry, self._queue, lambda: self.in_hand.pop(number, None) is not None)
+        self.in_hand[number] = delivery
         self._receive(delivery)
 
     def give_back(self, *, crashed: bool = False) -> None:
-        unsettled = [delivery.entry.given_back(crashed=crashed) for delivery in self._in_hand.values()]
-        self._in_hand.clear()
+        unsettled = [delivery.entry.given_back(crashed=crashed) for delivery in self.in_hand.values()]
+        self.in_hand.clear()
         self._queue.put_in_front(unsettled)
 
 

@@ -1,0 +1,345 @@
+"""What a consumer can be made of, what its callback is given, and how a wrong one fails."""
+
+import asyncio
+import dataclasses
+import functools
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel, Field
+
+from outbox import Consumer, Reject, consume, get_tracking_ids
+from outbox.errors import ConfigurationError, DurationError, SignatureError
+from tests.worker import postponed
+from tests.worker.support import handled
+
+
+class Order(BaseModel):
+    id: int
+
+
+@dataclass
+class Parcel:
+    weight: float
+
+
+@consume("order.*")
+async def placed(order: Order) -> Order:
+    return order
+
+
+# --- names and settings ------------------------------------------------------------------------------------------------
+
+
+async def test_a_decorated_function_can_still_be_called() -> None:
+    assert await placed(Order(id=1)) == Order(id=1)
+
+
+def test_a_queue_is_named_after_its_callback() -> None:
+    async def local(order: Order) -> None: ...
+
+    class Handler:
+        async def __call__(self, order: Order) -> None: ...
+
+        async def method(self, order: Order) -> None: ...
+
+    here = "tests.worker.test_consumers.test_a_queue_is_named_after_its_callback.locals"
+    assert placed.queue == "tests.worker.test_consumers.placed"
+    assert Consumer("#", local).queue == f"{here}.local"
+    assert Consumer("#", lambda order: None).queue == f"{here}.lambda"
+    assert Consumer("#", Handler()).queue == f"{here}.Handler"
+    assert Consumer("#", Handler().method).queue == f"{here}.Handler.method"
+    assert Consumer("#", functools.partial(local)).queue == f"{here}.local"
+    assert Consumer("#", local, "mail").queue == "mail"
+
+
+def test_a_consumer_cannot_be_changed_and_copies_can_differ() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        placed.queue = "other"  # type: ignore[misc]
+    assert dataclasses.replace(placed, queue="other").queue == "other"
+    assert placed.queue == "tests.worker.test_consumers.placed"
+
+
+def test_equal_consumers_are_equal() -> None:
+    assert Consumer("order.*", placed.callback) == placed == Consumer("order.*", placed)
+    assert hash(Consumer("order.*", placed.callback)) == hash(placed)
+
+
+def test_retry_delays_are_durations_or_seconds() -> None:
+    delays = Consumer("#", placed, retry_delays=("500ms", 60, timedelta(minutes=5))).delays(())
+    assert delays == (timedelta(milliseconds=500), timedelta(seconds=60), timedelta(minutes=5))
+    assert Consumer("#", placed).delays((timedelta(seconds=1),)) == (timedelta(seconds=1),)
+    assert Consumer("#", placed, retry_delays=()).delays((timedelta(seconds=1),)) == ()
+    for wrong in (("1h",), ("-1s",), "1s", (-1,)):
+        with pytest.raises(DurationError):
+            Consumer("#", placed, retry_delays=wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"binding_key": ""}, {"binding_key": "x" * 256}, {"queue": "x" * 252}, {"queue": "ż" * 126}])
+def test_names_that_no_broker_takes_are_refused(wrong: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match="bytes of text"):
+        Consumer(**{"binding_key": "#", "callback": placed, **wrong})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, None])
+def test_max_deliveries_is_a_whole_number_from_one(wrong: object) -> None:
+    with pytest.raises(ConfigurationError, match="max_deliveries"):
+        Consumer("#", placed, max_deliveries=wrong)  # type: ignore[arg-type]
+
+
+# --- signatures --------------------------------------------------------------------------------------------------------
+
+
+async def no_body(routing_key: str) -> None: ...
+async def two_bodies(order: Order, parcel: Parcel) -> None: ...
+async def only_variable(*args: object, **kwargs: object) -> None: ...
+async def generating(order: Order):  # type: ignore[no-untyped-def]
+    yield order
+
+
+def sync_generating(order: Order):  # type: ignore[no-untyped-def]
+    yield order
+
+
+def sync_with_session(order: Order, session: object) -> None: ...
+
+
+class Methods:
+    async def of_a_class(self, order: Order) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("callback", "says"),
+    [
+        (no_body, "no_body takes no body: write one parameter for the body"),
+        (two_bodies, r"two_bodies has 2 parameters for one body \(order, parcel\)"),
+        (only_variable, "only_variable takes no body"),
+        (generating, "is a generator"),
+        (sync_generating, "is a generator"),
+        (sync_with_session, "takes session, which only an async callback can use: write async def"),
+        (Methods.of_a_class, r"\(self, order\)"),
+        (Order, "a function or a callable object"),
+        ("order", "a function or a callable object"),
+        (postponed.hidden, "names Hidden, which is not there at run time"),
+    ],
+)
+def test_a_callback_that_cannot_be_called_with_a_message_fails_when_the_consumer_is_built(callback: Any, says: str) -> None:
+    with pytest.raises(SignatureError, match=says):
+        Consumer("#", callback)
+
+
+async def test_parameters_with_defaults_that_nothing_supplies_keep_them() -> None:
+    seen: list[object] = []
+
+    async def handle(order: Order, limit: int = 3, *, attempt_count: int, note: str = "none") -> None:
+        seen.extend([order.id, limit, attempt_count, note])
+
+    await handled(Consumer("order.*", handle), b'{"id": 7}')
+    assert seen == [7, 3, 1, "none"]
+
+
+async def test_parameters_may_be_positional_only_keyword_only_and_in_any_order() -> None:
+    seen: list[object] = []
+
+    async def handle(routing_key: str, order: Order, /, attempt_count: int, *, tracking_ids: object) -> None:
+        seen.extend([routing_key, order.id, attempt_count, tracking_ids])
+
+    [sent] = await handled(Consumer("order.*", handle), b'{"id": 7}')
+    assert seen == ["order.placed", 7, 1, sent.tracking_ids]
+
+
+# --- kinds of callbacks ------------------------------------------------------------------------------------------------
+
+
+async def test_methods_partials_callable_objects_and_wrapped_functions_work() -> None:
+    seen: list[object] = []
+
+    class Handler:
+        async def __call__(self, order: Order) -> None:
+            seen.append(("object", order.id))
+
+        async def method(self, order: Order) -> None:
+            seen.append(("method", order.id))
+
+        def sync(self, order: Order) -> None:
+            seen.append(("sync", order.id))
+
+    async def tagged(tag: str, order: Order, *, more: str) -> None:
+        seen.append((tag, order.id, more))
+
+    def traced(function: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+        @functools.wraps(function)
+        async def wrapper(*args: Any, **kwargs: Any) -> None:
+            await function(*args, **kwargs)
+
+        return wrapper
+
+    def renaming(function: Callable[[Order], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+        @functools.wraps(function)
+        def wrapper(event: Order) -> Awaitable[None]:
+            return function(event)
+
+        return wrapper
+
+    handler = Handler()
+    callbacks = [
+        handler,
+        handler.method,
+        handler.sync,
+        functools.partial(tagged, "partial", more="m"),
+        functools.partial(handler),
+        traced(handler.method),
+        renaming(handler.method),
+    ]
+    for callback in callbacks:
+        await handled(Consumer("order.*", callback, "mail"), b'{"id": 7}')
+    assert seen == [
+        ("object", 7),
+        ("method", 7),
+        ("sync", 7),
+        ("partial", 7, "m"),
+        ("object", 7),
+        ("method", 7),
+        ("method", 7),
+    ]
+
+
+tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
+
+
+async def test_a_sync_callback_runs_in_a_thread_of_the_worker_with_the_chain_of_its_message() -> None:
+    seen: list[object] = []
+
+    def handle(body: bytes) -> None:
+        seen.extend([threading.current_thread() is threading.main_thread(), get_tracking_ids()])
+        tenant.set("acme")
+
+    [sent] = await handled(Consumer("order.*", handle), b"{}")
+    assert seen == [False, sent.tracking_ids]
+    assert tenant.get() == "nobody"
+
+
+async def test_sync_callbacks_run_side_by_side_up_to_the_prefetch_count() -> None:
+    together = threading.Barrier(4, timeout=10)
+
+    def handle(body: bytes) -> None:
+        together.wait()
+
+    await handled(Consumer("order.*", handle), *[b"{}"] * 8, prefetch_count=4)
+
+
+# --- bodies ------------------------------------------------------------------------------------------------------------
+
+
+class Stranger:
+    """A class that pydantic knows nothing about."""
+
+
+NOT_JSON = b"\xff\x00"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "body", "value"),
+    [
+        (Order, b'{"id": 7}', Order(id=7)),
+        (bytes, b'{"id": 7}', b'{"id": 7}'),
+        (bytes, NOT_JSON, NOT_JSON),
+        (None, b'{"id": 7}', {"id": 7}),
+        (None, NOT_JSON, NOT_JSON),
+        (None, b"", b""),
+        (Any, b"[1]", [1]),
+        (object, b"3", 3),
+        (dict, b'{"id": 7}', {"id": 7}),
+        (dict, NOT_JSON, NOT_JSON),
+        (dict[str, Any], b'{"id": 7}', {"id": 7}),
+        (dict[str, str], b'{"id": 7}', {"id": 7}),
+        (Mapping[str, int] | None, b"null", None),
+        (str, b'"text"', "text"),
+        (str | bytes, NOT_JSON, NOT_JSON),
+        (Stranger, b'{"id": 7}', {"id": 7}),
+        (Order | None, b'{"id": 7}', Order(id=7)),
+        (Order | None, b"null", None),
+        (Order | bytes, b'{"id": 7}', Order(id=7)),
+        (Order | bytes, NOT_JSON, NOT_JSON),
+        (list[Order], b'[{"id": 7}]', [Order(id=7)]),
+        (Parcel, b'{"weight": 1.5}', Parcel(1.5)),
+        (UUID, b'"12345678-1234-5678-1234-567812345678"', UUID("12345678-1234-5678-1234-567812345678")),
+        (Annotated[int, Field(gt=3)], b"4", 4),
+        (Annotated[bytes, "as it is"], b"4", b"4"),
+    ],
+)
+async def test_a_body_is_decoded_by_its_annotation(annotation: Any, body: bytes, value: object) -> None:
+    seen: list[object] = []
+
+    async def handle(body) -> None:  # type: ignore[no-untyped-def]
+        seen.append(body)
+
+    if annotation is not None:
+        handle.__annotations__["body"] = annotation
+    await handled(Consumer("order.*", handle), body)
+    assert seen == [value]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "body"),
+    [
+        (Order, NOT_JSON),
+        (Order, b'{"id": "x"}'),
+        (list[Order], b"{}"),
+        (Annotated[int, Field(gt=3)], b"1"),
+        (Order | None, b"3"),
+    ],
+)
+def test_a_body_that_does_not_fit_is_refused(annotation: Any, body: bytes) -> None:
+    async def handle(body) -> None: ...  # type: ignore[no-untyped-def]
+
+    handle.__annotations__["body"] = annotation
+    with pytest.raises(ValueError, match="validation error"):
+        Consumer("#", handle).plan.decode(body)
+
+
+async def test_annotations_may_be_postponed_and_name_what_is_local() -> None:
+    for consumer, seen in postponed.consumers():
+        await handled(consumer, b'{"id": 7}')
+        assert [type(value).__name__ for value in seen] == ["Local"]
+    assert await postponed.module_level(postponed.Order(id=7)) == 7
+    assert postponed.module_level.plan.decode(b'{"id": 7}') == postponed.Order(id=7)
+
+
+# --- ends --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), StopAsyncIteration(), pytest.fail.Exception("no")])
+async def test_whatever_a_handler_raises_is_a_failure_of_its_message_and_nobody_elses(error: BaseException) -> None:
+    calls: list[int] = []
+
+    async def handle(body: bytes, attempt_count: int) -> None:
+        calls.append(attempt_count)
+        if attempt_count == 1:
+            raise error
+
+    await handled(Consumer("order.*", handle, retry_delays=("0",)), b"{}")
+    assert calls == [1, 2]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), StopIteration(), ValueError()])
+async def test_whatever_a_sync_handler_raises_is_a_failure_of_its_message(error: BaseException) -> None:
+    calls: list[int] = []
+
+    def handle(body: bytes, attempt_count: int) -> None:
+        calls.append(attempt_count)
+        if attempt_count == 1:
+            raise error
+
+    await handled(Consumer("order.*", handle, retry_delays=("0",)), b"{}")
+    assert calls == [1, 2]
+
+
+def test_a_signal_of_a_handler_is_an_exception_with_its_reason() -> None:
+    assert str(Reject("no such customer")) == "no such customer"
