@@ -1,0 +1,34 @@
+"""Consumers for tests that end a process under load: each message takes a while, and leaves two marks."""
+
+import asyncio
+
+import asyncpg
+
+from outbox import consume
+
+HANDLER_SECONDS = 1.5
+
+
+@consume("work.#", queue="tests.work")
+async def work(number: int, connection: asyncpg.Connection) -> None:
+    """Notes the beginning outside of its transaction, the end inside of it."""
+    await note(connection, "begun", number)
+    await asyncio.sleep(HANDLER_SECONDS)
+    await connection.execute("insert into marks values ('ended', $1)", number)
+
+
+async def note(connection: asyncpg.Connection, what: str, number: int) -> None:
+    """A mark that stays, whatever becomes of the handler's transaction."""
+    server, params = connection._addr, connection._params
+    outside = await asyncpg.connect(
+        host=server[0], port=server[1], user=params.user, password=params.password, database=params.database
+    )
+    try:
+        await outside.execute("insert into marks values ($1, $2)", what, number)
+    finally:
+        await outside.close()
+
+
+consumers = [work]
+nothing: list[object] = []
+wrong = [work, "not a consumer"]

@@ -1,0 +1,196 @@
+"""The commands: what they say when they cannot go on, and that they do what they say."""
+
+import asyncio
+from pathlib import Path
+
+import asyncpg
+import httpx
+import pytest
+from click.testing import CliRunner
+
+import outbox
+from outbox.cli import main
+from outbox.environment import KNOWN
+from outbox.schema import ensure_outbox_schema_async
+from tests.support import eventually_sync
+from tests.support.processes import free_port, running
+
+CLI = ["-m", "outbox.cli"]
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KNOWN:
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_it_names_its_version() -> None:
+    assert CliRunner().invoke(main, ["--version"]).output.strip() == f"outbox, version {outbox.__version__}"
+
+
+@pytest.mark.parametrize("command", ["relay", "worker", "migrate", "demo"])
+def test_each_command_explains_itself(command: str) -> None:
+    answer = CliRunner().invoke(main, [command, "--help"])
+    assert answer.exit_code == 0
+    assert "Usage:" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["relay"], "say which database: --database-url, or OUTBOX_DATABASE_URL"),
+        (["migrate"], "say which database: --database-url, or OUTBOX_DATABASE_URL"),
+        (["relay", "--database-url", "mysql://ada:hunter2@db/x"], "postgresql://"),
+        (["relay", "--database-url", "postgresql://db/x", "--broker-url", "kafka://broker"], "'kafka'"),
+        (["worker", "tests.cli.slow_consumers:consumers"], "say where messages come from"),
+        (["worker", "tests.cli.nowhere:consumers", "--broker-url", "amqp://b"], "there is no module tests.cli.nowhere"),
+        (["worker", "tests.cli.slow_consumers:absent", "--broker-url", "amqp://b"], "has no absent"),
+        (["worker", "tests.cli.slow_consumers:nothing", "--broker-url", "amqp://b"], "names no consumers"),
+        (["worker", "tests.cli.slow_consumers:wrong", "--broker-url", "amqp://b"], "'not a consumer', which is not"),
+        (["worker", "not a module", "--broker-url", "amqp://b"], "write package.module:consumers"),
+        (["worker", "tests.cli.slow_consumers", "--broker-url", "amqp://b"], "db_engine_url"),
+        (["demo", "--url", "http://127.0.0.1:1"], "there is no service at http://127.0.0.1:1"),
+        (["relay", "--database-url", "postgresql://db/x", "--table-name", "x; drop"], "cannot be a table name"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_not_a_traceback(arguments: list[str], sentence: str) -> None:
+    answer = CliRunner().invoke(main, arguments)
+    assert answer.exit_code == 1
+    assert sentence in answer.output
+    assert answer.output.startswith("outbox: ")
+    assert len(answer.output.strip().splitlines()) == 1
+    assert "hunter2" not in answer.output
+
+
+def test_a_misspelt_variable_stops_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUTBOX_DATABSE_URL", "postgresql://db/x")
+    answer = CliRunner().invoke(main, ["migrate"])
+    assert answer.exit_code == 1
+    assert "OUTBOX_DATABSE_URL is not a setting, did you mean OUTBOX_DATABASE_URL?" in answer.output
+
+
+@pytest.mark.parametrize(("option", "value"), [("--publish-timeout", "soon"), ("--lanes", "0"), ("--on-unroutable", "burn")])
+def test_a_wrong_option_is_named(option: str, value: str) -> None:
+    answer = CliRunner().invoke(main, ["relay", "--database-url", "postgresql://db/x", option, value])
+    assert answer.exit_code == 2
+    assert option in answer.output
+
+
+def test_a_wrong_retry_delay_is_named() -> None:
+    answer = CliRunner().invoke(
+        main, ["worker", "tests.cli.slow_consumers", "--broker-url", "amqp://b", "--retry-delays", "1s,1h"]
+    )
+    assert answer.exit_code == 2
+    assert "'1h' is not a duration" in answer.output
+
+
+# --- migrate -----------------------------------------------------------------------------------------------------------
+
+
+async def _tables(url: str) -> list[str]:
+    connection = await asyncpg.connect(url)
+    try:
+        rows = await connection.fetch(
+            "select schemaname || '.' || tablename from pg_tables where schemaname in ('public', 'events') order by 1"
+        )
+        return [row[0] for row in rows]
+    finally:
+        await connection.close()
+
+
+def test_migrate_makes_the_tables_and_may_be_repeated(database_url: str) -> None:
+    for _ in range(2):
+        answer = CliRunner().invoke(main, ["migrate"], env={"OUTBOX_DATABASE_URL": database_url})
+        assert answer.exit_code == 0, answer.output
+    assert {"public.outbox_table", "public.outbox_delivery"} <= set(asyncio.run(_tables(database_url)))
+
+
+def test_migrate_makes_another_table_in_another_schema(database_url: str) -> None:
+    async def make_schema() -> None:
+        connection = await asyncpg.connect(database_url)
+        await connection.execute("create schema events")
+        await connection.close()
+
+    asyncio.run(make_schema())
+    answer = CliRunner().invoke(main, ["migrate", "--database-url", database_url, "--table-name", "events.outgoing"])
+    assert answer.exit_code == 0, answer.output
+    assert {"events.outgoing", "events.outbox_delivery"} <= set(asyncio.run(_tables(database_url)))
+
+
+def test_the_printed_sql_makes_what_migrate_makes(database_url: str) -> None:
+    printed = CliRunner().invoke(main, ["migrate", "--sql"])
+    assert printed.exit_code == 0
+
+    async def execute() -> None:
+        connection = await asyncpg.connect(database_url)
+        try:
+            await connection.execute(printed.output)
+        finally:
+            await connection.close()
+        # Finds nothing to do, since everything is there and stamped.
+        await ensure_outbox_schema_async(database_url)
+
+    asyncio.run(execute())
+    assert {"public.outbox_table", "public.outbox_delivery"} <= set(asyncio.run(_tables(database_url)))
+
+
+def test_a_database_that_is_away_is_one_sentence() -> None:
+    answer = CliRunner().invoke(main, ["migrate", "--database-url", "postgresql://ada:hunter2@127.0.0.1:1/x"])
+    assert answer.exit_code == 1
+    assert answer.output.startswith("outbox: ")
+    assert "hunter2" not in answer.output
+
+
+# --- processes ---------------------------------------------------------------------------------------------------------
+
+
+def _get(url: str) -> httpx.Response | None:
+    try:
+        return httpx.get(url, timeout=10)
+    except httpx.TransportError:
+        return None
+
+
+@pytest.mark.parametrize("command", [["relay"], ["worker", "tests.cli.slow_consumers:consumers"]])
+def test_processes_serve_metrics_and_health_on_a_port_of_their_own(
+    command: list[str], database_url: str, tmp_path: Path
+) -> None:
+    asyncio.run(ensure_outbox_schema_async(database_url))
+    port = free_port()
+    settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MONITORING_PORT": str(port)}
+    with running([*CLI, *command], tmp_path, settings) as process:
+        process.says(f"http://127.0.0.1:{port}/outbox/health/ready")
+
+        def ready() -> bool:
+            answer = _get(f"http://127.0.0.1:{port}/outbox/health/ready")
+            return answer is not None and answer.status_code == 200
+
+        eventually_sync(ready, timeout=20)
+        live = _get(f"http://127.0.0.1:{port}/outbox/health/live")
+        metrics = _get(f"http://127.0.0.1:{port}/metrics")
+        missing = _get(f"http://127.0.0.1:{port}/nothing")
+        assert live is not None
+        assert live.json() == {"status": "alive"}
+        assert metrics is not None
+        assert "outbox_messages_published_total" in metrics.text
+        assert missing is not None
+        assert missing.status_code == 404
+
+
+def test_a_monitoring_port_that_is_taken_is_named(database_url: str, tmp_path: Path) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MONITORING_PORT": str(taken.getsockname()[1])}
+        with running([*CLI, "relay"], tmp_path, settings) as process:
+            assert process.wait() == 1
+            assert "choose another OUTBOX_MONITORING_PORT, or 0 for none" in process.output
+            assert "Traceback" not in process.output
+
+
+def test_a_relay_without_its_table_ends_with_the_advice_to_migrate(database_url: str, tmp_path: Path) -> None:
+    settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MONITORING_PORT": "0"}
+    with running([*CLI, "relay"], tmp_path, settings) as process:
+        assert process.wait() == 1
+        assert "outbox migrate" in process.output
+        assert "Traceback" not in process.output

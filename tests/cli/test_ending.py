@@ -1,0 +1,151 @@
+"""Ended under load, by real signals: running handlers finish, the rest returns to the queue, all in the grace period."""
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from outbox import Publisher
+from outbox.message import OutboxMessage
+from outbox.schema import ensure_outbox_schema_async
+from tests.app.support import Service
+from tests.support import eventually, eventually_sync
+from tests.support.processes import free_port, running
+
+CLI = ["-m", "outbox.cli"]
+MESSAGES = 40
+CONSUMERS = "tests.cli.slow_consumers:consumers"
+
+
+@pytest.fixture(params=["postgresql", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
+def settings(request: pytest.FixtureRequest, database_url: str) -> dict[str, str]:
+    asyncio.run(_prepare(database_url))
+    common = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MONITORING_PORT": "0", "OUTBOX_GRACE_PERIOD": "20"}
+    return common | ({"OUTBOX_BROKER_URL": request.getfixturevalue("broker_url")} if request.param == "rabbitmq" else {})
+
+
+async def _prepare(url: str) -> None:
+    await ensure_outbox_schema_async(url)
+    connection = await asyncpg.connect(url)
+    await connection.execute("create table marks (what text, number integer)")
+    await connection.close()
+
+
+async def _publish(url: str, count: int = MESSAGES) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            await Publisher().bulk_publish(connection, [OutboxMessage("work.item", number) for number in range(count)])
+    finally:
+        await connection.close()
+
+
+async def _marks(url: str) -> tuple[list[int], list[int]]:
+    """The numbers that were begun, and those that were ended, each as often as it was."""
+    connection = await asyncpg.connect(url)
+    try:
+        rows = await connection.fetch("select what, number from marks order by number")
+    finally:
+        await connection.close()
+    return [n for what, n in rows if what == "begun"], [n for what, n in rows if what == "ended"]
+
+
+async def _unsent(url: str) -> int:
+    connection = await asyncpg.connect(url)
+    try:
+        count: int = await connection.fetchval("select count(*) from outbox_table")
+        return count
+    finally:
+        await connection.close()
+
+
+async def test_sigterm_lets_a_worker_finish_what_runs_and_give_back_the_rest(
+    settings: dict[str, str], database_url: str, tmp_path: Path
+) -> None:
+    await _publish(database_url)
+    with running([*CLI, "relay"], tmp_path, settings, name="relay"):
+        with running([*CLI, "worker", CONSUMERS], tmp_path, settings, name="worker") as worker:
+            await eventually(lambda: _begun_at_least(database_url, 5), timeout=30)
+            worker.send(signal.SIGTERM)
+            began = time.monotonic()
+            assert await asyncio.to_thread(worker.wait) == 0
+            assert time.monotonic() - began < 15
+        begun, ended = await _marks(database_url)
+        assert begun == ended, "what had begun was finished, once"
+        assert len(begun) < MESSAGES, "the rest was not begun"
+        with running([*CLI, "worker", CONSUMERS], tmp_path, settings, name="another"):
+            await eventually(lambda: _all_ended(database_url), timeout=40)
+    begun, ended = await _marks(database_url)
+    assert begun == ended == list(range(MESSAGES)), "each was handled once"
+
+
+async def _begun_at_least(url: str, count: int) -> bool:
+    return len((await _marks(url))[0]) >= count
+
+
+async def _all_ended(url: str) -> bool:
+    return len((await _marks(url))[1]) >= MESSAGES
+
+
+async def test_sigterm_lets_a_relay_settle_what_is_in_flight(
+    settings: dict[str, str], database_url: str, tmp_path: Path
+) -> None:
+    """Whatever the relay has sent when it is told to end is settled: each message arrives once."""
+    count = 30_000
+    with running([*CLI, "worker", CONSUMERS, "--prefetch-count", "1"], tmp_path, settings, name="worker") as worker:
+        await asyncio.to_thread(worker.says, "tests.work")
+        worker.send(signal.SIGTERM)  # its queue stays, and keeps what the relay sends
+        await asyncio.to_thread(worker.wait)
+    await _publish(database_url, count)
+    with running([*CLI, "relay"], tmp_path, settings, name="relay") as relay:
+        await eventually(lambda: _left(database_url, count - 1000), timeout=30)
+        relay.send(signal.SIGTERM)
+        assert await asyncio.to_thread(relay.wait) == 0
+        left = await _unsent(database_url)
+    assert 0 < left < count
+    await _in_queue(settings, database_url, count - left)
+
+
+async def _left(url: str, at_most: int) -> bool:
+    return await _unsent(url) <= at_most
+
+
+async def _in_queue(settings: dict[str, str], url: str, count: int) -> None:
+    if "OUTBOX_BROKER_URL" not in settings:
+        connection = await asyncpg.connect(url)
+        try:
+            assert await connection.fetchval("select count(*) from outbox_delivery") == count
+        finally:
+            await connection.close()
+        return
+    import aio_pika
+
+    connection = await aio_pika.connect(settings["OUTBOX_BROKER_URL"])
+    async with connection:
+        channel = await connection.channel()
+        queue = await channel.declare_queue("tests.work", passive=True)
+        assert queue.declaration_result.message_count == count
+
+
+def test_sigterm_to_uvicorn_lets_running_handlers_finish(settings: dict[str, str], database_url: str, tmp_path: Path) -> None:
+    port = free_port()
+    ours = {key: value for key, value in settings.items() if key != "OUTBOX_MONITORING_PORT"}
+    ours |= {"OUTBOX_MIGRATE": "true", "OUTBOX_CONSUMERS": CONSUMERS}
+    command = ["-m", "uvicorn", "app:main", "--port", str(port)]
+    with running(command, tmp_path, ours) as process:
+        service = Service(process, f"http://127.0.0.1:{port}")
+        process.says("Application startup complete")
+        service.is_ready()
+        asyncio.run(_publish(database_url))
+        eventually_sync(lambda: len(asyncio.run(_marks(database_url))[0]) >= 5, timeout=20)
+        process.send(signal.SIGTERM)
+        began = time.monotonic()
+        assert process.wait() == -signal.SIGTERM, "uvicorn ends by the signal"
+        assert time.monotonic() - began < 15
+        assert "Traceback" not in process.output
+    begun, ended = asyncio.run(_marks(database_url))
+    assert begun == ended
+    assert len(begun) < MESSAGES
