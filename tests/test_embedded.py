@@ -244,13 +244,14 @@ def test_the_start_after_a_kill_of_everything_ends_what_is_left_and_recovers(mad
         assert query(server.url, "select 1") == 1
 
 
-def test_a_server_that_outlived_everyone_is_stopped_by_the_next_start(made: Path) -> None:
+def test_a_server_that_outlived_everyone_is_stopped_by_the_next_start(made: Path, servers_folder: Path) -> None:
     with EmbeddedPostgres(made, durable=False):
         pass
     account = _account_of(made / "cluster")
+    programs = binaries.reachable_binaries(binaries.installed_binaries(), account, servers_folder / "programs")
     settings = ("-c", "listen_addresses=127.0.0.1", "-c", f"port={free_port()}", "-c", "unix_socket_directories=")
     orphan = subprocess.Popen(
-        [binaries.installed_binaries().postgres, "-D", made / "cluster", *settings],
+        [programs.postgres, "-D", made / "cluster", *settings],
         cwd=made / "cluster",
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -132,6 +132,7 @@ class PrivateRabbitMQ:
         """SIGSTOP: connections stay open and nothing answers (at once)."""
         if self._node is not None:
             self._node.signal(signal.SIGSTOP)
+            wait_until(self._is_frozen, 5.0)
 
     def thaw(self) -> None:
         """Undo `freeze()`; the broker goes on where it was. Nothing happens if it was not frozen."""
@@ -144,6 +145,11 @@ class PrivateRabbitMQ:
         if self._mapper is not None:
             self._mapper.stop()
             self._mapper = None
+
+    def _is_frozen(self) -> bool:
+        assert self._node is not None
+        state = Path(f"/proc/{self._node.pid}/stat")
+        return not state.exists() or state.read_text().rpartition(") ")[2].startswith("T")
 
     def _end_at_once(self) -> None:
         if self._node is not None:
