@@ -1,0 +1,88 @@
+"""What these tests share: brokers with short leases, rows made by plain SQL, plans."""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection, Pool
+from outbox.transports.postgres import PostgresBroker
+from outbox.transports.postgres.tables import TransportTables
+from tests.contract.harness import EXCHANGE, Recorder
+
+TABLE = TableName("outbox_table")
+TABLES = TransportTables(TABLE)
+
+
+def new_broker(url: str, *, lease: timedelta = timedelta(seconds=30), observer: Recorder | None = None) -> PostgresBroker:
+    """A broker that polls so seldom that whatever arrives in time was rung for."""
+    return PostgresBroker(
+        url,
+        table=TABLE,
+        exchange_name=EXCHANGE,
+        observer=observer or Recorder(),
+        lease=lease,
+        poll_interval=timedelta(seconds=60),
+    )
+
+
+async def bind(pool: Pool, queue: str, binding_key: str, *, exchange: str = EXCHANGE) -> None:
+    """Binds a queue without a consumer."""
+    from outbox.transports.postgres.patterns import pattern_of
+
+    await pool.execute(TABLES.queries("delivery.sql")["bind"], exchange, queue, binding_key, pattern_of(binding_key))
+
+
+async def insert(pool: Pool, routing_key: str, body: bytes = b"{}", **columns: object) -> int:
+    """One row of the outbox, by SQL alone; its id."""
+    names = ", ".join(("routing_key", "body", *columns))
+    places = ", ".join(f"${number}" for number in range(1, len(columns) + 3))
+    statement = f"insert into outbox_table ({names}) values ({places}) returning id"
+    row_id: int = await pool.fetchval(statement, routing_key, body, *columns.values())
+    return row_id
+
+
+async def deliveries(pool: Pool, queue: str | None = None) -> Sequence[Any]:
+    """All deliveries, or one queue's, oldest first."""
+    return await pool.fetch("select * from outbox_delivery where $1::text is null or queue = $1 order by id", queue)
+
+
+async def fill_deliveries(pool: Pool, queue: str, count: int, *, bytes_each: int = 100) -> None:
+    """A queue with many deliveries that are due."""
+    await pool.execute(
+        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids) "
+        "select $1, $2, n::text, 'a.b', decode(repeat('ab', $4), 'hex'), jsonb_build_array(n::text) "
+        "from generate_series(1, $3) as n",
+        EXCHANGE,
+        queue,
+        count,
+        bytes_each,
+    )
+
+
+async def explained(connection: Connection, statement: str, *arguments: object) -> "list[Node]":
+    """The nodes of a statement's plan as it was executed; what the statement did is undone."""
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        plan = await connection.fetchval(f"explain (analyze, format json) {statement}", *arguments)
+    finally:
+        await transaction.rollback()
+    return list(_nodes(json.loads(plan)[0]["Plan"]))
+
+
+Node = dict[str, Any]
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _nodes(child)
+
+
+def rows_read(node: Node) -> float:
+    """How many rows a node produced, and threw away, in all its loops."""
+    removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+    rows: float = (node["Actual Rows"] + removed) * node["Actual Loops"]
+    return rows
