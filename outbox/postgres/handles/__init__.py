@@ -56,15 +56,15 @@ _SYNC = (
     _Kind("psycopg2.extensions", "cursor", "psycopg2:CursorWriter"),
 )
 _ADVICE = (
-    _Kind("sqlalchemy.ext.asyncio", "AsyncEngine", "open a transaction: async with engine.begin() as connection"),
-    _Kind("sqlalchemy.ext.asyncio", "async_sessionmaker", "open a session: async with sessionmaker.begin() as session"),
-    _Kind("sqlalchemy", "Engine", "open a transaction: with engine.begin() as connection"),
-    _Kind("sqlalchemy.orm", "sessionmaker", "open a session: with sessionmaker.begin() as session"),
-    _Kind("asyncpg.pool", "Pool", "take a connection: async with pool.acquire() as connection, connection.transaction()"),
-    _Kind("psycopg_pool", "AsyncConnectionPool", "take a connection: async with pool.connection() as connection"),
-    _Kind("psycopg_pool", "ConnectionPool", "take a connection: with pool.connection() as connection"),
-    _Kind("psycopg2.pool", "AbstractConnectionPool", "take a connection: connection = pool.getconn()"),
-    _Kind("builtins", "coroutine", "await it first"),
+    _Kind("sqlalchemy.ext.asyncio", "AsyncEngine", "Open a transaction: async with engine.begin() as connection"),
+    _Kind("sqlalchemy.ext.asyncio", "async_sessionmaker", "Open a session: async with sessionmaker.begin() as session"),
+    _Kind("sqlalchemy", "Engine", "Open a transaction: with engine.begin() as connection"),
+    _Kind("sqlalchemy.orm", "sessionmaker", "Open a session: with sessionmaker.begin() as session"),
+    _Kind("asyncpg.pool", "Pool", "Take a connection: async with pool.acquire() as connection, connection.transaction()"),
+    _Kind("psycopg_pool", "AsyncConnectionPool", "Take a connection: async with pool.connection() as connection"),
+    _Kind("psycopg_pool", "ConnectionPool", "Take a connection: with pool.connection() as connection"),
+    _Kind("psycopg2.pool", "AbstractConnectionPool", "Take a connection: connection = pool.getconn()"),
+    _Kind("types", "CoroutineType", "Await it first"),
 )
 
 
@@ -104,4 +104,4 @@ def _refusal(handle: object) -> str:
     if _find(handle, _SYNC):
         return f"{name} is not an async handle: call publish or publish_sync, bulk_publish or bulk_publish_sync"
     advice = _find(handle, _ADVICE)
-    return f"cannot publish through {name}; hand over {ACCEPTED}" + (f". {advice.meaning.capitalize()}" if advice else "")
+    return f"cannot publish through {name}; hand over {ACCEPTED}" + (f". {advice.meaning}" if advice else "")
