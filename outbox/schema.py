@@ -46,8 +46,8 @@ async def ensure_outbox_table_async(db: object, table_name: str = OUTBOX_TABLE) 
 
     A table that is complete is only looked at, which needs no rights and takes no locks. One that the predecessor made is
     upgraded in place, under an `access exclusive` lock for as long as that takes: some seconds for each million rows, some ten
-    where an `integer` id or a JSON column makes a rewrite necessary. Nobody waits for a lock on it longer than ten seconds; then
-    everything is undone, and `SchemaError` says so, as it does for missing rights and for a table that is none of ours.
+    where an `integer` id or a JSON column makes a rewrite necessary. Nobody waits for a lock on it longer than ten seconds:
+    then all is undone, and `SchemaError` says so, as it does for missing rights and for a table that is none of ours.
     """
     await _run(ensure_table(outbox_table(table_name)), db)
 
