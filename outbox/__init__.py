@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from outbox.engine.consuming import Consumer, consume
     from outbox.errors import OutboxError, Reject, RetryAfter
     from outbox.message import OutboxMessage
-    from outbox.publisher import Publisher
+    from outbox.publisher import BoundPublisher, Publisher
     from outbox.relay import IMMEDIATELY, NEVER, MessageRelay
     from outbox.schema import (
         ensure_outbox_schema_async,
@@ -28,6 +28,7 @@ __version__ = "0.1.0"
 __all__ = [
     "IMMEDIATELY",
     "NEVER",
+    "BoundPublisher",
     "Consumer",
     "MessageRelay",
     "OutboxError",
@@ -48,6 +49,7 @@ __all__ = [
 _HOMES = {
     "IMMEDIATELY": "outbox.relay",
     "NEVER": "outbox.relay",
+    "BoundPublisher": "outbox.publisher",
     "Consumer": "outbox.engine.consuming",
     "MessageRelay": "outbox.relay",
     "OutboxError": "outbox.errors",

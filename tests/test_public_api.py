@@ -12,6 +12,7 @@ from outbox import Consumer, MessageRelay, OutboxMessage, Publisher, Reject, Ret
 PUBLIC_NAMES = {
     "IMMEDIATELY",
     "NEVER",
+    "BoundPublisher",
     "Consumer",
     "MessageRelay",
     "OutboxError",
