@@ -33,6 +33,7 @@ from tests.servers.rabbitmq import (
     OwnRabbitMQ,
     PrivateRabbitMQ,
     fresh_vhost,
+    private_rabbitmq,
     session_rabbitmq,
     with_vhost,
 )
@@ -129,7 +130,7 @@ def broker_admin(rabbitmq_server: PrivateRabbitMQ | NamedRabbitMQ, broker_url: s
 @pytest.fixture(scope="session")
 def _spare_rabbitmq(servers_folder: Path) -> Iterator[PrivateRabbitMQ]:
     """One broker for all tests that want their own: they run one after another."""
-    server = PrivateRabbitMQ(servers_folder / "own-rabbitmq")
+    server = private_rabbitmq(servers_folder / "own-rabbitmq")
     yield server
     server.close()
 

@@ -16,7 +16,7 @@ from outbox.embedded.account import Account, account_named
 from outbox.embedded.leftovers import wait_until
 from outbox.embedded.ports import free_port, is_free
 from outbox.embedded.supervised import Ending, Supervised
-from tests.servers.rabbitmq_installation import port_mapper_program, server_program
+from tests.servers.rabbitmq_installation import is_installed, port_mapper_program, server_program
 from tests.support.rabbit_admin import RabbitAdmin
 
 MAX_MESSAGE_SIZE = 4 * 1024 * 1024
@@ -27,8 +27,8 @@ _START_SECONDS = 60.0
 _numbers = itertools.count(1)
 
 _CONFIG = """\
-listeners.tcp.1 = 127.0.0.1:{port}
-management.tcp.ip = 127.0.0.1
+listeners.tcp.1 = {address}:{port}
+management.tcp.ip = {address}
 management.tcp.port = {management_port}
 default_user = {user}
 default_pass = {password}
@@ -67,6 +67,8 @@ class RabbitServer(Protocol):
 class PrivateRabbitMQ:
     """A node in a folder of its own, on ports of its own, with a port mapper of its own."""
 
+    _address = "127.0.0.1"
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._port, self._management_port = free_port(), free_port()
@@ -99,9 +101,8 @@ class PrivateRabbitMQ:
             return
         if not self._folder.exists():
             self._make_folder()
-        if self._mapper is None:
-            self._mapper = self._launch([port_mapper_program(), "-port", str(self._mapper_port), "-address", "127.0.0.1"])
-        self._node = self._launch([server_program()])
+        self._start_port_mapper()
+        self._node = self._start_node()
         if not wait_until(lambda: self._ready() or not self.running, _START_SECONDS) or not self.running:
             self.close()
             pytest.fail(f"RabbitMQ did not start: {self._log_tail()}", pytrace=False)
@@ -146,6 +147,13 @@ class PrivateRabbitMQ:
             self._mapper.stop()
             self._mapper = None
 
+    def _start_port_mapper(self) -> None:
+        if self._mapper is None:
+            self._mapper = self._launch([port_mapper_program(), "-port", str(self._mapper_port), "-address", "127.0.0.1"])
+
+    def _start_node(self) -> Supervised:
+        return self._launch([server_program()])
+
     def _is_frozen(self) -> bool:
         assert self._node is not None
         state = Path(f"/proc/{self._node.pid}/stat")
@@ -167,6 +175,7 @@ class PrivateRabbitMQ:
         (self._folder / "advanced.config").write_text(_ADVANCED_CONFIG)
         (self._folder / "rabbitmq.conf").write_text(
             _CONFIG.format(
+                address=self._address,
                 port=self._port,
                 management_port=self._management_port,
                 user=_USER,
@@ -267,13 +276,20 @@ def session_rabbitmq(folder: Path) -> PrivateRabbitMQ | NamedRabbitMQ:
     """The broker named by OUTBOX_TEST_BROKER_URL, else a private one, not yet started."""
     named = os.environ.get("OUTBOX_TEST_BROKER_URL")
     if not named:
-        return PrivateRabbitMQ(folder)
+        return private_rabbitmq(folder)
     admin_url = os.environ.get("OUTBOX_TEST_BROKER_ADMIN_URL")
     if not admin_url:
         pytest.fail(
             "OUTBOX_TEST_BROKER_URL needs OUTBOX_TEST_BROKER_ADMIN_URL beside it, e.g. http://guest:guest@localhost:15672"
         )
     return NamedRabbitMQ(named, admin_url)
+
+
+def private_rabbitmq(folder: Path) -> PrivateRabbitMQ:
+    """A private broker, not yet started: the machine's own program, else Docker's."""
+    from tests.servers.rabbitmq_docker import DockerRabbitMQ
+
+    return PrivateRabbitMQ(folder) if is_installed() else DockerRabbitMQ(folder)
 
 
 @contextmanager

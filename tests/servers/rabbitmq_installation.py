@@ -15,20 +15,31 @@ _SEARCH_PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/opt/homebrew/sb
 _SERVICE_POLICY = Path("/usr/sbin/policy-rc.d")
 _ADVICE = (
     "RabbitMQ is not on this machine and cannot be installed here: install it (Debian: apt-get install rabbitmq-server; "
-    "macOS: brew install rabbitmq), or name a broker in OUTBOX_TEST_BROKER_URL and OUTBOX_TEST_BROKER_ADMIN_URL"
+    "macOS: brew install rabbitmq), start Docker, or name a broker in OUTBOX_TEST_BROKER_URL and OUTBOX_TEST_BROKER_ADMIN_URL"
 )
+
+DOCKER_IMAGE = "rabbitmq:4-management"
+"""What stands in where there is no RabbitMQ and no apt-get, but Docker."""
 
 
 def ensure_rabbitmq() -> None:
     """RabbitMQ can be started when this returns; otherwise the session ends with one sentence of advice."""
-    if os.environ.get("OUTBOX_TEST_BROKER_URL") or _find_server() is not None:
+    if os.environ.get("OUTBOX_TEST_BROKER_URL") or is_installed():
         return
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        print("\nRabbitMQ is not on this machine: installing Debian's rabbitmq-server with apt-get …", flush=True)
+        with _no_service_is_started():
+            _apt_get("update")
+            _apt_get("install", "-y", "--no-install-recommends", "rabbitmq-server")
+    elif _docker_has(DOCKER_IMAGE):
+        return
+    else:
         pytest.exit(_ADVICE, returncode=1)
-    print("\nRabbitMQ is not on this machine: installing Debian's rabbitmq-server with apt-get …", flush=True)
-    with _no_service_is_started():
-        _apt_get("update")
-        _apt_get("install", "-y", "--no-install-recommends", "rabbitmq-server")
+
+
+def is_installed() -> bool:
+    """Whether RabbitMQ's programs are on this machine."""
+    return _find_server() is not None
 
 
 def server_program() -> Path:
@@ -47,6 +58,14 @@ def _find_server() -> Path | None:
         return _DEBIAN_SERVER
     found = shutil.which("rabbitmq-server", path=_SEARCH_PATH)
     return Path(found) if found else None
+
+
+def _docker_has(image: str) -> bool:
+    """Whether a Docker answers and has the image, or gets it."""
+    if shutil.which("docker") is None or subprocess.run(["docker", "version"], capture_output=True).returncode != 0:
+        return False
+    print(f"\nRabbitMQ is not on this machine: using Docker's image {image} …", flush=True)
+    return subprocess.run(["docker", "pull", "--quiet", image], capture_output=True).returncode == 0
 
 
 def _give_up() -> Path:
