@@ -95,7 +95,7 @@ async def test_sigterm_lets_a_relay_settle_what_is_in_flight(
 ) -> None:
     """Whatever the relay has sent when it is told to end is settled: each message arrives once."""
     count = 30_000
-    with running([*CLI, "worker", CONSUMERS, "--prefetch-count", "1"], tmp_path, settings, name="worker") as worker:
+    with running([*CLI, "worker", CONSUMERS, "--log-level", "DEBUG"], tmp_path, settings, name="worker") as worker:
         await asyncio.to_thread(worker.says, "tests.work")
         worker.send(signal.SIGTERM)  # its queue stays, and keeps what the relay sends
         await asyncio.to_thread(worker.wait)
