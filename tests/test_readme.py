@@ -1,0 +1,128 @@
+"""README's programs run as they are printed, on real servers."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psycopg2
+import pytest
+
+from tests.support.eventually import eventually_sync
+
+ROOT = Path(__file__).parent.parent
+PROGRAM = re.compile(r"```python\n# (?P<name>\w+\.py)\n(?P<text>.*?)```", re.DOTALL)
+README = (ROOT / "README.md").read_text()
+LINK = re.compile(r"\]\((?!https?:)(?P<target>[^)#]+)")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """README's programs, as files."""
+    for match in PROGRAM.finditer(README):
+        (tmp_path / match["name"]).write_text(match["text"])
+    return tmp_path
+
+
+def environment(**variables: str) -> dict[str, str]:
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("OUTBOX_")}
+    return ours | {"PYTHONPATH": str(ROOT)} | variables
+
+
+@contextmanager
+def started(folder: Path, *command: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
+    """A process of README's, ended with SIGTERM."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        env=environment(**variables),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=30)
+        print(output)
+        process.output = output  # type: ignore[attr-defined]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_the_program_without_fastapi_and_rabbitmq_greets(folder: Path, database_url: str) -> None:
+    completed = subprocess.run(
+        [sys.executable, "plain.py"],
+        cwd=folder,
+        env=environment(DATABASE_URL=database_url),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert completed.stdout == "Hello Ada\n"
+
+
+def test_the_service_and_the_handlers_bring_an_event_from_a_route_to_a_letter(
+    folder: Path, database_url: str, broker_url: str
+) -> None:
+    variables = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_BROKER_URL": broker_url, "OUTBOX_MONITORING_PORT": "0"}
+    subprocess.run(
+        [sys.executable, "-m", "outbox.cli", "migrate"], cwd=folder, env=environment(**variables), check=True, timeout=60
+    )
+    execute(database_url, "create table users (name text); create table letters (name text)")
+    port = free_port()
+    service = ("uvicorn", "service:app", "--port", str(port))
+    with (
+        started(folder, "outbox.cli", "worker", "handlers:consumers", **variables) as worker,
+        started(folder, *service, DATABASE_URL=database_url, BROKER_URL=broker_url),
+    ):
+        answer = eventually_sync(lambda: posted(f"http://127.0.0.1:{port}/users", {"name": "Ada"}), timeout=30)
+        assert answer.status_code == 201
+        eventually_sync(lambda: execute(database_url, "select name from letters") == [("Ada",)], timeout=30)
+        eventually_sync(lambda: execute(database_url, "select 1 from outbox_table") == [], timeout=30)
+        time_limit = time.monotonic() + 20
+        lines: list[str] = []
+        while "user.welcomed" not in "".join(lines) and time.monotonic() < time_limit:
+            assert worker.stdout is not None
+            lines.append(worker.stdout.readline())
+    assert 'user.created {"name":"Ada"}' in "".join(lines)
+    assert 'user.welcomed {"name": "Ada", "attempts": 1}' in "".join(lines)
+
+
+def posted(url: str, body: dict[str, str]) -> httpx.Response | None:
+    try:
+        return httpx.post(url, json=body, timeout=10)
+    except httpx.TransportError:
+        return None
+
+
+def execute(url: str, statement: str) -> list[tuple[object, ...]]:
+    connection = psycopg2.connect(url)
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "page", sorted(path.relative_to(ROOT) for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]), ids=str
+)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    text = (ROOT / page).read_text()
+    missing = [match["target"] for match in LINK.finditer(text) if not (ROOT / page.parent / match["target"]).exists()]
+    assert missing == []
