@@ -14,7 +14,7 @@ _PLAIN: tuple[Any, ...] = (Any, object, None, types.NoneType, str, int, float, b
 _UNIONS: tuple[Any, ...] = (Union, types.UnionType)
 
 
-def decoder_for(annotation: object) -> Decode:
+def decoder_for(annotation: Any) -> Decode:
     """How to decode a body for a parameter annotated with `annotation`.
 
     A pydantic model, and whatever holds one or needs one's care (`Annotated`, dataclasses, typed dictionaries, `list[Model]`,
@@ -24,7 +24,7 @@ def decoder_for(annotation: object) -> Decode:
     if annotation is bytes:
         return _as_it_is
     if get_origin(annotation) is Annotated and get_args(annotation)[0] is bytes:
-        return TypeAdapter[object](annotation).validate_python
+        return TypeAdapter(annotation).validate_python
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation.model_validate_json
     if _is_plain(annotation):

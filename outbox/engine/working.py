@@ -79,6 +79,7 @@ class Work:
                 async with asyncio.TaskGroup() as consumers:
                     for consumer in self._consumers:
                         consumers.create_task(self._consume(consumer, surroundings))
+                    await stopping.wait()
                 measuring.cancel()
         finally:
             threads.close()

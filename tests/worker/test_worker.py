@@ -1,0 +1,386 @@
+"""The public worker: its arguments, how it begins, and how it ends."""
+
+import asyncio
+import logging
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+import pytest
+
+from outbox import Consumer, Worker, consume
+from outbox.errors import BrokerUnavailableError, ConfigurationError, DurationError, SchemaError, TopologyError, UrlError
+from outbox.events import SettleFailed
+from outbox.outcome import DONE, DeliveryOutcome, Done
+from outbox.ports import CONFIRMED, Delivery, Intake, Receive, Subscription
+from outbox.transports.memory import MemoryBroker
+from tests.contract.support import message
+from tests.contract.test_working import Running
+from tests.support import eventually
+from tests.worker.support import SOON, TIMEOUT, running
+
+AMQP = "amqp://guest:sesame@127.0.0.1:1/shop"
+POSTGRES = "postgresql://postgres:sesame@127.0.0.1:1/shop"
+
+
+@consume("order.*", queue="mail")
+async def mail(body: bytes) -> None: ...
+
+
+@consume("order.*", queue="books")
+async def books(body: bytes, session: object) -> None: ...
+
+
+@consume("order.*", queue="stock")
+async def stock(body: bytes, connection: object, publisher: object) -> None: ...
+
+
+# --- arguments ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({}, "exactly one of rmq_connection, rmq_connection_url, broker; none was given"),
+        ({"rmq_connection_url": AMQP, "broker": AMQP}, "rmq_connection_url and broker was given"),
+        ({"rmq_connection": object()}, "rmq_connection takes a connection of aio-pika"),
+        ({"broker": object()}, "broker takes an amqp:// URL"),
+        ({"broker": AMQP, "consumers": [lambda body: None]}, "is not a consumer: decorate it with @consume"),
+        ({"broker": AMQP, "consumers": [mail, Consumer("#", mail, "mail")]}, "two different consumers name the queue mail"),
+        (
+            {"broker": AMQP, "consumers": [books]},
+            "consumers of books take session, which needs a database: give the worker db_",
+        ),
+        ({"broker": POSTGRES, "consumers": [stock]}, "consumers of stock take connection, publisher, which needs a database"),
+        ({"broker": AMQP, "consumers": [books], "db_pool": object()}, "a session cannot be made of db_pool"),
+        ({"broker": AMQP, "db_pool": object(), "db_engine_url": POSTGRES}, "exactly one of db_engine_url, db_pool"),
+        ({"broker": AMQP, "prefetch_count": 0}, "prefetch_count must be a whole number from 1"),
+        ({"broker": AMQP, "prefetch_count": 65_536}, "prefetch_count is at most 65535"),
+        ({"broker": AMQP, "exchange_name": ""}, "exchange_name"),
+        ({"broker": AMQP, "grace_period": 0}, "grace_period must be longer than zero"),
+        ({"broker": AMQP, "table_name": 'x"; drop table y'}, "cannot be a table name"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says) as caught:
+        Worker(**arguments)
+    assert "sesame" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"rmq_connection_url": POSTGRES},
+        {"broker": "kafka://somewhere"},
+        {"broker": "localhost"},
+        {"broker": AMQP, "db_engine_url": "mysql://root:sesame@localhost/x"},
+    ],
+)
+def test_urls_of_the_wrong_kind_are_refused_without_their_secrets(arguments: dict[str, Any]) -> None:
+    with pytest.raises(UrlError) as caught:
+        Worker(**arguments)
+    assert "sesame" not in str(caught.value)
+
+
+@pytest.mark.parametrize("delays", [("1h",), "1s", (-1,), ("60s",)])
+def test_bad_retry_delays_are_refused(delays: Any) -> None:
+    with pytest.raises(DurationError):
+        Worker(broker=AMQP, retry_delays=delays)
+
+
+def test_workers_may_share_consumers_and_one_may_be_named_twice() -> None:
+    first, second = Worker(broker=AMQP, consumers=[mail, mail]), Worker(broker=POSTGRES, consumers=(mail,))
+    assert first.consumers == second.consumers == (mail,)
+
+
+@pytest.mark.parametrize("database", [{"db_engine_url": POSTGRES}, {"db_engine_url": POSTGRES.replace("ql:", "ql+asyncpg:")}])
+def test_consumers_that_need_a_database_are_accepted_with_one(database: dict[str, str]) -> None:
+    Worker(broker=AMQP, consumers=[books, stock], **database)  # type: ignore[arg-type]
+
+
+def test_a_broker_that_cannot_be_consumed_from_is_refused() -> None:
+    class SendingOnly:
+        async def open(self) -> None: ...
+        async def send(self, messages: object, *, timeout: object) -> None: ...
+        async def close(self) -> None: ...
+
+    with pytest.raises(ConfigurationError, match="SendingOnly cannot be consumed from"):
+        Worker(broker=SendingOnly())  # type: ignore[arg-type]
+
+
+# --- beginning ---------------------------------------------------------------------------------------------------------
+
+
+class Flaky(MemoryBroker):
+    """Refuses subscriptions, and settlements, as it is told; remembers whether it was closed."""
+
+    def __init__(self, *errors: Exception) -> None:
+        super().__init__(exchange_name="shop")
+        self.errors = list(errors)
+        self.settle_errors: list[Exception] = []
+        self.outcomes: list[DeliveryOutcome] = []
+        self.closed = False
+
+    @asynccontextmanager
+    async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
+        if self.errors:
+            raise self.errors.pop(0)
+        async with super().subscribe(subscription, lambda delivery: receive(FlakyDelivery(delivery, self))) as intake:
+            yield intake
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class FlakyDelivery:
+    def __init__(self, delivery: Delivery, broker: Flaky) -> None:
+        self._delivery = delivery
+        self._broker = broker
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._delivery, name)
+
+    async def settle(self, outcome: DeliveryOutcome) -> None:
+        if self._broker.settle_errors:
+            raise self._broker.settle_errors.pop(0)
+        self._broker.outcomes.append(outcome)
+        await self._delivery.settle(outcome)
+
+
+async def test_a_broker_that_is_away_at_the_start_is_waited_for_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    broker = Flaky(*[BrokerUnavailableError("nobody listens")] * 4)
+    handled = asyncio.Event()
+
+    async def handle(body: bytes) -> None:
+        handled.set()
+
+    consumers = [Consumer("order.*", handle, queue="mail"), Consumer("other.*", handle, queue="other")]
+    worker = Worker(broker=broker, consumers=consumers, exchange_name="shop", enable_metrics=False)
+    with caplog.at_level(logging.WARNING, "outbox"):
+        async with running(worker):
+            await eventually(lambda: _is_routed(broker), timeout=SOON)
+            await asyncio.wait_for(handled.wait(), SOON)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert not broker.closed
+
+
+async def _is_routed(broker: MemoryBroker) -> bool:
+    return list(await broker.send([message("order.placed")], timeout=TIMEOUT)) == [CONFIRMED]
+
+
+async def test_a_missing_resource_ends_the_run_and_says_so() -> None:
+    broker = Flaky(TopologyError("the queue mail is missing"))
+    worker = Worker(broker=broker, consumers=[mail, Consumer("#", mail, "other")], enable_metrics=False)
+    with pytest.raises(TopologyError, match="the queue mail is missing"):
+        await asyncio.wait_for(worker.run(), SOON)
+
+
+async def test_a_missing_table_ends_the_run_of_a_worker_that_publishes(database_url: str) -> None:
+    worker = Worker(broker=MemoryBroker(), consumers=[stock], db_engine_url=database_url, enable_metrics=False)
+    with pytest.raises(SchemaError, match="outbox_table"):
+        await asyncio.wait_for(worker.run(), SOON)
+
+
+async def test_an_outcome_that_the_broker_cannot_record_now_is_recorded_later() -> None:
+    broker = Flaky()
+    broker.settle_errors = [BrokerUnavailableError("blocked"), BrokerUnavailableError("blocked")]
+    worker = Running(broker, [Consumer("order.*", mail, queue="mail")], prefetch_count=1, grace_period=TIMEOUT)
+    await worker.started(1)
+    await broker.send([message("order.placed")], timeout=TIMEOUT)
+    [processed] = await worker.processed(1)
+    assert processed.outcome == DONE
+    assert broker.outcomes == [Done()]
+    assert len(worker.recorder.of(SettleFailed)) == 1
+    await worker.stop()
+
+
+async def test_a_delivery_that_is_no_longer_ours_is_told_and_nothing_else_happens() -> None:
+    broker = MemoryBroker(exchange_name="shop")
+    attempts: list[int] = []
+
+    async def handle(body: bytes, attempt_count: int) -> None:
+        attempts.append(attempt_count)
+        if len(attempts) == 1:
+            broker.crash("mail")
+
+    worker = Running(broker, [Consumer("order.*", handle, queue="mail")], prefetch_count=1, grace_period=TIMEOUT)
+    await worker.started(1)
+    await broker.send([message("order.placed")], timeout=TIMEOUT)
+    await worker.processed(1)
+    assert attempts == [1, 1]
+    assert len(worker.recorder.of(SettleFailed)) == 1
+    await worker.stop()
+
+
+# --- ending ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_worker_without_consumers_waits_to_be_stopped() -> None:
+    worker = Worker(broker=MemoryBroker(), enable_metrics=False)
+    async with running(worker) as task:
+        done, _ = await asyncio.wait({task}, timeout=0.1)
+        assert not done
+
+
+async def test_a_worker_that_was_stopped_before_it_ran_takes_nothing() -> None:
+    broker = Flaky(TopologyError("it began"))
+    worker = Worker(broker=broker, consumers=[mail], enable_metrics=False)
+    worker.stop()
+    await asyncio.wait_for(worker.run(), SOON)
+
+
+async def test_a_run_cancelled_twice_cancels_its_handlers_and_gives_their_messages_back() -> None:
+    broker = MemoryBroker(exchange_name="shop")
+    begun, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def handle(body: bytes) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    worker = Worker(broker=broker, consumers=[Consumer("#", handle, "mail")], exchange_name="shop", enable_metrics=False)
+    task = asyncio.create_task(worker.run())
+    await eventually(lambda: _is_routed(broker))
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait({task}, timeout=0.1)
+    assert not cancelled.is_set()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, SOON)
+    assert cancelled.is_set()
+    assert broker.depth("mail") >= 1
+
+
+PROGRAM = textwrap.dedent(
+    """
+    import asyncio, sys, time
+    from outbox import Consumer, Worker
+
+    async def handle(body: bytes) -> None:
+        print("begun", flush=True)
+        await asyncio.sleep(0.5)
+        print("ended", flush=True)
+
+    def handle_in_thread(body: bytes) -> None:
+        print("begun", flush=True)
+        time.sleep(60)
+
+    how, broker = sys.argv[1:]
+    consumer = Consumer("order.*", handle if how == "async" else handle_in_thread, queue="mail")
+    worker = Worker(
+        broker=broker, consumers=[consumer], exchange_name="shop", enable_metrics=False,
+        grace_period=20 if how == "async" else 0.2, prefetch_count=2,
+    )
+    asyncio.run(worker.run())
+    print("returned", flush=True)
+    """
+)
+
+
+@pytest.fixture
+async def shop(database_url: str) -> str:
+    """A database with every table."""
+    from outbox import ensure_outbox_schema_async
+
+    await ensure_outbox_schema_async(database_url)
+    return database_url
+
+
+async def _deliver(url: str, count: int) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        for number in range(count):
+            await connection.execute(
+                "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids)"
+                " values ('shop', 'mail', $1::text, 'order.placed', '{}', jsonb_build_array($1::text))",
+                str(number),
+            )
+    finally:
+        await connection.close()
+
+
+async def _count(url: str) -> int:
+    connection = await asyncpg.connect(url)
+    try:
+        return int(await connection.fetchval("select count(*) from outbox_delivery where lease_token is null and attempt = 1"))
+    finally:
+        await connection.close()
+
+
+async def test_sigterm_lets_a_process_finish_its_handlers_and_exit_zero(shop: str) -> None:
+    await _deliver(shop, 5)
+    process = _process("async", shop)
+    try:
+        lines = [await _line(process) for _ in range(2)]
+        process.send_signal(signal.SIGTERM)
+        lines += [await _line(process) for _ in range(3)]
+        assert await asyncio.to_thread(process.wait, SOON) == 0
+    finally:
+        _end(process)
+    assert lines == ["begun", "begun", "ended", "ended", "returned"]
+    assert await _count(shop) == 3
+
+
+async def test_a_thread_that_never_ends_does_not_outlive_the_grace_period(shop: str) -> None:
+    await _deliver(shop, 1)
+    process = _process("sync", shop)
+    try:
+        assert await _line(process) == "begun"
+        process.send_signal(signal.SIGTERM)
+        assert await _line(process) == "returned"
+        assert await asyncio.to_thread(process.wait, SOON) == 0
+    finally:
+        _end(process)
+    assert await _count(shop) == 1
+
+
+def _process(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, text=True)
+
+
+async def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return (await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), SOON)).strip()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+async def test_a_database_that_is_away_is_waited_for(own_postgres: Any) -> None:
+    from outbox import ensure_outbox_schema_async
+
+    await ensure_outbox_schema_async(own_postgres.url)
+    broker = MemoryBroker(exchange_name="shop")
+    attempts: list[int] = []
+
+    async def handle(body: bytes, connection: asyncpg.Connection, attempt_count: int) -> None:  # type: ignore[type-arg]
+        attempts.append(attempt_count)
+        await connection.execute("create table if not exists handled ()")
+
+    consumer = Consumer("order.*", handle, queue="mail", retry_delays=())
+    worker = Worker(
+        broker=broker, consumers=[consumer], exchange_name="shop", db_engine_url=own_postgres.url, enable_metrics=False
+    )
+    async with running(worker):
+        await eventually(lambda: _is_routed(broker))
+        await eventually(lambda: broker.is_idle("mail") and attempts)
+        await asyncio.to_thread(own_postgres.stop)
+        seen = len(attempts)
+        await broker.send([message("order.placed")], timeout=TIMEOUT)
+        await eventually(lambda: broker.depth("mail") == 0)
+        await asyncio.to_thread(own_postgres.start)
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    assert attempts == [1] * (seen + 1)
+    assert broker.dead_letters("mail") == ()
