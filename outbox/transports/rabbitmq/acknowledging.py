@@ -28,6 +28,7 @@ class Acknowledgements:
         self._answered: set[int] = set()
         self._refusals: list[bytes] = []
         self._scheduled = False
+        self._held = False
 
     def arrived(self, tag: int) -> None:
         """A delivery is in hand."""
@@ -55,9 +56,20 @@ class Acknowledgements:
             self._answered.clear()
             self._write(self._frame(_NACK, unfinished[-1], _MULTIPLE | _REQUEUE))
 
+    def hold(self) -> None:
+        """Nothing leaves until `release`."""
+        self._held = True
+
+    def release(self) -> None:
+        """Whatever has gathered leaves now."""
+        self._held = False
+        self.flush()
+
     def flush(self) -> None:
         """Writes what has gathered."""
         self._scheduled = False
+        if self._held:
+            return
         # Refusals first: an acknowledgement of a run would cover them.
         frames = self._refusals
         self._refusals = []

@@ -20,6 +20,7 @@ from outbox.transports.rabbitmq.inquiry import NotThere, inquiry_on
 from outbox.transports.rabbitmq.publishing import Pipeline
 from outbox.transports.rabbitmq.roads import Roads
 from outbox.transports.rabbitmq.settling import CopySettlement
+from outbox.transports.rabbitmq.surviving import Survivals
 from outbox.transports.rabbitmq.topology import Topology, dead_letter_queue
 from outbox.transports.rabbitmq.wire import DEFAULT_EXCHANGE, publication_of
 from outbox.urls import amqp_url
@@ -63,6 +64,7 @@ class RabbitBroker:
         self._topology = Topology(self._outages.advise)
         self._pipeline = Pipeline(self._publishing, exchange_gone=self._forget_exchange)
         self._roads = Roads(self._pipeline, self._publishing, self._topology, self._outages.advise)
+        self._survivals = Survivals()
         self._opening = asyncio.Lock()
         self._opened_on: AbstractConnection | None = None
 
@@ -97,13 +99,16 @@ class RabbitBroker:
     async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
         """See `outbox.ports.Broker.subscribe`."""
         exchange, queue = subscription.exchange_name, subscription.queue
+        settlement = CopySettlement(
+            queue=queue, exchange=exchange, pipeline=self._pipeline, roads=self._roads, survivals=self._survivals
+        )
         running = RunningSubscription(
             subscription,
             receive,
             link=self._consuming,
             topology=self._topology,
             roads=self._roads,
-            settlement=CopySettlement(queue=queue, exchange=exchange, pipeline=self._pipeline, roads=self._roads),
+            settlement=settlement,
             notice=self._outages,
         )
         try:

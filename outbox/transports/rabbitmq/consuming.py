@@ -1,10 +1,12 @@
 """A subscription that stays alive: consumes, and comes back by itself after whatever was lost is there again."""
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from outbox.engine.backoff import Pauses
-from outbox.errors import BrokerUnavailableError, TopologyError
+from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
+from outbox.outcome import RETURNED
 from outbox.ports import Receive, Subscription
 from outbox.transports.rabbitmq.connection import Link, UnresponsiveError
 from outbox.transports.rabbitmq.deliveries import RabbitDelivery
@@ -58,6 +60,8 @@ class RunningSubscription:
 
     async def stop(self) -> None:
         """See `outbox.ports.Intake`."""
+        if self._channel is not None:
+            self._channel.hold()
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.wait({self._watcher})
@@ -68,7 +72,7 @@ class RunningSubscription:
         """Gives back what is in hand."""
         await self.stop()
         if self._channel is not None:
-            await self._settlement.give_back_marked()
+            await self._give_back_marked(self._channel)
             await self._channel.close()
             self._channel = None
 
@@ -80,7 +84,11 @@ class RunningSubscription:
         connection = await self._link.open()
         try:
             return await ConsumerChannel.open(
-                connection, subscription.queue, prefetch_count=subscription.prefetch_count, arrived=self._on_arrival
+                connection,
+                subscription.queue,
+                prefetch_count=subscription.prefetch_count,
+                arrived=self._on_arrival,
+                let_go=self._settlement.let_go,
             )
         except UnresponsiveError:
             self._link.discard(connection)
@@ -90,7 +98,6 @@ class RunningSubscription:
         """Repairs what is lost, for as long as it lives."""
         while True:
             await channel.ended.wait()
-            self._settlement.channel_lost()
             self._notice.lost(self._subscription.queue, channel.reason)
             await channel.close()
             channel = self._channel = await self._repaired()
@@ -109,3 +116,10 @@ class RunningSubscription:
 
     def _on_arrival(self, source: ConsumerChannel, arrival: Arrival) -> None:
         self._receive(RabbitDelivery(arrival, source, self._settlement))
+
+    async def _give_back_marked(self, channel: ConsumerChannel) -> None:
+        """Messages that run alone go back with care, see `CopySettlement.give_back`."""
+        for arrival in list(channel.in_hand.values()):
+            if arrival.mark is not None:
+                with suppress(StaleDeliveryError):
+                    await RabbitDelivery(arrival, channel, self._settlement).settle(RETURNED)

@@ -1,17 +1,17 @@
 """One message in hand from RabbitMQ."""
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, assert_never
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 from aio_pika import IncomingMessage
 from aiormq.abc import DeliveredMessage
+from pamqp.commands import Basic
 
 from outbox.errors import MalformedMessageError, StaleDeliveryError
-from outbox.message import NO_HEADERS, Message
+from outbox.message import Message
 from outbox.outcome import Dead, DeliveryOutcome, Done, Failure, Retry, Returned
-from outbox.transports.rabbitmq.wire import ISOLATED, read_attempt, read_count, read_message, read_routing_key
+from outbox.transports.rabbitmq.wire import CRASHES, DELIVERY_COUNT, read_attempt, read_count, read_message, read_routing_key
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -38,12 +38,8 @@ class Settlement(Protocol):
         """Queues a marked copy, then acknowledges."""
         ...
 
-    def alone(self, delivery: "RabbitDelivery") -> None:
-        """The message is marked, and runs now."""
-        ...
-
-    def survived(self, mark: str) -> int:
-        """How many deliveries of the marked message ended with a lost connection, not with the death of this worker."""
+    def survivals(self, delivery: "RabbitDelivery") -> int:
+        """How many earlier deliveries ended in this process without its death, and were counted all the same."""
         ...
 
 
@@ -61,16 +57,6 @@ class RabbitDelivery:
         self.settled = False
 
     @property
-    def tag(self) -> int:
-        """The number by which the broker knows it on its channel."""
-        return self.arrival.method.delivery_tag or 0
-
-    @property
-    def headers(self) -> Mapping[str, Any]:
-        """As they arrived."""
-        return self.arrival.header.properties.headers or NO_HEADERS
-
-    @property
     def message(self) -> Message:
         """See `outbox.ports.Delivery`."""
         if self._message is None:
@@ -83,34 +69,37 @@ class RabbitDelivery:
         """The aio-pika message, with its original routing key. It is settled by its outcome: acknowledging it is refused."""
         if self._incoming is None:
             arrival = self.arrival
-            delivered = DeliveredMessage(
-                delivery=arrival.method, header=arrival.header, body=arrival.body, channel=self.source.channel
+            method = Basic.Deliver(
+                consumer_tag=arrival.method.consumer_tag,
+                delivery_tag=arrival.method.delivery_tag,
+                redelivered=arrival.method.redelivered,
+                exchange=arrival.method.exchange,
+                routing_key=self.routing_key,
             )
+            delivered = DeliveredMessage(delivery=method, header=arrival.header, body=arrival.body, channel=self.source.channel)
             self._incoming = IncomingMessage(delivered, no_ack=True)
-            self._incoming.routing_key = self.routing_key
         return self._incoming
 
     @property
     def attempt(self) -> int:
         """See `outbox.ports.Delivery`."""
-        return read_attempt(self.headers)
+        return read_attempt(self.arrival.headers)
 
     @property
     def crashes(self) -> int:
-        """How often its queue took it back. Brokers before 4.3 also count what was given back in good order."""
-        return read_count(self.headers)
-
-    @property
-    def mark(self) -> str | None:
-        """The mark of a message that runs alone."""
-        mark = self.headers.get(ISOLATED)
-        return None if mark is None else str(mark)
+        """See `outbox.ports.Delivery`. What other workers gave back in good order counts too, on brokers before 4.3."""
+        return read_count(self.arrival.headers, CRASHES) + self._own_crashes
 
     @property
     def blamed(self) -> bool:
-        """See `outbox.ports.Delivery`. A connection that was lost while this worker lived on is nobody's death."""
-        mark = self.mark
-        return mark is not None and self.crashes > self._settlement.survived(mark)
+        """See `outbox.ports.Delivery`."""
+        return self.arrival.mark is not None and self._own_crashes > 0
+
+    @property
+    def _own_crashes(self) -> int:
+        """Since it became this entry of the queue."""
+        count = read_count(self.arrival.headers, DELIVERY_COUNT)
+        return max(0, count - self._settlement.survivals(self)) if count else 0
 
     @property
     def message_id(self) -> str:
@@ -125,18 +114,17 @@ class RabbitDelivery:
         """What it was first sent with, as far as that can be read."""
         arrived_with = self.arrival.method.routing_key or ""
         try:
-            return read_routing_key(self.headers, arrived_with)
+            return read_routing_key(self.arrival.headers, arrived_with)
         except MalformedMessageError:
             return arrived_with
 
     async def isolate(self) -> bool:
         """See `outbox.ports.Delivery`."""
         self._require_unsettled()
-        if self.mark is None:
-            await self._settlement.isolate(self)
-            return False
-        self._settlement.alone(self)
-        return True
+        if self.arrival.mark is not None:
+            return True
+        await self._settlement.isolate(self)
+        return False
 
     async def settle(self, outcome: DeliveryOutcome) -> None:
         """See `outbox.ports.Delivery`."""
@@ -155,17 +143,17 @@ class RabbitDelivery:
 
     def ack(self) -> None:
         """The broker may forget it. Raises `StaleDeliveryError`."""
-        self.source.ack(self.tag)
+        self.source.ack(self.arrival.tag)
         self.settled = True
 
     def give_back(self) -> None:
         """The broker shall deliver it again. Raises `StaleDeliveryError`."""
-        self.source.give_back(self.tag)
+        self.source.give_back(self.arrival.tag)
         self.settled = True
 
     def reject(self) -> None:
         """The broker shall dead-letter it. Raises `StaleDeliveryError`."""
-        self.source.reject(self.tag)
+        self.source.reject(self.arrival.tag)
         self.settled = True
 
     async def pause(self, seconds: float) -> None:

@@ -1,11 +1,11 @@
 """One channel that consumes from one queue: deliveries put together from their frames, and the answers to them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiormq.abc import ChannelFrame
 from aiormq.exceptions import AMQPChannelError
@@ -13,12 +13,15 @@ from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
+from outbox.codec import ATTEMPT
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
+from outbox.message import NO_HEADERS
 from outbox.transports.rabbitmq.acknowledging import Acknowledgements
 from outbox.transports.rabbitmq.confirming import connection_cut
-from outbox.transports.rabbitmq.connection import CONNECTION_ERRORS, UnresponsiveError
+from outbox.transports.rabbitmq.connection import CONNECTION_ERRORS, UnresponsiveError, broker_version
 from outbox.transports.rabbitmq.inquiry import NotAllowed, NotThere
 from outbox.transports.rabbitmq.tapping import Tap, abandon
+from outbox.transports.rabbitmq.wire import ISOLATED
 from outbox.urls import redacted
 
 if TYPE_CHECKING:
@@ -26,10 +29,11 @@ if TYPE_CHECKING:
 
 _TIMEOUT = timedelta(seconds=10)
 _CLOSING = timedelta(seconds=3)
+_RETURNS_DO_NOT_COUNT_SINCE = (4, 3)
 _WRITE_AGAIN = timedelta(milliseconds=5)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Arrival:
     """What the broker delivered, as it came."""
 
@@ -37,25 +41,55 @@ class Arrival:
     header: ContentHeader
     body: bytes
 
+    @property
+    def tag(self) -> int:
+        """The number by which the broker knows it on its channel."""
+        return self.method.delivery_tag or 0
+
+    @property
+    def headers(self) -> Mapping[str, Any]:
+        """As they arrived."""
+        return self.header.properties.headers or NO_HEADERS
+
+    @property
+    def mark(self) -> str | None:
+        """The mark of a message that runs alone."""
+        mark = self.headers.get(ISOLATED)
+        return None if mark is None else str(mark)
+
+    @property
+    def identity(self) -> tuple[str | None, str, str | None]:
+        """What tells this entry of the queue from earlier ones with the same id: the broker counts a copy anew."""
+        return self.header.properties.message_id, repr(self.headers.get(ATTEMPT)), self.mark
+
+
+Arrived = Callable[["ConsumerChannel", Arrival], None]
+LetGo = Callable[[Arrival], None]
+
 
 class ConsumerChannel:
-    """Calls `arrived` for each delivery from the moment it is open until `cancel`; afterwards they are given back.
+    """Calls `arrived` for each delivery from `consume` to `cancel`; what comes later is given back.
 
-    `ended` is set when nothing more will come and nothing in hand can be settled: `reason` says why.
+    `in_hand` are those that were not answered yet. `let_go` is told of each that goes back to the broker, and counts there
+    as if its worker had died. `ended` is set when nothing more will come and nothing can be answered: `reason` says why.
     """
 
-    def __init__(self, channel: "AbstractChannel", arrived: Callable[["ConsumerChannel", Arrival], None]) -> None:
+    def __init__(self, channel: "AbstractChannel", *, arrived: Arrived, let_go: LetGo) -> None:
+        self.in_hand: dict[int, Arrival] = {}
         self.ended = asyncio.Event()
         self.reason = ""
         self._channel = channel
         self._arrived = arrived
+        self._let_go = let_go
+        self._returns_count = broker_version(channel.connection) < _RETURNS_DO_NOT_COUNT_SINCE
         self._method: Basic.Deliver | None = None
         self._header: ContentHeader | None = None
         self._pieces: list[bytes] = []
         self._missing = 0
         self._unwritten = b""
         self._consumer_tag: str | None = None
-        self._cancelling = False
+        self._handing_over = True
+        self._cancelled = False
         self._late: list[int] = []
         self._acknowledgements = Acknowledgements(channel.number, self._write)
         self._tap = Tap(
@@ -72,14 +106,15 @@ class ConsumerChannel:
         queue: str,
         *,
         prefetch_count: int,
-        arrived: Callable[["ConsumerChannel", Arrival], None],
+        arrived: Arrived,
+        let_go: LetGo,
     ) -> "ConsumerChannel":
         """A channel that consumes. Raises `BrokerUnavailableError`, or `TopologyError` if the queue cannot be consumed."""
         try:
             async with asyncio.timeout(_TIMEOUT.total_seconds()):
                 channel = await connection.channel(publisher_confirms=False)
                 try:
-                    consumer = cls(channel, arrived)
+                    consumer = cls(channel, arrived=arrived, let_go=let_go)
                     await consumer.consume(queue, prefetch_count)
                     return consumer
                 except BaseException:
@@ -108,41 +143,62 @@ class ConsumerChannel:
             raise StaleDeliveryError(f"the channel of the delivery has ended: {self.reason or 'closed by the broker'}")
 
     def ack(self, tag: int) -> None:
-        """Lets go of a delivery. Raises `StaleDeliveryError` if the channel has ended."""
+        """Lets the broker forget a delivery. Raises `StaleDeliveryError` if the channel has ended."""
         self.require_open()
+        self.in_hand.pop(tag, None)
         self._acknowledgements.ack(tag)
 
     def give_back(self, tag: int) -> None:
         """Has a delivery delivered again. Raises `StaleDeliveryError` likewise."""
         self.require_open()
-        self._acknowledgements.give_back(tag)
+        self._give_back(tag)
 
     def reject(self, tag: int) -> None:
         """Has the broker dead-letter a delivery. Raises `StaleDeliveryError` likewise."""
         self.require_open()
+        self.in_hand.pop(tag, None)
         self._acknowledgements.reject(tag)
 
-    async def cancel(self) -> None:
-        """No delivery is handed over any more; what is on its way is given back. What is in hand can still be settled."""
-        if self._cancelling or self._consumer_tag is None:
-            return
-        self._cancelling = True
+    async def flush(self) -> None:
+        """Returns when the answers given so far have left for the broker, or can no longer."""
+        self._acknowledgements.flush()
         with suppress(AMQPChannelError, *CONNECTION_ERRORS):
             async with asyncio.timeout(_TIMEOUT.total_seconds()):
-                await self._channel.basic_cancel(self._consumer_tag)
+                await self._drain()
+
+    def hold(self) -> None:
+        """From here on nothing is handed over, and no answer leaves until `cancel` is done.
+
+        Each answer would have the broker send more, which it may count as failed deliveries when it takes them back.
+        """
+        self._handing_over = False
+        self._acknowledgements.hold()
+
+    async def cancel(self) -> None:
+        """Nothing is handed over any more; what is on its way is given back. What is in hand can still be settled."""
+        self.hold()
+        if self._consumer_tag is not None and not self._cancelled:
+            with suppress(AMQPChannelError, *CONNECTION_ERRORS):
+                async with asyncio.timeout(_TIMEOUT.total_seconds()):
+                    await self._channel.basic_cancel(self._consumer_tag)
+            self._cancelled = True
         for tag in self._late:
-            self._acknowledgements.give_back(tag)
+            self._give_back(tag)
         self._late.clear()
+        self._acknowledgements.release()
 
     async def close(self) -> None:
         """Gives back whatever is in hand, and ends."""
         if not self.ended.is_set():
             # Explicitly: closing alone counts as a failed delivery on some brokers.
             self._acknowledgements.give_back_all()
+            for arrival in self.in_hand.values():
+                self._returned(arrival)
+            self.in_hand.clear()
             self._end("closed")
         with suppress(AMQPChannelError, *CONNECTION_ERRORS):
             async with asyncio.timeout(_CLOSING.total_seconds()):
-                await self._flush()
+                await self._drain()
                 await self._channel.close()
 
     def _on_deliver(self, frame: Basic.Deliver) -> None:
@@ -163,14 +219,22 @@ class ConsumerChannel:
         method, header = self._method, self._header
         if method is None or header is None or self.ended.is_set():
             return
-        tag = method.delivery_tag or 0
+        body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        arrival = Arrival(method, header, body)
+        tag = arrival.tag
+        self.in_hand[tag] = arrival
         self._acknowledgements.arrived(tag)
-        if self._cancelling:
+        if self._handing_over:
+            self._arrived(self, arrival)
+        elif self._cancelled:
+            self._give_back(tag)
+        else:
             # Given back after the cancellation: before, it would come straight back to us.
             self._late.append(tag)
-            return
-        body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        self._arrived(self, Arrival(method, header, body))
+
+    def _give_back(self, tag: int) -> None:
+        self._returned(self.in_hand.pop(tag, None))
+        self._acknowledgements.give_back(tag)
 
     def _write(self, frames: bytes) -> None:
         """Hands frames to the connection, in order; when it is congested, a little later."""
@@ -191,10 +255,12 @@ class ConsumerChannel:
         else:
             self._unwritten = b""
 
-    async def _flush(self) -> None:
-        if self._unwritten:
-            frames, self._unwritten = self._unwritten, b""
-            await self._channel.connection.write_queue.put(ChannelFrame(payload=frames, should_close=False))
+    async def _drain(self) -> None:
+        frames, self._unwritten = self._unwritten, b""
+        drained = self._channel.create_future()
+        frame = ChannelFrame(payload=frames, should_close=False, drain_future=drained)
+        await self._channel.create_task(self._channel.connection.write_queue.put(frame))
+        await drained
 
     def _on_cancelled_by_broker(self, _: object) -> None:
         """The queue was deleted, or its leader moved."""
@@ -208,9 +274,17 @@ class ConsumerChannel:
             self._end(connection_cut(self._channel.connection, error).text)
 
     def _end(self, reason: str) -> None:
-        if not self.ended.is_set():
-            self.reason = reason
-            self.ended.set()
+        if self.ended.is_set():
+            return
+        self.reason = reason
+        self.ended.set()
+        for arrival in self.in_hand.values():
+            self._let_go(arrival)
+        self.in_hand.clear()
+
+    def _returned(self, arrival: Arrival | None) -> None:
+        if arrival is not None and self._returns_count:
+            self._let_go(arrival)
 
 
 async def _never_called(_: object) -> None:

@@ -22,19 +22,19 @@ from outbox.outcome import Failure
 from outbox.ports import Confirmed, NotSent, Refused, SendResult, Unroutable
 from outbox.transports.rabbitmq.confirming import NACKED
 from outbox.transports.rabbitmq.frames import Publication, UnsendableError
-from outbox.transports.rabbitmq.wire import ISOLATED, copy_of, kept_headers
+from outbox.transports.rabbitmq.wire import CRASHES, ISOLATED, copy_of, kept_headers
 
 if TYPE_CHECKING:
     from outbox.transports.rabbitmq.deliveries import RabbitDelivery
     from outbox.transports.rabbitmq.publishing import Pipeline
+    from outbox.transports.rabbitmq.receiving import Arrival
     from outbox.transports.rabbitmq.roads import Roads
+    from outbox.transports.rabbitmq.surviving import Survivals
 
 COPY_TIMEOUT = timedelta(seconds=10)
 """How long one copy may wait for its confirm."""
 PATIENCE = timedelta(seconds=30)
 """How long a copy is tried again before its original is given back."""
-
-_MOST_MARKS = 1_000
 
 Draft = Callable[[], Awaitable[Publication]]
 
@@ -46,13 +46,12 @@ class CopySettlement:
     its share of the prefetch: nothing is lost, and nothing spins.
     """
 
-    def __init__(self, *, queue: str, exchange: str, pipeline: "Pipeline", roads: "Roads") -> None:
+    def __init__(self, *, queue: str, exchange: str, pipeline: "Pipeline", roads: "Roads", survivals: "Survivals") -> None:
         self._queue = queue
         self._exchange = exchange
         self._pipeline = pipeline
         self._roads = roads
-        self._alone: dict[str, RabbitDelivery] = {}
-        self._survived: dict[str, int] = {}
+        self._survivals = survivals
 
     async def retry(self, delivery: "RabbitDelivery", delay: timedelta) -> None:
         """A copy with the next attempt's number waits for `delay`; one that cannot be sent is a dead letter."""
@@ -81,7 +80,7 @@ class CopySettlement:
 
     async def give_back(self, delivery: "RabbitDelivery") -> None:
         """As it is; but one that runs alone as a fresh copy: its count of deliveries would put the blame on it."""
-        if delivery.mark is None:
+        if delivery.arrival.mark is None:
             delivery.give_back()
             return
         # Where that is impossible, it was given back as it is.
@@ -99,30 +98,13 @@ class CopySettlement:
             delivery.give_back()
             raise StaleDeliveryError(f"the message could not be marked: {refused.failure}; it was given back")
 
-    def alone(self, delivery: "RabbitDelivery") -> None:
-        """It runs alone from here."""
-        if delivery.mark is not None:
-            self._alone[delivery.mark] = delivery
+    def survivals(self, delivery: "RabbitDelivery") -> int:
+        """See `Settlement.survivals`."""
+        return self._survivals.of((self._queue, delivery.arrival.identity))
 
-    async def give_back_marked(self) -> None:
-        """Those that run alone and are still in hand, before the channel is closed."""
-        for delivery in list(self._alone.values()):
-            if not delivery.settled:
-                await self.give_back(delivery)
-        self._alone.clear()
-
-    def survived(self, mark: str) -> int:
-        """See `Settlement.survived`."""
-        return self._survived.get(mark, 0)
-
-    def channel_lost(self) -> None:
-        """The broker takes back what is in hand and counts that, although this worker lives."""
-        for mark, delivery in self._alone.items():
-            if not delivery.settled:
-                self._survived[mark] = delivery.crashes + 1
-        self._alone.clear()
-        while len(self._survived) > _MOST_MARKS:
-            del self._survived[next(iter(self._survived))]
+    def let_go(self, arrival: "Arrival") -> None:
+        """The broker has it back, and this worker lives."""
+        self._survivals.note((self._queue, arrival.identity))
 
     async def _replace(self, delivery: "RabbitDelivery", draft: Draft) -> Refused | None:
         """Publishes a copy, then acknowledges; or else why the broker will never take the copy, with nothing settled.
@@ -135,6 +117,7 @@ class CopySettlement:
             match result := await self._publish(draft):
                 case Confirmed():
                     delivery.ack()
+                    await delivery.source.flush()
                     return None
                 case Refused(failure) if result is not NACKED:
                     return result
@@ -163,7 +146,8 @@ class CopySettlement:
         return result
 
     def _headers(self, delivery: "RabbitDelivery") -> dict[str, Any]:
-        return kept_headers(delivery.headers) | {ROUTING_KEY: delivery.routing_key}
+        headers = kept_headers(delivery.arrival.headers) | {ROUTING_KEY: delivery.routing_key}
+        return headers | {CRASHES: crashes} if (crashes := delivery.crashes) else headers
 
     def _copy(self, delivery: "RabbitDelivery", headers: Mapping[str, Any], *, exchange: str) -> Publication:
         properties, body = delivery.arrival.header.properties, delivery.arrival.body

@@ -28,6 +28,8 @@ DEFAULT_EXCHANGE = ""
 
 ISOLATED = "x-outbox-isolated"
 """Marks a message that runs alone; its value is fresh for each marking."""
+CRASHES = "x-outbox-crashes"
+"""How many workers died with the message before it became this copy."""
 DELIVERY_COUNT = "x-delivery-count"
 """Kept by quorum queues: how often a message came back without being acknowledged."""
 PREDECESSOR_ROUTING_KEY = "x-original-routing-key"
@@ -125,9 +127,9 @@ def read_attempt(headers: Mapping[str, Any]) -> int:
     return attempt
 
 
-def read_count(headers: Mapping[str, Any]) -> int:
-    """How often the queue took the message back; 0 from queues that do not count."""
-    count = headers.get(DELIVERY_COUNT, 0)
+def read_count(headers: Mapping[str, Any], name: str) -> int:
+    """A count of the broker's or of ours; 0 where there is none, such as from queues that do not count."""
+    count = headers.get(name, 0)
     return count if isinstance(count, int) else 0
 
 
