@@ -1,0 +1,319 @@
+"""A handler's session, connection and publisher: one transaction, committed before its message is settled."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from outbox import Consumer, Reject, Worker, ensure_outbox_schema_async
+from outbox.publisher import BoundPublisher
+from outbox.transports.memory import MemoryBroker
+from tests.contract.support import existing, message
+from tests.support import eventually
+from tests.worker.support import SOON, TIMEOUT, running
+
+Connection = Any
+
+
+@pytest.fixture
+async def shop(database_url: str) -> str:
+    """A database with every table, one of the business among them; its constraint is checked at the commit."""
+    await ensure_outbox_schema_async(database_url)
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("create table sale (id int, constraint one_each unique (id) deferrable initially deferred)")
+    await connection.close()
+    return database_url
+
+
+@pytest.fixture
+async def db(shop: str) -> AsyncIterator[Connection]:
+    """A connection that sees what is committed."""
+    connection = await asyncpg.connect(shop)
+    yield connection
+    await connection.close()
+
+
+class Shop:
+    """Has one consumer handle one message, and keeps what became of it."""
+
+    def __init__(self, url: str | None, **options: Any) -> None:
+        self.broker = MemoryBroker(exchange_name="shop")
+        self.options: dict[str, Any] = {"enable_metrics": False, "exchange_name": "shop", **options}
+        if url is not None:
+            self.options["db_engine_url"] = url
+
+    async def handle(self, callback: Any, *, retry_delays: tuple[str, ...] = ()) -> Any:
+        """What was sent, after it was handled."""
+        consumer = Consumer("order.*", callback, queue="mail", retry_delays=retry_delays)
+        worker = Worker(broker=self.broker, consumers=[consumer], **self.options)
+        await existing(self.broker, "mail", "order.*")
+        sent = message("order.placed", b'{"id": 7}')
+        async with running(worker) as task:
+            await self.broker.send([sent], timeout=TIMEOUT)
+            await eventually(lambda: task.done() or self.broker.is_idle("mail"), timeout=SOON)
+        return sent
+
+    @property
+    def failure(self) -> str:
+        [dead] = self.broker.dead_letters("mail")
+        return dead.failure.type
+
+
+async def _sales(db: Connection) -> int:
+    return int(await db.fetchval("select count(*) from sale"))
+
+
+async def _events(db: Connection) -> list[Any]:
+    return list(await db.fetch("select routing_key, body, tracking_ids from outbox_table order by id"))
+
+
+# --- what is committed -------------------------------------------------------------------------------------------------
+
+
+async def test_what_session_connection_and_publisher_wrote_is_committed_together(shop: str, db: Connection) -> None:
+    seen: list[object] = []
+
+    async def handle(
+        order: dict[str, int], session: AsyncSession, connection: Connection, publisher: BoundPublisher[Any]
+    ) -> None:
+        assert isinstance(connection, asyncpg.Connection)
+        await connection.execute("insert into sale values (1)")
+        await session.execute(text("insert into sale values (2)"))
+        await publisher.publish("order.paid", order)
+        transaction = "select txid_current_if_assigned()"
+        seen.append(await connection.fetchval(transaction) == await session.scalar(text(transaction)))
+        seen.append((await _sales(db), await _events(db)))
+
+    sent = await Shop(shop).handle(handle)
+    assert seen == [True, (0, [])]
+    assert await _sales(db) == 2
+    [event] = await _events(db)
+    assert (event["routing_key"], event["body"]) == ("order.paid", b'{"id": 7}')
+    assert json.loads(event["tracking_ids"])[:-1] == list(sent.tracking_ids)
+
+
+async def test_a_connection_used_first_is_in_the_sessions_transaction(shop: str, db: Connection) -> None:
+    async def handle(body: bytes, session: AsyncSession, connection: Connection) -> None:
+        await connection.execute("insert into sale values (1)")
+        raise Reject("no")
+
+    await Shop(shop).handle(handle)
+    assert await _sales(db) == 0
+
+
+@pytest.mark.parametrize("given", ["url", "pool"])
+async def test_without_a_session_the_connection_comes_from_a_pool(shop: str, db: Connection, given: str) -> None:
+    async def handle(body: bytes, connection: Connection, publisher: BoundPublisher[Any]) -> None:
+        await connection.execute("insert into sale values (1)")
+        async with connection.transaction():
+            await publisher.publish("order.paid", {})
+        assert await _sales(db) == 0
+
+    async with asyncpg.create_pool(shop, min_size=0, max_size=2) as pool:
+        place = Shop(shop) if given == "url" else Shop(None, db_pool=pool)
+        await place.handle(handle)
+        assert not place.broker.dead_letters("mail")
+        assert await pool.fetchval("select 1") == 1
+    assert await _sales(db) == 1
+    assert len(await _events(db)) == 1
+
+
+async def test_a_session_alone_and_a_publisher_alone_commit(shop: str, db: Connection) -> None:
+    async def with_session(body: bytes, session: AsyncSession) -> None:
+        await session.execute(text("insert into sale values (1)"))
+
+    async def with_publisher(body: bytes, publisher: BoundPublisher[Any]) -> None:
+        await publisher.publish("order.paid", {})
+
+    await Shop(shop).handle(with_session)
+    await Shop(shop).handle(with_publisher)
+    assert (await _sales(db), len(await _events(db))) == (1, 1)
+
+
+async def test_a_handler_may_commit_in_between(shop: str, db: Connection) -> None:
+    async def handle(body: bytes, session: AsyncSession, publisher: BoundPublisher[Any]) -> None:
+        await session.execute(text("insert into sale values (1)"))
+        await session.commit()
+        assert await _sales(db) == 1
+        await publisher.publish("order.paid", {})
+
+    place = Shop(shop)
+    await place.handle(handle)
+    assert not place.broker.dead_letters("mail")
+    assert len(await _events(db)) == 1
+
+
+async def test_the_commit_comes_before_the_message_is_settled(shop: str, db: Connection) -> None:
+    place = Shop(shop)
+    calls: list[bytes] = []
+
+    async def handle(body: bytes, connection: Connection) -> None:
+        calls.append(body)
+        await connection.execute("insert into sale values ($1)", len(calls))
+        if len(calls) == 1:
+            place.broker.crash("mail")
+
+    await place.handle(handle)
+    # The first delivery was lost before it could be settled, so the message came again; what was written then, stays.
+    assert (len(calls), await _sales(db)) == (2, 2)
+
+
+# --- what is rolled back -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_session", [True, False])
+async def test_a_failing_handler_leaves_nothing(shop: str, db: Connection, with_session: bool) -> None:
+    async def in_session(body: bytes, session: AsyncSession, publisher: BoundPublisher[Any]) -> None:
+        await session.execute(text("insert into sale values (1)"))
+        await publisher.publish("order.paid", {})
+        raise LookupError("no such customer")
+
+    async def in_connection(body: bytes, connection: Connection, publisher: BoundPublisher[Any]) -> None:
+        await connection.execute("insert into sale values (1)")
+        await publisher.publish("order.paid", {})
+        raise LookupError("no such customer")
+
+    place = Shop(shop)
+    await place.handle(in_session if with_session else in_connection)
+    assert place.failure == "LookupError"
+    assert (await _sales(db), await _events(db)) == (0, [])
+
+
+@pytest.mark.parametrize("with_session", [True, False])
+async def test_a_failed_commit_is_a_failed_attempt(shop: str, db: Connection, with_session: bool) -> None:
+    attempts: list[int] = []
+
+    async def in_session(body: bytes, session: AsyncSession, attempt_count: int) -> None:
+        attempts.append(attempt_count)
+        await session.execute(text("insert into sale values (1)"))
+        await session.execute(text("insert into sale values (:id)"), {"id": attempt_count})
+
+    async def in_connection(body: bytes, connection: Connection, attempt_count: int) -> None:
+        attempts.append(attempt_count)
+        await connection.execute("insert into sale values (1)")
+        await connection.execute("insert into sale values ($1)", attempt_count)
+
+    place = Shop(shop)
+    await place.handle(in_session if with_session else in_connection, retry_delays=("0",))
+    assert attempts == [1, 2]
+    assert await _sales(db) == 2
+    assert not place.broker.dead_letters("mail")
+
+
+@pytest.mark.parametrize("with_session", [True, False])
+async def test_a_statement_that_failed_and_was_passed_over_is_a_failed_attempt(
+    shop: str, db: Connection, with_session: bool
+) -> None:
+    """PostgreSQL answers the commit of such a transaction with a rollback, and no error."""
+
+    async def in_session(body: bytes, session: AsyncSession, publisher: BoundPublisher[Any]) -> None:
+        await publisher.publish("order.paid", {})
+        try:
+            await session.execute(text("insert into sale select 1 from pg_sleep(0) where 1 / 0 = 1"))
+        except DBAPIError:
+            return
+
+    async def in_connection(body: bytes, connection: Connection, publisher: BoundPublisher[Any]) -> None:
+        await publisher.publish("order.paid", {})
+        try:
+            await connection.execute("select 1 / 0")
+        except asyncpg.DivisionByZeroError:
+            return
+
+    place = Shop(shop)
+    await place.handle(in_session if with_session else in_connection)
+    assert "InFailedSQLTransaction" in place.failure
+    assert await _events(db) == []
+
+
+async def test_a_savepoint_that_was_rolled_back_spoils_nothing(shop: str, db: Connection) -> None:
+    async def handle(body: bytes, session: AsyncSession, publisher: BoundPublisher[Any]) -> None:
+        await session.execute(text("insert into sale values (1)"))
+        try:
+            async with session.begin_nested():
+                await session.execute(text("set constraints all immediate"))
+                await session.execute(text("insert into sale values (1)"))
+        except IntegrityError:
+            await publisher.publish("sale.refused", {})
+
+    await Shop(shop).handle(handle)
+    assert (await _sales(db), len(await _events(db))) == (1, 1)
+
+
+@pytest.mark.parametrize("with_session", [True, False])
+async def test_a_backend_that_is_terminated_while_a_handler_runs_costs_one_attempt(
+    shop: str, db: Connection, with_session: bool
+) -> None:
+    attempts: list[int] = []
+
+    async def in_session(body: bytes, session: AsyncSession, attempt_count: int) -> None:
+        attempts.append(attempt_count)
+        await session.execute(text("insert into sale values (1)"))
+        if attempt_count == 1:
+            await db.execute("select pg_terminate_backend($1)", await session.scalar(text("select pg_backend_pid()")))
+
+    async def in_connection(body: bytes, connection: Connection, attempt_count: int) -> None:
+        attempts.append(attempt_count)
+        await connection.execute("insert into sale values (1)")
+        if attempt_count == 1:
+            await db.execute("select pg_terminate_backend($1)", connection.get_server_pid())
+
+    place = Shop(shop)
+    await place.handle(in_session if with_session else in_connection, retry_delays=("0",))
+    assert attempts == [1, 2]
+    assert await _sales(db) == 1
+
+
+@pytest.mark.parametrize("with_session", [True, False])
+async def test_backends_that_are_terminated_between_messages_cost_nothing(
+    shop: str, db: Connection, with_session: bool
+) -> None:
+    attempts: list[int] = []
+
+    async def in_session(body: bytes, session: AsyncSession, attempt_count: int) -> None:
+        attempts.append(attempt_count)
+        await session.execute(text("insert into sale values (1)"))
+
+    async def in_connection(body: bytes, connection: Connection, attempt_count: int) -> None:
+        attempts.append(attempt_count)
+        await connection.execute("insert into sale values (1)")
+
+    place = Shop(shop)
+    consumer = Consumer("order.*", in_session if with_session else in_connection, queue="mail", retry_delays=())
+    worker = Worker(broker=place.broker, consumers=[consumer], **place.options)
+    await existing(place.broker, "mail", "order.*")
+    async with running(worker):
+        for count in (1, 2):
+            await place.broker.send([message("order.placed")], timeout=TIMEOUT)
+            await eventually(lambda: len(attempts) >= count and place.broker.is_idle("mail"), timeout=SOON)  # noqa: B023
+            await db.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where pid <> pg_backend_pid() and datname = current_database() and backend_type = 'client backend'"
+            )
+            await db.execute("delete from sale")
+    assert attempts == [1, 1]
+    assert not place.broker.dead_letters("mail")
+
+
+async def test_handlers_with_sessions_fill_the_prefetch_count(shop: str) -> None:
+    """As many connections as handlers: none waits for another's."""
+    together = asyncio.Barrier(12)
+    place = Shop(shop, prefetch_count=12)
+
+    async def handle(body: bytes, session: AsyncSession) -> None:
+        await session.execute(text("select 1"))
+        await together.wait()
+
+    consumer = Consumer("order.*", handle, queue="mail")
+    worker = Worker(broker=place.broker, consumers=[consumer], **place.options)
+    await existing(place.broker, "mail", "order.*")
+    async with running(worker):
+        await place.broker.send([message("order.placed") for _ in range(12)], timeout=TIMEOUT)
+        await eventually(lambda: place.broker.is_idle("mail"), timeout=SOON)
+    assert not place.broker.dead_letters("mail")
