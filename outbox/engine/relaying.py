@@ -91,35 +91,36 @@ class Relay:
         while not self._stopping.requested:
             try:
                 async with self._turn:
-                    round_ = await self._next_round()
-                if round_ is not None:
-                    await self._finish(round_)
+                    taken = await self._next_round()
+                if taken is not None:
+                    await self._finish(taken)
             except BrokerUnavailableError as error:
                 await self._wait_for(Dependency.BROKER, str(error))
             except DatabaseUnavailableError as error:
                 await self._wait_for(Dependency.DATABASE, str(error))
 
-    async def _next_round(self) -> Round | None:
+    async def _next_round(self) -> "_Taken | None":
         """The next round; None after a nap, or when it is time to stop."""
         if self._stopping.requested:
             return None
-        round_ = await self._start()
-        if round_ is not None:
-            return round_
+        taken = await self._start()
+        if taken is not None:
+            return taken
         async with self._doorbell.asleep() as nap:
-            round_ = await self._start()
-            if round_ is None and not self._stopping.requested:
+            taken = await self._start()
+            if taken is None and not self._stopping.requested:
                 await nap.wait(self._until_due(await self._store.next_due()))
-            return round_
+            return taken
 
-    async def _start(self) -> Round | None:
+    async def _start(self) -> "_Taken | None":
+        began = perf_counter()
         round_ = await self._rounds.start(self._batch.size)
         self._outages[Dependency.DATABASE].answers()
         if round_ is None:
             self._batch.note(taken=0)
-        else:
-            self._looks.reset()
-        return round_
+            return None
+        self._looks.reset()
+        return _Taken(round_, began)
 
     def _until_due(self, due: timedelta | None) -> timedelta:
         """How long to nap: till the next row is due.
@@ -132,12 +133,11 @@ class Relay:
             return self._looks.next()
         return min(due + _EARLY, self._settings.longest_nap)
 
-    async def _finish(self, round_: Round) -> None:
-        started = perf_counter()
-        report = await round_.finish()
+    async def _finish(self, taken: "_Taken") -> None:
+        report = await taken.round.finish()
         self._outages[Dependency.DATABASE].answers()
         self._batch.note(taken=report.taken)
-        self._tell(report, timedelta(seconds=perf_counter() - started))
+        self._tell(report, timedelta(seconds=perf_counter() - taken.began))
         for routing_key in report.released_keys:
             await self._release(routing_key)
         if report.failed:
@@ -199,6 +199,14 @@ class Relay:
         self._observer.notify(
             BacklogMeasured(exchange_name=self._settings.exchange_name, unsent=backlog.unsent, oldest_due=backlog.oldest_due)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A round that was taken, and when taking it began."""
+
+    round: Round
+    began: float
 
 
 class _BatchSize:
