@@ -1,0 +1,192 @@
+"""Everything in one process with nothing set, as `make run` starts it: comes up, says where, ends, survives a kill."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.app.support import Service
+from tests.support import eventually_sync
+from tests.support.processes import OurProcess, free_port, running
+
+pytestmark = [pytest.mark.slow]
+
+EVERYTHING = ["-m", "app"]
+UP = "Ctrl-C ends everything."
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def settings(data_dir: Path) -> dict[str, str]:
+    return {"OUTBOX_DATA_DIR": str(data_dir)}
+
+
+@contextmanager
+def everything(folder: Path, settings: dict[str, str], *, name: str = "app") -> Iterator[Service]:
+    with running(EVERYTHING, folder, settings, name=name) as process:
+        process.says(UP, timeout=60)
+        link = next(line.split()[-1] for line in process.output.splitlines() if "http://" in line)
+        service = Service(process, link)
+        service.is_ready()
+        yield service
+
+
+def postgres_processes(data_dir: Path) -> list[str]:
+    """Command lines of processes that work in the data folder or were started for it."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                folder = str((entry / "cwd").readlink())
+            except OSError:
+                continue
+            if "app" not in command and (str(data_dir) in command or folder.startswith(str(data_dir))):
+                found.append(command)
+    return found
+
+
+def test_it_comes_up_from_nothing_and_an_order_is_confirmed(tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
+    with everything(tmp_path, settings) as service:
+        service.ends_as(service.place(), "confirmed")
+        output = service.process.output
+        assert str(data_dir) in output, "the folder of the data is printed"
+        links = [line for line in output.splitlines() if "http://" in line]
+        assert links[0].split()[0] == "Service", "the service's link comes first"
+        told = [line.split()[0] for line in output.splitlines() if line.startswith("  ") and line.split()]
+        order = [told.index(topic) for topic in ("Database", "Data", "Tables", "Broker", "Running", "Service")]
+        assert order == sorted(order)
+
+
+def test_what_it_prints_fits_into_80_columns(tmp_path: Path) -> None:
+    settings = {"OUTBOX_LOG_LEVEL": "WARNING", "OUTBOX_DATA_DIR": str(tmp_path / "d")}
+    with everything(tmp_path, settings) as service:
+        lines = [line.replace(str(tmp_path / "d"), ".data/postgres") for line in service.process.output.splitlines()]
+        assert [line for line in lines if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_ends_everything(times: int, tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
+    with everything(tmp_path, settings) as service:
+        assert postgres_processes(data_dir)
+        for _ in range(times):
+            service.process.send(signal.SIGINT)
+        assert service.process.wait(30) == 0
+        assert "Everything has ended." in service.process.output
+        assert "Traceback" not in service.process.output
+    eventually_sync(lambda: not postgres_processes(data_dir), timeout=15)
+
+
+def test_sigterm_ends_everything(tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
+    with everything(tmp_path, settings) as service:
+        service.process.send(signal.SIGTERM)
+        service.process.wait(30)
+        assert "Traceback" not in service.process.output
+    eventually_sync(lambda: not postgres_processes(data_dir), timeout=15)
+
+
+def test_ctrl_c_while_it_comes_up_ends_everything(tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
+    with running(EVERYTHING, tmp_path, settings) as process:
+        process.says("embedded PostgreSQL")
+        process.send(signal.SIGINT)
+        assert process.wait(60) == 0
+        assert "Traceback" not in process.output
+    eventually_sync(lambda: not postgres_processes(data_dir), timeout=15)
+
+
+def test_a_kill_leaves_nothing_that_the_next_start_does_not_clean_up_and_data_survives(
+    tmp_path: Path, settings: dict[str, str], data_dir: Path
+) -> None:
+    with everything(tmp_path, settings) as service:
+        order = service.place()
+        service.ends_as(order, "confirmed")
+        service.process.send(signal.SIGKILL)
+        service.process.wait()
+    with everything(tmp_path, settings, name="again") as service:
+        assert service.order(order)["status"] == "confirmed"
+        service.ends_as(service.place(), "confirmed")
+        service.process.send(signal.SIGINT)
+        service.process.wait(30)
+    eventually_sync(lambda: not postgres_processes(data_dir), timeout=15)
+
+
+def test_a_second_one_on_the_same_data_is_told_so_in_a_sentence(tmp_path: Path, settings: dict[str, str]) -> None:
+    with everything(tmp_path, settings) as service:
+        with running(EVERYTHING, tmp_path, settings, name="second") as second:
+            assert second.wait() == 1
+            assert "Traceback" not in second.output
+            assert "is taken, so it is" in second.output
+            assert sum("outbox: " in line for line in second.output.splitlines()) == 1
+        service.ends_as(service.place(), "confirmed")
+
+
+def test_a_taken_port_is_avoided_or_if_it_was_asked_for_named(tmp_path: Path, settings: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        asked = settings | {"OUTBOX_HTTP_PORT": str(taken.getsockname()[1])}
+        with running(EVERYTHING, tmp_path, asked) as process:
+            assert process.wait() == 1
+            assert "choose another OUTBOX_HTTP_PORT" in process.output
+            assert "Traceback" not in process.output
+
+
+# --- uvicorn app:main --------------------------------------------------------------------------------------------------
+
+
+def _uvicorn(folder: Path, settings: dict[str, str], port: int) -> AbstractContextManager[OurProcess]:
+    return running(["-m", "uvicorn", "app:main", "--port", str(port)], folder, settings)
+
+
+def test_uvicorn_app_main_does_the_same(tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
+    port = free_port()
+    with _uvicorn(tmp_path, settings, port) as process:
+        service = Service(process, f"http://127.0.0.1:{port}")
+        process.says("Application startup complete", timeout=60)
+        service.is_ready()
+        service.ends_as(service.place(), "confirmed")
+        process.send(signal.SIGTERM)
+        process.wait(30)
+        assert "Traceback" not in process.output
+    eventually_sync(lambda: not postgres_processes(data_dir), timeout=15)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"OUTBOX_DATABSE_URL": "postgresql://db/x"}, "OUTBOX_DATABSE_URL is not a setting, did you mean OUTBOX_DATABASE_URL?"),
+        ({"OUTBOX_LANES": "many"}, "OUTBOX_LANES: "),
+        ({"OUTBOX_DATABASE_URL": "postgresql://db/x", "OUTBOX_DATA_DIR": "/x"}, "unset one of them"),
+        ({"OUTBOX_DATABASE_URL": "postgresql://db/x", "OUTBOX_CONSUMERS": "no.such:thing"}, "there is no module no"),
+        (
+            {"OUTBOX_DATABASE_URL": "postgresql://ada:hunter2@127.0.0.1:1/x", "OUTBOX_MIGRATE": "true"},
+            "connecting to the database",
+        ),
+    ],
+)
+def test_what_cannot_start_says_why_in_a_sentence(settings: dict[str, str], sentence: str, tmp_path: Path) -> None:
+    with _uvicorn(tmp_path, settings, free_port()) as process:
+        assert process.wait() != 0
+        assert sentence in process.output
+        assert "Traceback" not in process.output
+        assert "hunter2" not in process.output
+
+
+def test_importing_app_needs_no_environment_and_is_cheap() -> None:
+    program = (
+        "import sys, app\n"
+        "assert not {'fastapi', 'sqlalchemy', 'pydantic'} & set(sys.modules), 'importing app is not cheap'\n"
+        "assert callable(app.main)\n"
+        "assert app.main is app.main\n"
+        "assert 'app.main' not in sys.modules\n"
+    )
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("OUTBOX_")}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
