@@ -132,10 +132,10 @@ async def test_alembic_run_by_several_at_once_succeeds_for_all(
             stderr=asyncio.subprocess.PIPE,
             cwd=REPOSITORY,
         )
-        for _ in range(3)
+        for _ in range(2)
     ]
     ends = [await command.communicate() for command in commands]
-    assert [command.returncode for command in commands] == [0, 0, 0], ends
+    assert [command.returncode for command in commands] == [0, 0], ends
     assert f"{HEAD} (head)" in await alembic.current()
 
 
