@@ -72,7 +72,7 @@ class Publisher:
 
     def publish(
         self,
-        handle: AsyncHandle | SyncHandle,
+        handle: Any,
         routing_key: str,
         body: object,
         *,
@@ -129,9 +129,7 @@ class Publisher:
     @overload
     def bulk_publish(self, handle: SyncHandle, messages: Iterable[OutboxMessage]) -> list[str | None]: ...
 
-    def bulk_publish(
-        self, handle: AsyncHandle | SyncHandle, messages: Iterable[OutboxMessage]
-    ) -> Awaitable[list[str | None]] | list[str | None]:
+    def bulk_publish(self, handle: Any, messages: Iterable[OutboxMessage]) -> Awaitable[list[str | None]] | list[str | None]:
         """Writes all `messages` in one statement and returns their ids, in order; to be awaited if `handle` is async.
 
         All are checked and encoded before anything is written; raises what `publish` raises. More than 64 MiB of messages

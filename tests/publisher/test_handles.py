@@ -380,9 +380,12 @@ async def test_cursors_of_other_kinds_do(outbox_url: str, onlooker: Onlooker) ->
 @pytest.mark.parametrize("autocommit", [False, True])
 async def test_publishing_in_a_pipeline_waits_for_nothing(autocommit: bool, outbox_url: str, onlooker: Onlooker) -> None:
     strict = Publisher(require_transaction=True)
-    async with await psycopg.AsyncConnection.connect(outbox_url, autocommit=autocommit) as connection:
-        async with connection.pipeline(), connection.transaction():
-            ids = [await strict.publish(connection, "key", {"number": number}) for number in range(20)]
+    async with (
+        await psycopg.AsyncConnection.connect(outbox_url, autocommit=autocommit) as connection,
+        connection.pipeline(),
+        connection.transaction(),
+    ):
+        ids = [await strict.publish(connection, "key", {"number": number}) for number in range(20)]
 
     assert await onlooker.ids() == ids
 

@@ -98,11 +98,11 @@ async def test_a_commit_that_fails_leaves_no_event(way: Way, outbox_url: str, on
 async def test_a_body_that_cannot_be_serialised_leaves_the_transaction_usable(
     way: Way, outbox_url: str, onlooker: Onlooker
 ) -> None:
+    messages = [OutboxMessage("order.placed", {}), OutboxMessage("order.paid", {1, 2})]
     async with way(outbox_url) as opened:
         with pytest.raises(EncodingError, match=r"order\.placed"):
             await done(publisher.publish(opened.handle, "order.placed", object()))
         with pytest.raises(EncodingError, match=r"order\.paid"):
-            messages = [OutboxMessage("order.placed", {}), OutboxMessage("order.paid", {1, 2})]
             await done(publisher.bulk_publish(opened.handle, messages))
         message_id = await done(publisher.publish(opened.handle, "order.placed", {"id": 1}))
         await done(opened.commit())
@@ -123,10 +123,9 @@ async def test_business_rows_and_events_are_committed_together(way: Way, outbox_
 async def test_begin_nested_of_an_async_session_takes_its_events_along(outbox_url: str, onlooker: Onlooker) -> None:
     engine = create_async_engine(outbox_url.replace("postgresql://", "postgresql+asyncpg://"))
     async with AsyncSession(engine) as session, session.begin():
-        with pytest.raises(LookupError):
-            async with session.begin_nested():
-                await publisher.publish(session, "order.paid", {"id": 1})
-                raise LookupError
+        async with session.begin_nested() as attempt:
+            await publisher.publish(session, "order.paid", {"id": 1})
+            await attempt.rollback()
         kept = await publisher.publish(session, "order.refused", {"id": 1})
     await engine.dispose()
 

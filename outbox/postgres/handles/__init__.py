@@ -7,12 +7,11 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, TypeGuard
+from typing import Any
 
 from outbox.errors import UnsupportedHandleError
 from outbox.outcome import qualified_name
 from outbox.postgres.handles.insert import Insert
-from outbox.postgres.handles.shapes import AsyncHandle
 from outbox.postgres.handles.writers import AsyncWriter, SyncWriter
 
 ACCEPTED = (
@@ -68,7 +67,7 @@ _ADVICE = (
 )
 
 
-def is_async(handle: object) -> TypeGuard[AsyncHandle]:
+def is_async(handle: object) -> bool:
     """Whether writing through `handle` has to be awaited."""
     return _find(handle, _ASYNC) is not None
 

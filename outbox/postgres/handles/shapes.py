@@ -1,4 +1,7 @@
-"""How type checkers tell async handles from sync ones, whichever of the libraries are installed."""
+"""How type checkers tell async handles from sync ones, whichever of the libraries are installed.
+
+No handle has both shapes, so that a type checker finds one answer even where row types are `Any`.
+"""
 
 from collections.abc import Awaitable
 from typing import Any, Protocol
@@ -10,13 +13,19 @@ class AsyncHandle(Protocol):
     def execute(self, *args: Any, **kwargs: Any) -> Awaitable[Any]: ...
 
 
+class _Rows(Protocol):
+    """What executing at once gives back."""
+
+    def fetchall(self) -> Any: ...
+
+
 class _Executes(Protocol):
-    def execute(self, *args: Any, **kwargs: Any) -> Any: ...
+    def execute(self, *args: Any, **kwargs: Any) -> _Rows | None: ...
 
 
 class _HasCursor(Protocol):
-    def cursor(self, *args: Any, **kwargs: Any) -> Any: ...
+    def cursor(self, *args: Any, **kwargs: Any) -> _Executes: ...
 
 
 SyncHandle = _Executes | _HasCursor
-"""A sync session, connection or cursor. Async ones match too, so overloads ask for `AsyncHandle` first."""
+"""A sync session, connection or cursor."""
