@@ -48,8 +48,15 @@ _SETTINGS: Mapping[str, str] = {
     "log_timezone": "UTC",
     "log_line_prefix": "%m [%p] ",
 }
-# A crash of the server still loses nothing that was committed, since the operating system has it; a crash of the machine may.
-_NOT_DURABLE: Mapping[str, str] = {"fsync": "off", "full_page_writes": "off", "autovacuum_naptime": "5s"}
+_NOT_DURABLE: Mapping[str, str] = {
+    # A crash of the server still loses nothing that was committed, since the operating system has it; a crash of the
+    # machine may.
+    "fsync": "off",
+    "full_page_writes": "off",
+    "autovacuum_naptime": "5s",
+    # Shared memory in files among the data, so that a killed server whose folder is then deleted leaves none behind.
+    "dynamic_shared_memory_type": "mmap",
+}
 
 
 class EmbeddedPostgres:
@@ -224,7 +231,8 @@ class EmbeddedPostgres:
         location = self._location(unfinished, account)
         locale = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
         access = (f"--username={_USER}", "--auth=scram-sha-256", f"--pwfile={password_file}")
-        command: list[str | Path] = [programs.initdb, "-D", location, *locale, *access, "--no-instructions", "--no-sync"]
+        command: list[str | Path] = [programs.initdb, "-D", location, *locale, *access, "--no-instructions"]
+        command += [] if self._durable else ["--no-sync"]
         self._run(command, account, unfinished)
         self._run(
             [programs.postgres, "--single", "-D", location, "postgres"],
@@ -233,8 +241,6 @@ class EmbeddedPostgres:
             statement=f"create database {_DATABASE}",
         )
         password_file.unlink()
-        if self._durable:
-            os.sync()
         unfinished.rename(self._cluster)
 
     def _write_password(self, account: Account, runtime: Path) -> Path:
