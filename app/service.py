@@ -111,7 +111,8 @@ async def _sessions(installation: Installation) -> AsyncIterator[async_sessionma
         hide_parameters=True,
     )
     try:
-        yield async_sessionmaker(engine, expire_on_commit=False)
+        # Used after its commit, by a background task for instance, a session raises instead of writing what nobody commits.
+        yield async_sessionmaker(engine, expire_on_commit=False, close_resets_only=False)
     finally:
         await engine.dispose()
 

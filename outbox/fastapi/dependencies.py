@@ -16,10 +16,13 @@ def transactional(sessions: async_sessionmaker[AsyncSession]) -> Callable[[], As
     Take it with `Depends(get_session, scope="function")`, everywhere: then the commit happens when the route function has
     returned and *before* the response leaves, so that a failed commit is a 5xx and never a 201. An exception, an
     `HTTPException` too, rolls everything back; an error response that is *returned* is a response like any other, and commits.
+
+    What runs after the response has begun, a background task or the body of a stream, comes too late for the session: using it
+    raises, instead of writing into a transaction that nobody commits.
     """
 
     async def get_session() -> AsyncIterator[AsyncSession]:
-        async with sessions() as session, session.begin():
+        async with sessions(close_resets_only=False) as session, session.begin():
             yield session
 
     return get_session

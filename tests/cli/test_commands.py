@@ -1,6 +1,8 @@
 """The commands: what they say when they cannot go on, and that they do what they say."""
 
 import asyncio
+import logging
+import socket
 from pathlib import Path
 
 import asyncpg
@@ -10,7 +12,9 @@ from click.testing import CliRunner
 
 import outbox
 from outbox.cli import main
+from outbox.cli.monitoring import Place, monitored
 from outbox.environment import KNOWN
+from outbox.health import HealthChecks
 from outbox.schema import ensure_outbox_schema_async
 from tests.support import eventually_sync
 from tests.support.processes import free_port, running
@@ -178,8 +182,6 @@ def test_processes_serve_metrics_and_health_on_a_port_of_their_own(
 
 
 def test_a_monitoring_port_that_is_taken_is_named(database_url: str, tmp_path: Path) -> None:
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MONITORING_PORT": str(taken.getsockname()[1])}
         with running([*CLI, "relay"], tmp_path, settings) as process:
@@ -194,3 +196,13 @@ def test_a_relay_without_its_table_ends_with_the_advice_to_migrate(database_url:
         assert process.wait() == 1
         assert "outbox migrate" in process.output
         assert "Traceback" not in process.output
+
+
+async def test_the_usual_monitoring_port_is_left_to_others_if_it_is_taken(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = Place("127.0.0.1", port=None, usual_port=taken.getsockname()[1])
+        with caplog.at_level(logging.INFO, "outbox"), monitored(place, HealthChecks(), metrics=False):
+            link = caplog.messages[-1].split()[-1]
+            answer = await asyncio.to_thread(httpx.get, link)
+    assert answer.json() == {"status": "ready", "parts": {}}
+    assert "is taken: health and metrics are on port" in caplog.text

@@ -4,15 +4,17 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import pytest
-from fastapi import Depends, FastAPI, HTTPException
+from fastapi import BackgroundTasks, Depends, FastAPI, HTTPException
 from fastapi.responses import JSONResponse
 from sqlalchemy import text
+from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from outbox import ensure_outbox_table_async
 from outbox.fastapi import outbox_lifespan, publisher_for, transactional
 from outbox.publisher import BoundPublisher
 from tests.fastapi.support import client_of, fetch, routing_keys
+from tests.support import eventually
 
 TABLES = """
 create table users (name text primary key);
@@ -71,6 +73,15 @@ def app(engine: AsyncEngine) -> FastAPI:
     async def unserialisable(publisher: publisher_dep) -> int:
         await publisher.publish("user.created", {})
         return "not a number"  # type: ignore[return-value]
+
+    @app.post("/late", status_code=201)
+    async def late(publisher: publisher_dep, tasks: BackgroundTasks) -> None:
+        async def publish_too_late() -> None:
+            with pytest.raises(InvalidRequestError, match="permanently closed"):
+                await publisher.publish("user.created", {})
+            app.state.too_late = True
+
+        tasks.add_task(publish_too_late)
 
     @app.post("/returned")
     async def returned(publisher: publisher_dep) -> JSONResponse:
@@ -131,3 +142,10 @@ async def test_an_error_response_that_is_returned_commits(app: FastAPI, database
     async with client_of(app) as client:
         assert (await client.post("/returned")).status_code == 409
     assert await routing_keys(database_url) == ["attempt.noted"]
+
+
+async def test_publishing_after_the_commit_raises_instead_of_being_lost(app: FastAPI, database_url: str) -> None:
+    async with client_of(app) as client:
+        assert (await client.post("/late")).status_code == 201
+        await eventually(lambda: app.state.too_late)
+    assert await routing_keys(database_url) == []
