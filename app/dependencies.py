@@ -7,7 +7,7 @@ from fastapi import Depends
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 from starlette.requests import HTTPConnection
 
-from outbox.publisher import BoundPublisher, Publisher
+from outbox import BoundPublisher, Publisher
 
 
 async def get_session(connection: HTTPConnection) -> AsyncIterator[AsyncSession]:

@@ -7,8 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.orders.events import Event, OrderEventBody
 from app.orders.model import Status
 from app.orders.progress import advanced
-from outbox import consume
-from outbox.publisher import BoundPublisher
+from outbox import BoundPublisher, consume
 
 logger = logging.getLogger("app.orders")
 

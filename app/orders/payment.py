@@ -6,8 +6,7 @@ from app.orders.events import Event, OrderEventBody
 from app.orders.model import Status
 from app.orders.progress import advanced
 from app.orders.screening import FORBIDDEN_SKU
-from outbox import Reject, consume
-from outbox.publisher import BoundPublisher
+from outbox import BoundPublisher, Reject, consume
 
 FLAKY_SKU = "flaky"
 

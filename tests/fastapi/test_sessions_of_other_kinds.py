@@ -10,9 +10,8 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
-from outbox import ensure_outbox_table_async
+from outbox import BoundPublisher, ensure_outbox_table_async
 from outbox.fastapi import publisher_for
-from outbox.publisher import BoundPublisher
 from tests.fastapi.support import client_of, routing_keys
 
 

@@ -10,9 +10,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
-from outbox import ensure_outbox_table_async
+from outbox import BoundPublisher, ensure_outbox_table_async
 from outbox.fastapi import outbox_lifespan, publisher_for, transactional
-from outbox.publisher import BoundPublisher
 from tests.fastapi.support import client_of, fetch, routing_keys
 from tests.support import eventually
 
