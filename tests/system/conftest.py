@@ -7,40 +7,46 @@ from typing import Any
 
 import pytest
 
+from tests.servers.proxy import Proxy
 from tests.system.harness import System, prepare
 
 MakeSystem = Callable[..., Awaitable[System]]
 
 
-@pytest.fixture
-async def make_system(tmp_path: Path) -> AsyncIterator[MakeSystem]:
-    """Makes a system on a database and a broker; afterwards its processes end orderly, and none has complained."""
-    async with AsyncExitStack() as systems:
-
-        async def make(database_url: str, broker: str | None = None, **options: Any) -> System:
-            await prepare(database_url)
-            folder = tmp_path / f"system-{len(list(tmp_path.iterdir()))}"
-            folder.mkdir()
-            system = System(database_url, broker or database_url, folder, **options)
-            await systems.enter_async_context(_ending(system))
-            return system
-
-        yield make
-
-
 @asynccontextmanager
-async def _ending(system: System) -> AsyncIterator[None]:
+async def _made(folder: Path, database_url: str, broker: str | None = None, **options: Any) -> AsyncIterator[System]:
+    await prepare(database_url)
+    folder.mkdir()
+    system = System(database_url, broker or database_url, folder, **options)
     try:
-        yield
+        yield system
         await system.stop()
         assert system.complaints() == []
     finally:
         system.close()
 
 
-@pytest.fixture(params=["rabbitmq", "postgres"])
-async def system(request: pytest.FixtureRequest, database_url: str, make_system: MakeSystem) -> System:
+@pytest.fixture
+async def make_system(tmp_path: Path, proxied: Callable[[str], Proxy]) -> AsyncIterator[MakeSystem]:
+    """Makes a system on a database and a broker; afterwards its processes end orderly, and none has complained.
+
+    Tests name it behind the servers' fixtures: what is named last ends first.
+    """
+    async with AsyncExitStack() as systems:
+
+        async def make(database_url: str, broker: str | None = None, **options: Any) -> System:
+            folder = tmp_path / f"system-{len(list(tmp_path.iterdir()))}"
+            return await systems.enter_async_context(_made(folder, database_url, broker, **options))
+
+        yield make
+
+
+@pytest.fixture(params=[pytest.param("rabbitmq", marks=pytest.mark.rabbitmq), "postgres"])
+async def system(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> AsyncIterator[System]:
     """A system of each kind: with RabbitMQ between relay and worker, and with PostgreSQL alone."""
     if request.param == "postgres":
-        return await make_system(database_url, worker_options={"lease": 2.0})
-    return await make_system(database_url, request.getfixturevalue("broker_url"))
+        made = _made(tmp_path / "system", database_url, worker_options={"lease": 2.0})
+    else:
+        made = _made(tmp_path / "system", database_url, request.getfixturevalue("broker_url"))
+    async with made as system:
+        yield system

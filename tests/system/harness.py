@@ -24,7 +24,7 @@ from tests.system.parts import Handler
 
 _PRELOADED = ["tests.system.parts", "outbox.transports.rabbitmq", "outbox.transports.postgres", "outbox.postgres.doorbell"]
 _END_SECONDS = 15.0
-_NOBODYS_FAULT = re.compile(r"ERROR asyncio|WARNING py\.warnings|Traceback|CRITICAL")
+_NOBODYS_FAULT = re.compile(r" ERROR asyncio | WARNING py\.warnings | CRITICAL ")
 
 
 def _forks() -> ForkServerContext:

@@ -1,0 +1,150 @@
+"""`kill -9` of whoever works, at any moment: what was committed arrives, what was rolled back does not, nobody else's message dies."""
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import pytest
+
+from tests.servers.proxy import Proxy, Towards
+from tests.support import RabbitAdmin, eventually
+from tests.system.conftest import MakeSystem
+from tests.system.harness import Process, System
+from tests.system.parts import Handler
+
+KILLS = 30
+CHAOS_KILLS = 300
+
+
+async def some_time(longest: float) -> None:
+    """A random moment later: these tests are about moments that nobody chose."""
+    await asyncio.sleep(random.uniform(0, longest))
+
+
+async def progress(system: System, more: int = 1) -> None:
+    """Returns when handlers have ended since the call."""
+    before = sum(system.journal.ended().values())
+    await eventually(
+        lambda: sum(system.journal.ended().values()) >= before + more,
+        timeout=30,
+        message=f"messages are handled\n{system.tails()}",
+    )
+
+
+async def kill_again_and_again(system: System, start: Callable[[], Process], times: int) -> None:
+    """Kills one of two, each time while messages flow, and starts another in its place."""
+    running = [start(), start()]
+    for turn in range(times):
+        await progress(system)
+        await some_time(0.15)
+        victim = running[turn % 2]
+        assert victim.alive, victim.log
+        victim.kill()
+        running[turn % 2] = start()
+
+
+async def all_is_well(system: System, publishers: list[Process]) -> None:
+    """What was committed was handled, and nothing else; nobody's message died; nothing is left over."""
+    for publisher in publishers:
+        publisher.terminate()
+    for publisher in publishers:
+        assert await publisher.ended() == 0
+    await system.everything_is_handled("mail", timeout=45)
+    await eventually(lambda: is_empty(system), timeout=30)
+    assert await system.dead_letters("mail") == 0
+
+
+async def is_empty(system: System) -> bool:
+    return await system.count() == 0
+
+
+async def kill_relays(system: System, times: int) -> None:
+    system.worker(Handler(queue="mail"))
+    await system.queue_is_consumed("mail")
+    publishers = [system.publisher(first=first, together=20) for first in (0, 1_000_000)]
+    await kill_again_and_again(system, lambda: system.relay(batch_size=50), times)
+    await all_is_well(system, publishers)
+
+
+async def kill_workers(system: System, times: int) -> None:
+    handler = Handler(queue="mail", seconds=0.02)
+    system.relay()
+    publishers = [system.publisher(first=first, together=2) for first in (0, 1_000_000)]
+    await kill_again_and_again(system, lambda: system.worker(handler), times)
+    await all_is_well(system, publishers)
+    interrupted = system.journal.begun() - system.journal.ended()
+    assert interrupted.total() >= times / 2
+
+
+async def test_relays_are_killed_thirty_times_and_nothing_is_lost(system: System) -> None:
+    await kill_relays(system, KILLS)
+
+
+async def test_workers_are_killed_thirty_times_inside_handlers_and_nothing_is_lost(system: System) -> None:
+    await kill_workers(system, KILLS)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(900)
+async def test_relays_are_killed_three_hundred_times(system: System) -> None:
+    await kill_relays(system, CHAOS_KILLS)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(900)
+async def test_workers_are_killed_three_hundred_times(system: System) -> None:
+    await kill_workers(system, CHAOS_KILLS)
+
+
+async def test_a_relay_killed_between_publishing_and_settling_has_lost_nothing(
+    database_url: str, broker_url: str, broker_admin: RabbitAdmin, make_system: MakeSystem, proxied: Callable[[str], Proxy]
+) -> None:
+    """Ten times: the broker has the batch, its confirms are held back, and the relay dies waiting for them."""
+    proxy = proxied(broker_url)
+    system = await make_system(database_url, broker_url)
+    worker = system.worker(Handler(queue="mail"))
+    await system.queue_is_consumed("mail")
+    worker.terminate()
+    await worker.ended()
+    for turn in range(10):
+        relay = system.relay(broker=proxy.url)
+        await system.publish(range(turn * 10, turn * 10 + 1))
+        await eventually(lambda: is_empty(system), timeout=20)
+        depth = await broker_admin.depth("mail")
+        proxy.pause(Towards.CLIENT)
+        await system.publish(range(turn * 10 + 1, turn * 10 + 10))
+        await eventually(lambda wanted=depth + 9: depth_is(broker_admin, wanted), timeout=20)
+        relay.kill()
+        proxy.cut()
+        proxy.resume()
+    system.relay()
+    system.worker(Handler(queue="mail"))
+    await system.everything_is_handled("mail")
+    await eventually(lambda: is_empty(system))
+    for (_, number), times in system.journal.ended().items():
+        assert times == (1 if number % 10 == 0 else 2)
+
+
+async def depth_is(admin: RabbitAdmin, wanted: int) -> bool:
+    return await admin.depth("mail") == wanted
+
+
+@pytest.mark.parametrize("max_deliveries", [2, 10])
+async def test_a_message_that_kills_its_worker_dies_alone(system: System, max_deliveries: int) -> None:
+    """Every worker that takes number 13 dies of it, with its neighbours in hand; a supervisor starts the next."""
+    handler = Handler(queue="mail", seconds=0.05, fatal=frozenset({13}), max_deliveries=max_deliveries)
+    system.relay()
+    worker = system.worker(handler)
+    await system.queue_is_consumed("mail")
+    await system.publish(range(40))
+    deaths = 0
+    while not await system.dead_letters("mail"):
+        if not worker.alive:
+            deaths += 1
+            assert deaths <= max_deliveries + 3, system.tails()
+            worker = system.worker(handler)
+        await asyncio.sleep(0.05)
+    await eventually(lambda: system.journal.numbers("mail") == set(range(40)) - {13}, timeout=20)
+    assert await system.dead_letters("mail") == 1
+    assert await is_empty(system)
+    assert deaths == max_deliveries + 2
