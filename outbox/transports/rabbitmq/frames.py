@@ -178,10 +178,10 @@ def _float(value: float, _: str) -> bytes:
 
 
 def _scaled(value: Decimal, name: str) -> bytes:
-    _, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int) or not -255 <= exponent <= 0 or abs(mantissa := int(value.scaleb(-exponent))) >= 2**31:
-        raise UnsendableError(f"the header {name!r} has a decimal that AMQP cannot hold: {value} ({len(digits)} digits)")
-    return b"D" + _decimal(-exponent, mantissa if value >= 0 else -mantissa)
+    exponent = value.as_tuple().exponent
+    if isinstance(exponent, int) and -255 <= exponent <= 0 and abs(mantissa := int(value.scaleb(-exponent))) < 2**31:
+        return b"D" + _decimal(-exponent, mantissa)
+    raise UnsendableError(f"the header {name!r} has a decimal that AMQP cannot hold: {value}")
 
 
 def _instant(value: datetime, _: str) -> bytes:

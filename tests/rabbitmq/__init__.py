@@ -1,0 +1,1 @@
+"""What RabbitMQ in particular promises, beyond what every transport does."""
