@@ -70,12 +70,15 @@ def connect_to(url: str, *, application_name: str, connect_timeout: timedelta = 
 
 
 def borrow_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> Connect:
-    """Takes connections out of `pool`, and puts them back."""
+    """Takes connections out of `pool`, and puts them back without listeners and locks."""
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Connection]:
         async with pool.acquire(timeout=connect_timeout.total_seconds()) as connection:
-            yield connection
+            try:
+                yield connection
+            finally:
+                await _reset_quietly(connection)
 
     return connect
 
@@ -93,6 +96,13 @@ async def close_quietly(connection: Any) -> None:
     """Closes `connection`, politely for a moment and then at once; what goes wrong meanwhile does not matter any more."""
     try:
         await connection.close(timeout=1)
+    except DRIVER_ERRORS:
+        connection.terminate()
+
+
+async def _reset_quietly(connection: Any) -> None:
+    try:
+        await connection.reset(timeout=1)
     except DRIVER_ERRORS:
         connection.terminate()
 
