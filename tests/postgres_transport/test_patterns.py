@@ -6,7 +6,7 @@ import psycopg2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from psycopg2.extensions import connection as Connection
+from psycopg2.extensions import connection as Connection  # noqa: N812  # the driver's class
 
 from outbox.topics import matches
 from outbox.transports.postgres.patterns import pattern_of
@@ -30,8 +30,8 @@ def matched_by_postgres(connection: Connection, pairs: list[tuple[str, str]]) ->
     with connection.cursor() as cursor:
         cursor.execute(
             "select case when pattern is null then binding_key = routing_key else routing_key ~ pattern end "
-            "from unnest(%s::text[], %s::text[], %s::text[]) with ordinality as pair (binding_key, pattern, routing_key, number) "
-            "order by number",
+            "from unnest(%s::text[], %s::text[], %s::text[]) with ordinality as pair (binding_key, pattern, routing_key, n) "
+            "order by n",
             ([bound for bound, _ in pairs], [pattern_of(bound) for bound, _ in pairs], [key for _, key in pairs]),
         )
         return [row[0] for row in cursor.fetchall()]

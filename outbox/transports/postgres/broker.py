@@ -17,8 +17,9 @@ from outbox.outcome import Failure
 from outbox.ports import Intake, NotSent, Observer, Receive, SendResult, Subscription
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.names import BellName, TableName
-from outbox.postgres.pool import CONNECT_TIMEOUT, Pool, borrow_from, connect_to, open_pool, unavailable_errors
+from outbox.postgres.pool import Pool, borrow_from, connect_to, open_pool, unavailable_errors
 from outbox.postgres.schema import check_transport_tables
+from outbox.transports.postgres.borrowing import borrowed
 from outbox.transports.postgres.intake import LEAVING_TIMEOUT, PostgresIntake
 from outbox.transports.postgres.patterns import pattern_of
 from outbox.transports.postgres.sending import Sending
@@ -157,7 +158,7 @@ class PostgresBroker:
         """The doorbell of the deliveries, and with it the certainty that all tables are there."""
         try:
             with unavailable_errors("opening the broker in PostgreSQL"):
-                async with self._opened_pool.acquire(timeout=CONNECT_TIMEOUT.total_seconds()) as connection:
+                async with borrowed(self._opened_pool) as connection:
                     schema = await check_transport_tables(connection, self._tables.outbox)
         except DatabaseUnavailableError as error:
             raise BrokerUnavailableError(str(error)) from error
@@ -186,7 +187,7 @@ class PostgresBroker:
 
     async def _ensure_binding(self, *binding: str | None) -> None:
         """Looks first, so that a worker without the right to bind can use what was provisioned."""
-        async with self._opened_pool.acquire(timeout=CONNECT_TIMEOUT.total_seconds()) as connection:
+        async with borrowed(self._opened_pool) as connection:
             if not await connection.fetchval(self._sql["binding"], *binding):
                 await connection.execute(self._sql["bind"], *binding)
 
@@ -238,7 +239,7 @@ class PostgresBroker:
 
     async def _fetch(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
         with unavailable_errors(f"{name} at the broker in PostgreSQL"):
-            async with self._opened_pool.acquire(timeout=CONNECT_TIMEOUT.total_seconds()) as connection:
+            async with borrowed(self._opened_pool) as connection:
                 return await connection.fetch(self._sql[name], *arguments, timeout=STATEMENT_TIMEOUT.total_seconds())
 
 

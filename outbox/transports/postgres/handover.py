@@ -12,6 +12,7 @@ import asyncpg
 from outbox.errors import SchemaError
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import CONNECT_TIMEOUT, Pool, unavailable_errors
+from outbox.transports.postgres.borrowing import borrowed
 from outbox.transports.postgres.tables import TransportTables
 
 FIRST_PROBE = timedelta(seconds=1)
@@ -101,7 +102,7 @@ class PostgresHandover:
         """
         delays = probe_delays or {}
         with unavailable_errors(f"handing over from {self._tables.outbox}"):
-            async with self._pool.acquire(timeout=CONNECT_TIMEOUT.total_seconds()) as connection:
+            async with borrowed(self._pool) as connection:
                 rows = await connection.fetch(
                     self._sql["hand_over"],
                     self._exchange_name,

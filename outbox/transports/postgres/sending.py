@@ -12,7 +12,8 @@ from outbox.errors import DatabaseUnavailableError
 from outbox.message import Message
 from outbox.outcome import Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused, SendResult
-from outbox.postgres.pool import CONNECT_TIMEOUT, Pool, unavailable_errors
+from outbox.postgres.pool import Pool, unavailable_errors
+from outbox.transports.postgres.borrowing import borrowed
 
 LARGEST_BODY = 128 * 1024 * 1024
 """A larger body is refused, in bytes: PostgreSQL could hold it, but no worker could claim it together with others."""
@@ -66,7 +67,7 @@ class Sending:
 
     async def _insert(self, rows: Sequence[_Row]) -> set[int]:
         with unavailable_errors("sending"):
-            async with self.pool.acquire(timeout=CONNECT_TIMEOUT.total_seconds()) as connection:
+            async with borrowed(self.pool) as connection:
                 try:
                     answer = await connection.fetch(self.statement, self.exchange_name, *map(list, zip(*rows, strict=True)))
                 except _REFUSALS as error:

@@ -1,0 +1,84 @@
+"""With hundreds of thousands of rows nothing is scanned or sorted, whatever the statistics say."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from outbox.postgres.pool import Connection, Pool
+from tests.contract.harness import EXCHANGE
+from tests.postgres_transport.support import TABLES, Node, bind, explained, fill_deliveries, rows_read
+
+DELIVERIES = 300_000
+PENDING = 300_000
+BATCH = 100
+LIMIT = 20 * BATCH
+"""No step of a plan may read more rows than this."""
+
+LARGE_TABLES = {"outbox_table", "outbox_delivery"}
+LEASE = timedelta(seconds=30)
+
+
+@pytest.fixture(params=["never analysed", "analysed when empty", "analysed when full"])
+async def connection(request: pytest.FixtureRequest, pool: Pool) -> AsyncIterator[Connection]:
+    """A database with long queues and much to relay, part of it held, and statistics that are missing, wrong or right."""
+    await pool.execute("alter table outbox_table set (autovacuum_enabled = off)")
+    await pool.execute("alter table outbox_delivery set (autovacuum_enabled = off)")
+    if request.param == "analysed when empty":
+        await pool.execute("analyze")
+    await bind(pool, "mail", "order.*")
+    await bind(pool, "stock", "order.placed")
+    await fill_deliveries(pool, "mail", DELIVERIES // 2)
+    await fill_deliveries(pool, "stock", DELIVERIES // 2)
+    await pool.execute(
+        "insert into outbox_table (routing_key, body) select 'order.placed', 'x' from generate_series(1, $1)", PENDING // 2
+    )
+    await pool.execute(
+        "insert into outbox_table (routing_key, body, last_error, send_after) "
+        "select 'held.' || n % 10, 'x', 'unroutable', 'infinity' from generate_series(1, $1) as n",
+        PENDING // 2,
+    )
+    if request.param == "analysed when full":
+        await pool.execute("analyze")
+    async with pool.acquire() as opened:
+        yield opened
+
+
+def assert_frugal(nodes: list[Node]) -> None:
+    """No large table is scanned, nothing large is sorted, and no index is read beyond a few batches."""
+    for node in nodes:
+        seen = f"{node['Node Type']} on {node.get('Relation Name')} read {rows_read(node)} rows"
+        assert not (node["Node Type"] == "Seq Scan" and node["Relation Name"] in LARGE_TABLES), seen
+        assert rows_read(node) <= LIMIT, seen
+
+
+@pytest.mark.slow
+async def test_plans_read_no_more_than_a_few_batches(connection: Connection) -> None:
+    sql = TABLES.queries("delivery.sql")
+    token = uuid4()
+    claimed = await connection.fetch(sql["claim"], "mail", BATCH, token, LEASE)
+    ids, tokens = [row["id"] for row in claimed], [token] * BATCH
+    text = ["x"] * BATCH
+
+    assert_frugal(await explained(connection, sql["claim"], "mail", BATCH, token, LEASE))
+    assert_frugal(await explained(connection, sql["next_due"], ["mail", "stock", "none"]))
+    assert_frugal(await explained(connection, sql["renew"], ids, tokens, LEASE))
+    assert_frugal(await explained(connection, sql["done"], ids, tokens))
+    assert_frugal(await explained(connection, sql["retry"], ids, tokens, [LEASE] * BATCH))
+    assert_frugal(await explained(connection, sql["give_back"], ids, tokens, [False] * BATCH))
+    assert_frugal(await explained(connection, sql["bury"], ids, tokens, ["worker"] * BATCH, text, text, text, text))
+    assert_frugal(await explained(connection, sql["whereabouts"], ids))
+
+
+@pytest.mark.slow
+async def test_a_hand_over_reads_no_more_than_a_few_batches(connection: Connection) -> None:
+    statement = TABLES.queries("handover.sql", longest_held_key="1000")["hand_over"]
+    arguments = (EXCHANGE, BATCH, False, False, [], [], timedelta(seconds=1), None)
+    assert_frugal(await explained(connection, statement, *arguments))
+    # Held rows of ten keys come due, with many more of each waiting.
+    await connection.execute(
+        "update outbox_table set send_after = now() - interval '1 hour' where id in "
+        "(select id from outbox_table where last_error = 'unroutable' order by id limit 200)"
+    )
+    assert_frugal(await explained(connection, statement, *arguments))
