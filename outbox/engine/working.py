@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from outbox.engine.attempting import Surroundings
 from outbox.engine.consuming import Consumer
 from outbox.engine.crew import Crew
-from outbox.engine.handling import Handling, Surroundings
+from outbox.engine.handling import Handling
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.outages import Outage
 from outbox.engine.quarantine import Quarantine
@@ -130,12 +131,12 @@ class Work:
                 self._observer.notify(ConsumerStopped(queue=subscription.queue, exchange_name=subscription.exchange_name))
 
     async def _measure_dead_letters(self) -> None:
-        """Again and again; a broker that cannot say now is asked the next time."""
+        """Again and again; what cannot be counted now, or is not there yet, is looked at the next time."""
         while True:
             for consumer in self._consumers:
                 try:
                     count = await self._broker.count_dead_letters(consumer.queue)
-                except BrokerUnavailableError:
+                except OutboxError:
                     continue
                 self._observer.notify(DeadLettersMeasured(queue=consumer.queue, count=count))
             await asyncio.sleep(MEASURE_EVERY.total_seconds())

@@ -8,15 +8,17 @@ import sys
 import textwrap
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
 import pytest
+from pydantic import BaseModel, field_validator
 
 from outbox import Consumer, Worker, consume
 from outbox.errors import BrokerUnavailableError, ConfigurationError, DurationError, SchemaError, TopologyError, UrlError
 from outbox.events import SettleFailed
-from outbox.outcome import DONE, DeliveryOutcome, Done
+from outbox.outcome import DONE, RETURNED, DeliveryOutcome, Done
 from outbox.ports import CONFIRMED, Delivery, Intake, Receive, Subscription
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import message
@@ -384,3 +386,58 @@ async def test_a_database_that_is_away_is_waited_for(own_postgres: Any) -> None:
         await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
     assert attempts == [1] * (seen + 1)
     assert broker.dead_letters("mail") == ()
+
+
+async def test_a_message_that_cannot_be_read_at_all_is_a_dead_letter_and_nobody_elses_trouble() -> None:
+    class Unreadable(Flaky):
+        @asynccontextmanager
+        async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
+            class Delivery(FlakyDelivery):
+                @property
+                def message(self) -> Any:
+                    if self._delivery.message.body == b"bad":
+                        raise KeyError("x-strange")
+                    return self._delivery.message
+
+            async with MemoryBroker.subscribe(self, subscription, lambda delivery: receive(Delivery(delivery, self))) as intake:
+                yield intake
+
+    broker = Unreadable()
+    worker = Running(broker, [Consumer("order.*", mail, queue="mail")], prefetch_count=1, grace_period=TIMEOUT)
+    await worker.started(1)
+    await broker.send([message("order.placed", b"bad"), message("order.placed", b"good")], timeout=TIMEOUT)
+    assert [event.status for event in await worker.processed(2)] == ["undecodable", "success"]
+    await worker.stop()
+
+
+async def test_a_settlement_that_fails_as_none_should_gives_the_message_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outbox.engine.handling._UNEXPECTED_PAUSE", timedelta(milliseconds=20))
+    broker = Flaky()
+    broker.settle_errors = [RuntimeError("a bug in an adapter")]
+    worker = Running(broker, [Consumer("order.*", mail, queue="mail")], prefetch_count=1, grace_period=TIMEOUT)
+    await worker.started(1)
+    await broker.send([message("order.placed")], timeout=TIMEOUT)
+    await worker.processed(1)
+    assert broker.outcomes == [RETURNED, DONE]
+    assert [event.reason for event in worker.recorder.of(SettleFailed)] == ["a bug in an adapter"]
+    await worker.stop()
+
+
+async def test_a_message_model_whose_validator_breaks_is_a_failed_attempt() -> None:
+    class Broken(BaseModel):
+        id: int
+
+        @field_validator("id")
+        @classmethod
+        def check(cls, value: int) -> int:
+            raise LookupError(f"no such table for {value}")
+
+    async def handle(order: Broken) -> None: ...
+
+    broker = MemoryBroker(exchange_name="shop")
+    worker = Running(broker, [Consumer("order.*", handle, queue="mail")], prefetch_count=1, grace_period=TIMEOUT)
+    await worker.started(1)
+    await broker.send([message("order.placed", b'{"id": 1}')], timeout=TIMEOUT)
+    [processed] = await worker.processed(1)
+    assert processed.status == "failed"
+    await worker.stop()
