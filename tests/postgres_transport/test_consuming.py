@@ -1,0 +1,410 @@
+"""Consuming: woken at once, within the prefetch count, through outages, and nothing is lost or done twice."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from outbox import codec, ensure_outbox_schema_async
+from outbox.errors import ConfigurationError, MalformedMessageError, TopologyError
+from outbox.events import Dependency, DependencyLost, DependencyRestored
+from outbox.outcome import DONE, RETURNED, Cause, Dead, Failure, Retry
+from outbox.ports import Delivery, Intake, Subscription
+from outbox.postgres.pool import Pool, open_pool
+from outbox.transports.postgres import PostgresBroker
+from tests.contract.harness import EXCHANGE, Recorder
+from tests.contract.support import FAILURE, existing, message, send, taking
+from tests.postgres_transport.support import deliveries, fill_deliveries, new_broker
+from tests.servers.postgres import OwnPostgres
+from tests.servers.proxy import Proxy, Towards
+from tests.support import eventually
+
+
+@dataclass
+class Handling:
+    """Handlers that take a moment each, and settle as done."""
+
+    moment: float = 0.0
+    handled: list[bytes] = field(default_factory=list)
+    running: int = 0
+    most_running: int = 0
+    failed: list[BaseException] = field(default_factory=list)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def receive(self, delivery: Delivery) -> None:
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        task = asyncio.create_task(self._handle(delivery))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _handle(self, delivery: Delivery) -> None:
+        await asyncio.sleep(self.moment)
+        self.handled.append(delivery.message.body)
+        self.running -= 1
+        try:
+            await delivery.settle(DONE)
+        except Exception as error:  # noqa: BLE001  # the test looks at it
+            self.failed.append(error)
+
+
+@asynccontextmanager
+async def handling(
+    broker: PostgresBroker, handlers: Handling, *, queue: str = "mail", prefetch: int = 10
+) -> AsyncIterator[Intake]:
+    subscription = Subscription(queue=queue, binding_key="#", exchange_name=EXCHANGE, prefetch_count=prefetch, retry_delays=())
+    async with broker.subscribe(subscription, handlers.receive) as intake:
+        yield intake
+
+
+# --- waking
+
+
+async def test_an_idle_worker_is_woken_by_each_of_many_commits(broker: PostgresBroker, other_broker: PostgresBroker) -> None:
+    async with taking(broker, "mail", "#") as taken:
+        await other_broker.open()
+        for number in range(100):
+            asked = time.monotonic()
+            await send(other_broker, message("order.placed", str(number).encode()))
+            delivery = await taken.next(timedelta(seconds=5))
+            assert time.monotonic() - asked < 2  # the poll would come after a minute
+            await delivery.settle(DONE)
+
+
+async def test_rows_that_another_program_inserts_wake_the_worker(broker: PostgresBroker, pool: Pool) -> None:
+    async with taking(broker, "mail", "#") as taken, taking(broker, "stock", "#") as stock:
+        await fill_deliveries(pool, "mail", 1)
+        await (await taken.next(timedelta(seconds=5))).settle(DONE)
+        await fill_deliveries(pool, "stock", 1)
+        await (await stock.next(timedelta(seconds=5))).settle(DONE)
+
+
+async def test_a_retry_that_its_worker_leaves_behind_is_taken_in_time_by_a_sleeping_one(
+    broker: PostgresBroker, other_broker: PostgresBroker
+) -> None:
+    async with taking(broker, "mail", "#") as taken:
+        await send(broker, message("order.placed"))
+        delivery = await taken.next()
+        async with taking(other_broker, "mail", "#") as other:
+            await delivery.settle(Retry(timedelta(seconds=1), FAILURE))
+            await taken.intake.stop()
+            again = await other.next(timedelta(seconds=5))
+            assert again.attempt == 2
+            await again.settle(DONE)
+
+
+async def test_what_a_stopping_worker_gives_back_is_taken_at_once_by_a_sleeping_one(
+    broker: PostgresBroker, other_broker: PostgresBroker
+) -> None:
+    async with taking(broker, "mail", "#") as taken:
+        await send(broker, message("order.placed"))
+        delivery = await taken.next()
+        async with taking(other_broker, "mail", "#") as other:
+            await taken.intake.stop()
+            await delivery.settle(RETURNED)
+            assert (await other.next(timedelta(seconds=5))).attempt == 1
+
+
+# --- in hand and ahead
+
+
+async def test_many_messages_and_two_workers_each_once_and_never_too_many_at_once(
+    broker: PostgresBroker, other_broker: PostgresBroker, pool: Pool
+) -> None:
+    await pool.execute(
+        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids) "
+        "select 'shop', 'mail', n::text, 'a.b', n::text::bytea, jsonb_build_array(n::text) from generate_series(1, 10000) as n"
+    )
+    one, other = Handling(), Handling()
+    async with handling(broker, one, prefetch=7), handling(other_broker, other, prefetch=3):
+        await eventually(lambda: len(one.handled) + len(other.handled) >= 10_000, timeout=60)
+    assert sorted(int(body) for body in one.handled + other.handled) == list(range(1, 10_001))
+    assert (one.most_running, other.most_running) == (7, 3)
+    assert one.failed + other.failed == []
+    assert await deliveries(pool) == []
+
+
+async def test_a_slow_worker_claims_next_to_nothing_ahead(broker: PostgresBroker, pool: Pool) -> None:
+    await fill_deliveries(pool, "mail", 1000)
+    slow = Handling(moment=0.2)
+    async with handling(broker, slow, prefetch=2):
+        await eventually(lambda: len(slow.handled) >= 12)
+        # Ten a second, so a quarter second's worth is two or three beyond the two in hand.
+        assert await pool.fetchval("select count(*) from outbox_delivery where lease_token is not null") <= 8
+
+
+async def test_what_expires_before_its_turn_is_a_dead_letter_and_is_not_handled(broker: PostgresBroker, pool: Pool) -> None:
+    await existing(broker, "mail", "#")
+    await send(broker, *(message("order.placed", str(number).encode()) for number in range(200)))
+    await send(broker, message("order.placed", b"late", expiration=timedelta(seconds=3)))
+    await send(broker, message("order.placed", b"last"))
+    handled = []
+    async with taking(broker, "mail", "#", prefetch_count=1) as taken:
+        while await pool.fetchval("select lease_token is null from outbox_delivery where body = 'late'"):
+            handled.append(await _done(await taken.next()))  # fast, so that it is claimed ahead
+        assert b"late" not in handled
+        blocking = await taken.next()
+        await asyncio.sleep(3)  # its time runs out while it waits for a handler
+        handled.append(await _done(blocking))
+        while handled[-1] != b"last":
+            handled.append(await _done(await taken.next()))
+        await eventually(lambda: _count(pool, "outbox_dead_letter", 1))
+    [dead] = await pool.fetch("select * from outbox_dead_letter")
+    assert (dead["body"], dead["cause"], dead["source"], dead["queue"]) == (b"late", "expired", "broker", "mail")
+    assert len(handled) == 201
+    assert b"late" not in handled
+
+
+async def _done(delivery: Delivery) -> bytes:
+    await delivery.settle(DONE)
+    return delivery.message.body
+
+
+async def _count(pool: Pool, table: str, expected: int) -> bool:
+    return bool(await pool.fetchval(f"select count(*) from {table}") == expected)
+
+
+# --- what arrives
+
+
+async def test_the_incoming_message_reads_like_aio_pikas(broker: PostgresBroker) -> None:
+    async with taking(broker, "mail", "#") as taken:
+        sent = message("order.placed", b"{}", headers={"tenant": "acme"}, expiration=timedelta(hours=1))
+        await send(broker, sent)
+        incoming: Any = (await taken.next()).incoming
+    assert (incoming.body, incoming.body_size, incoming.message_id) == (b"{}", 2, sent.id)
+    assert (incoming.routing_key, incoming.exchange) == ("order.placed", EXCHANGE)
+    assert incoming.headers["tenant"] == "acme"
+    assert incoming.headers[codec.ATTEMPT] == 1
+    assert codec.decode_tracking_ids(incoming.headers[codec.TRACKING_IDS], source="") == sent.tracking_ids
+    assert codec.decode_instant(incoming.headers[codec.EXPIRES_AT], source="") == sent.expires_at
+    assert abs(incoming.timestamp - datetime.now(UTC)) < timedelta(minutes=1)
+    assert 3590 < incoming.expiration <= 3600
+    assert incoming.delivery_tag > 0
+    assert incoming.redelivered is False
+    assert (incoming.content_type, incoming.content_encoding, incoming.priority) == ("application/json", None, 0)
+    for attribute in ("correlation_id", "reply_to", "type", "app_id", "user_id", "cluster_id", "consumer_tag", "message_count"):
+        assert getattr(incoming, attribute) is None
+
+
+@pytest.mark.parametrize(
+    "column", ["headers = '[1]'", "tracking_ids = '{}'", "tracking_ids = '[]'", "tracking_ids = '[7]'", "headers = '3'"]
+)
+async def test_a_row_that_cannot_be_read_says_so_and_can_be_settled(broker: PostgresBroker, pool: Pool, column: str) -> None:
+    await existing(broker, "mail", "#")
+    await fill_deliveries(pool, "mail", 1)
+    await pool.execute(f"update outbox_delivery set {column}")
+    async with taking(broker, "mail", "#") as taken:
+        delivery = await taken.next()
+        assert delivery.attempt == 1
+        with pytest.raises(MalformedMessageError):
+            assert delivery.message
+        await delivery.settle(Dead(Cause.UNDECODABLE, FAILURE))
+    assert await broker.count_dead_letters("mail") == 1
+
+
+async def test_times_that_python_cannot_hold_stop_nobody(broker: PostgresBroker, pool: Pool) -> None:
+    await fill_deliveries(pool, "mail", 4)
+    for number, value in enumerate(("'infinity'", "'-infinity'", "'4000-01-01 BC'", "'200000-01-01'"), start=1):
+        await pool.execute(f"update outbox_delivery set created_at = {value} where message_id = '{number}'")
+    await pool.execute("update outbox_delivery set expires_at = 'infinity' where message_id = '1'")
+    async with taking(broker, "mail", "#") as taken:
+        for delivery in await taken.several(4):
+            assert delivery.message.created_at.tzinfo is not None
+            await delivery.settle(DONE)
+
+
+async def test_a_failure_with_text_that_postgres_cannot_hold_is_kept_nonetheless(broker: PostgresBroker, pool: Pool) -> None:
+    async with taking(broker, "mail", "#") as taken:
+        await send(broker, message("order.placed"))
+        failure = Failure("shop.Error", "a \0 and half a pair \ud800", "Traceback: \udcff")
+        await (await taken.next()).settle(Dead(Cause.REJECTED, failure))
+    [dead] = await pool.fetch("select * from outbox_dead_letter")
+    assert dead["exception_message"] == "a \N{SYMBOL FOR NULL} and half a pair ?"
+    assert (dead["source"], dead["attempt"], dead["status"]) == ("worker", 1, "open")
+
+
+async def test_a_retry_after_aeons_is_possible(broker: PostgresBroker, pool: Pool) -> None:
+    async with taking(broker, "mail", "#") as taken:
+        await send(broker, message("order.placed"))
+        await (await taken.next()).settle(Retry(timedelta.max, FAILURE))
+    assert await pool.fetchval("select attempt from outbox_delivery where available_at > now() + interval '900 years'") == 2
+
+
+async def test_only_open_dead_letters_of_the_queue_are_counted(broker: PostgresBroker, pool: Pool) -> None:
+    async with taking(broker, "mail", "#") as taken, taking(broker, "stock", "#") as stock:
+        await send(broker, message("order.placed"), message("order.placed"))
+        for delivery in [*await taken.several(2), *await stock.several(2)]:
+            await delivery.settle(Dead(Cause.REJECTED, FAILURE))
+        assert await broker.count_dead_letters("mail") == 2
+        await pool.execute(
+            "update outbox_dead_letter set status = 'discarded' where id = (select min(id) from outbox_dead_letter)"
+        )
+        assert await broker.count_dead_letters("mail") + await broker.count_dead_letters("stock") == 3
+        assert await broker.count_dead_letters("unknown") == 0
+
+
+# --- outages
+
+
+async def test_a_server_that_restarts_under_load_loses_nothing_and_is_told_of(own_postgres: OwnPostgres) -> None:
+    await ensure_outbox_schema_async(own_postgres.url)
+    recorder, handlers = Recorder(), Handling(moment=0.001)
+    broker = new_broker(own_postgres.url, observer=recorder)
+    async with handling(broker, handlers):
+        pool = await open_pool(own_postgres.url, size=2, application_name="tests")
+        await fill_deliveries(pool, "mail", 3000)
+        for how in (own_postgres.restart, own_postgres.kill):
+            done = len(handlers.handled)
+            await eventually(lambda: len(handlers.handled) > done + 300)  # noqa: B023  # waited for at once
+            await asyncio.to_thread(how)
+        await asyncio.to_thread(own_postgres.start)
+        await eventually(lambda: _count(pool, "outbox_delivery", 0), timeout=60)
+        assert handlers.failed == []
+        assert await pool.fetchval("select count(*) from outbox_dead_letter") == 0
+        # And idle as it is now, it is woken again.
+        await fill_deliveries(pool, "mail", 1)
+        await eventually(lambda: _count(pool, "outbox_delivery", 0), timeout=20)
+        pool.terminate()
+    await broker.close()
+    assert {event.dependency for event in recorder.of(DependencyLost)} == {Dependency.BROKER}
+    assert len(recorder.of(DependencyLost)) == len(recorder.of(DependencyRestored)) >= 1
+
+
+async def test_backends_terminated_again_and_again_lose_nothing(broker: PostgresBroker, pool: Pool) -> None:
+    handlers = Handling(moment=0.001)
+    async with handling(broker, handlers):
+        await fill_deliveries(pool, "mail", 3000)
+        for _ in range(10):
+            await asyncio.sleep(0.05)
+            await pool.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'outbox broker'"
+            )
+        await eventually(lambda: _count(pool, "outbox_delivery", 0), timeout=60)
+        assert handlers.failed == []
+        await fill_deliveries(pool, "mail", 1)
+        await eventually(lambda: _count(pool, "outbox_delivery", 0), timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "attempt", "dead"),
+    [
+        (DONE, None, 0),
+        (Retry(timedelta(hours=1), FAILURE), 2, 0),
+        (Dead(Cause.REJECTED, FAILURE), None, 1),
+    ],
+    ids=["done", "retry", "dead"],
+)
+async def test_an_outcome_whose_answer_was_lost_is_written_once_and_reported_as_written(
+    database: str,
+    pool: Pool,
+    proxied: Callable[[str], Proxy],
+    outcome: Any,
+    attempt: int | None,
+    dead: int,
+) -> None:
+    proxy = proxied(database)
+    broker = new_broker(proxy.url)
+    async with taking(broker, "mail", "#") as taken:
+        await send(broker, message("order.placed"))
+        delivery = await taken.next()
+        async with pool.acquire() as connection, connection.transaction():
+            await connection.execute("select from outbox_delivery for update")
+            settling = asyncio.create_task(delivery.settle(outcome))
+            await eventually(lambda: _waits_for_lock(pool))
+            proxy.swallow(Towards.CLIENT)
+        await eventually(lambda: _settled(pool, attempt))
+        proxy.resume()
+        proxy.cut()
+        async with asyncio.timeout(20):
+            await settling
+        rows = await deliveries(pool)
+        assert [row["attempt"] for row in rows] == ([] if attempt is None else [attempt])
+        assert await pool.fetchval("select count(*) from outbox_dead_letter") == dead
+    await broker.close()
+
+
+async def _waits_for_lock(pool: Pool) -> bool:
+    return bool(await pool.fetchval("select exists(select from pg_locks where not granted)"))
+
+
+async def _settled(pool: Pool, attempt: int | None) -> bool:
+    return [row["attempt"] for row in await deliveries(pool)] == ([] if attempt is None else [attempt])
+
+
+async def test_an_outcome_waits_for_the_database_to_come_back(own_postgres: OwnPostgres) -> None:
+    await ensure_outbox_schema_async(own_postgres.url)
+    broker = new_broker(own_postgres.url)
+    async with taking(broker, "mail", "#") as taken:
+        await send(broker, message("order.placed"))
+        delivery = await taken.next()
+        await asyncio.to_thread(own_postgres.stop)
+        settling = asyncio.create_task(delivery.settle(DONE))
+        await asyncio.wait([settling], timeout=0.5)
+        assert not settling.done()
+        await asyncio.to_thread(own_postgres.start)
+        async with asyncio.timeout(20):
+            await settling
+    await broker.close()
+
+
+async def test_leaving_while_the_database_is_away_takes_no_longer_than_it_must(own_postgres: OwnPostgres) -> None:
+    await ensure_outbox_schema_async(own_postgres.url)
+    broker = new_broker(own_postgres.url)
+    async with asyncio.timeout(20):
+        async with taking(broker, "mail", "#") as taken:
+            await send(broker, message("order.placed"))
+            await taken.next()
+            await asyncio.to_thread(own_postgres.stop)
+        await broker.close()
+
+
+# --- subscribing
+
+
+async def test_a_binding_key_that_postgres_cannot_hold_is_refused_at_the_start(broker: PostgresBroker) -> None:
+    with pytest.raises(ConfigurationError):
+        async with taking(broker, "mail", "order.\0"):
+            pass
+    with pytest.raises(ConfigurationError):
+        async with taking(broker, "mail", "".join(str(number) for number in range(5000))):
+            pass
+
+
+async def test_a_worker_without_the_right_to_bind_uses_what_was_provisioned(
+    database: str, broker: PostgresBroker, pool: Pool
+) -> None:
+    await existing(broker, "mail", "order.*")
+    await pool.execute(
+        f"""
+        do $$ begin create role {RESTRICTED} login password 'secret'; exception when duplicate_object then null; end $$;
+        grant select on outbox_table, outbox_subscription to {RESTRICTED};
+        grant select, insert, update, delete on outbox_delivery to {RESTRICTED};
+        grant select, insert on outbox_dead_letter to {RESTRICTED}
+        """
+    )
+    restricted = new_broker(_as_user(database, RESTRICTED, "secret"))
+    try:
+        async with taking(restricted, "mail", "order.*") as taken:
+            await send(restricted, message("order.placed"), message("order.paid"))
+            await (await taken.next()).settle(DONE)
+            await (await taken.next()).settle(Dead(Cause.REJECTED, FAILURE))
+        with pytest.raises(TopologyError, match=r"'mail'.*'invoice\.\*'"):
+            async with taking(restricted, "mail", "invoice.*"):
+                pass
+    finally:
+        await restricted.close()
+        await pool.execute(f"drop owned by {RESTRICTED}; drop role {RESTRICTED}")
+
+
+RESTRICTED = "outbox_restricted_worker"
+
+
+def _as_user(url: str, user: str, password: str) -> str:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{user}:{password}@{rest.rpartition('@')[2]}"

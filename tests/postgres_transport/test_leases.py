@@ -1,0 +1,189 @@
+"""Leases: who holds one may settle, who lost it changes nothing, and a dead worker's deliveries come to another."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from outbox.errors import StaleDeliveryError
+from outbox.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Retry
+from outbox.postgres.pool import Pool
+from outbox.transports.postgres import PostgresBroker
+from tests.contract.support import FAILURE, existing, message, send, taking
+from tests.postgres_transport.support import deliveries, new_broker
+from tests.support import eventually
+
+SHORT_LEASE = timedelta(seconds=1.5)
+
+OUTCOMES: list[DeliveryOutcome] = [DONE, Retry(timedelta(seconds=5), FAILURE), Dead(Cause.REJECTED, FAILURE), RETURNED]
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: type(outcome).__name__)
+async def test_an_outcome_under_a_stale_token_changes_nothing(
+    broker: PostgresBroker, other_broker: PostgresBroker, pool: Pool, outcome: DeliveryOutcome
+) -> None:
+    async with taking(broker, "mail", "#") as taken:
+        await send(broker, message("order.placed"))
+        stale = await taken.next()
+        await taken.intake.stop()
+        await pool.execute("update outbox_delivery set leased_until = now(), available_at = now()")
+        async with taking(other_broker, "mail", "#") as other:
+            fresh = await other.next()
+            before = await deliveries(pool)
+            with pytest.raises(StaleDeliveryError):
+                await stale.settle(outcome)
+            assert await deliveries(pool) == before
+            assert await pool.fetchval("select count(*) from outbox_dead_letter") == 0
+            with pytest.raises(StaleDeliveryError):
+                await stale.isolate()
+            await fresh.settle(DONE)
+    assert await deliveries(pool) == []
+
+
+async def test_a_delivery_is_settled_only_once(broker: PostgresBroker) -> None:
+    async with taking(broker, "mail", "#") as taken:
+        await send(broker, message("order.placed"))
+        delivery = await taken.next()
+        await delivery.settle(DONE)
+        with pytest.raises(StaleDeliveryError):
+            await delivery.settle(DONE)
+
+
+async def test_a_stale_outcome_does_not_spoil_those_written_with_it(broker: PostgresBroker, pool: Pool) -> None:
+    async with taking(broker, "mail", "#", prefetch_count=20) as taken:
+        await send(broker, *(message("order.placed", str(number).encode()) for number in range(20)))
+        held = await taken.several(20)
+        await taken.intake.stop()
+        await pool.execute("update outbox_delivery set lease_token = gen_random_uuid() where body = '7'")
+        results = await asyncio.gather(*(delivery.settle(DONE) for delivery in held), return_exceptions=True)
+    assert [place for place, result in enumerate(results) if result is not None] == [7]
+    assert isinstance(results[7], StaleDeliveryError)
+    assert [row["body"] for row in await deliveries(pool)] == [b"7"]
+
+
+async def test_a_lease_lives_as_long_as_the_handler_runs(database: str, pool: Pool) -> None:
+    slow, other = new_broker(database, lease=SHORT_LEASE), new_broker(database, lease=SHORT_LEASE)
+    async with taking(slow, "mail", "#") as taken, taking(other, "mail", "#", prefetch_count=1) as idle:
+        await send(slow, message("order.placed"))
+        runner = asyncio.ensure_future(taken.next())
+        rival = asyncio.ensure_future(idle.next())
+        await asyncio.wait([runner, rival], return_when=asyncio.FIRST_COMPLETED)
+        first, second = (runner, rival) if runner.done() else (rival, runner)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(second, 3 * SHORT_LEASE.total_seconds())
+        assert first.result().crashes == 0
+        await first.result().settle(DONE)
+    assert await deliveries(pool) == []
+    for broker in (slow, other):
+        await broker.close()
+
+
+async def test_a_killed_worker_is_counted_and_its_deliveries_come_to_another(database: str, pool: Pool) -> None:
+    broker = new_broker(database, lease=SHORT_LEASE)
+    await existing(broker, "mail", "#")
+    await send(broker, *(message("order.placed", str(number).encode()) for number in range(3)))
+    async with worker_process(database, "mail", "#", prefetch=2) as process:
+        assert {await process.line(), await process.line()} == {"0", "1"}
+        process.kill()
+        async with taking(broker, "mail", "#") as taken:
+            # What nobody had in hand comes at once, the rest when the leases end, each counted once and none as an attempt.
+            arrived = {delivery.message.body: delivery for delivery in await taken.several(3)}
+            assert {body: (it.crashes, it.attempt, it.blamed) for body, it in arrived.items()} == {
+                b"0": (1, 1, False),
+                b"1": (1, 1, False),
+                b"2": (0, 1, False),
+            }
+            for delivery in arrived.values():
+                await delivery.settle(DONE)
+    assert await deliveries(pool) == []
+    await broker.close()
+
+
+async def test_a_frozen_worker_loses_its_deliveries_and_cannot_settle_them_later(database: str, pool: Pool) -> None:
+    broker = new_broker(database, lease=SHORT_LEASE)
+    await existing(broker, "mail", "#")
+    await send(broker, message("order.placed", b"0"))
+    async with worker_process(database, "mail", "#", prefetch=1) as process:
+        assert await process.line() == "0"
+        process.send_signal(signal.SIGSTOP)
+        async with taking(broker, "mail", "#") as taken:
+            delivery = await taken.next()
+            assert delivery.crashes == 1
+            process.send_signal(signal.SIGCONT)
+            await asyncio.sleep(SHORT_LEASE.total_seconds())  # what is watched is that the other one takes nothing back
+            await delivery.settle(DONE)
+    assert await deliveries(pool) == []
+    await broker.close()
+
+
+async def test_a_killed_workers_isolated_message_is_blamed_and_others_are_not(database: str, pool: Pool) -> None:
+    broker = new_broker(database)
+    async with taking(broker, "mail", "#") as taken:
+        await send(broker, message("order.placed", b"guilty"), message("order.placed", b"neighbour"))
+        [guilty, _neighbour] = await taken.several(2)
+        assert await guilty.isolate()
+        await taken.intake.stop()
+        await pool.execute("update outbox_delivery set leased_until = now(), available_at = now()")
+        async with taking(broker, "mail", "#") as again:
+            blamed = {delivery.message.body: delivery.blamed for delivery in await again.several(2)}
+            assert blamed == {b"guilty": True, b"neighbour": False}
+    await broker.close()
+
+
+async def test_stopping_gives_back_what_was_claimed_ahead_at_once(
+    broker: PostgresBroker, other_broker: PostgresBroker, pool: Pool
+) -> None:
+    await existing(broker, "mail", "#")
+    await send(broker, *(message("order.placed", str(number).encode()) for number in range(3000)))
+    async with taking(broker, "mail", "#", prefetch_count=5) as taken:
+        for _ in range(1000):  # fast enough to claim ahead
+            await (await taken.next()).settle(DONE)
+        await taken.intake.stop()
+        leased = "select count(*) from outbox_delivery where lease_token is not null"
+        await eventually(lambda: _is(pool, leased, 5))
+    assert await pool.fetchval(leased) == 0
+    assert await pool.fetchval("select max(crashes) from outbox_delivery") == 0
+    async with taking(other_broker, "mail", "#") as other:
+        assert (await other.next()).crashes == 0
+
+
+async def _is(pool: Pool, query: str, expected: object) -> bool:
+    return bool(await pool.fetchval(query) == expected)
+
+
+class WorkerProcess:
+    """A `dying_worker.py` at work."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.kill = process.kill
+        self.send_signal = process.send_signal
+
+    async def line(self) -> str:
+        """The body of the next message that it took in hand."""
+        assert self._process.stdout is not None
+        async with asyncio.timeout(20):
+            return (await self._process.stdout.readline()).decode().strip()
+
+
+@asynccontextmanager
+async def worker_process(url: str, queue: str, binding_key: str, *, prefetch: int) -> AsyncIterator[WorkerProcess]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(Path(__file__).with_name("dying_worker.py")),
+        *(url, queue, binding_key, str(prefetch), str(SHORT_LEASE.total_seconds())),
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield WorkerProcess(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
