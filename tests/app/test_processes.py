@@ -14,6 +14,8 @@ from tests.app.support import Service
 from tests.support import eventually_sync
 from tests.support.processes import free_port, running
 
+pytestmark = [pytest.mark.slow]
+
 COMPOSE: dict[str, Any] = yaml.safe_load(Path("docker-compose.yml").read_text())["services"]
 MODULES = {"uvicorn": ["-m", "uvicorn"], "outbox": ["-m", "outbox.cli"], "python": []}
 

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.app.support import Service
 from tests.support import eventually_sync
 from tests.support.processes import free_port, running
+
+pytestmark = [pytest.mark.slow]
 
 SECRET = "hunter2-and-more"
 

@@ -15,6 +15,8 @@ from tests.app.support import Service
 from tests.support import eventually, eventually_sync
 from tests.support.processes import free_port, running
 
+pytestmark = [pytest.mark.slow]
+
 CLI = ["-m", "outbox.cli"]
 MESSAGES = 40
 CONSUMERS = "tests.cli.slow_consumers:consumers"
