@@ -259,7 +259,8 @@ async def test_a_connection_that_is_lost_in_the_middle_is_made_again_and_the_res
     through = make_broker(proxy.url)
     await deliver(through, message())
     proxy.pause(Towards.CLIENT)
-    sending = asyncio.create_task(send(through, *(message() for _ in range(100))))
+    batch = [message() for _ in range(100)]
+    sending = asyncio.create_task(send(through, *batch))
     await asyncio.sleep(0.1)  # the batch has left, and its confirms are held back
     proxy.cut()
     proxy.resume()

@@ -1,0 +1,377 @@
+"""Deliveries on a real broker: how they end, and how consumers outlive what happens to queues, channels and brokers."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import aio_pika
+import pytest
+
+from outbox import codec
+from outbox.errors import BrokerUnavailableError, MalformedMessageError, StaleDeliveryError
+from outbox.events import DependencyLost, DependencyRestored
+from outbox.outcome import DONE, MESSAGE_LIMIT, RETURNED, TRACEBACK_LIMIT, Cause, Dead, Failure, Retry
+from outbox.transports.rabbitmq import RabbitBroker
+from tests.rabbitmq.alarms import memory_alarm
+from tests.rabbitmq.conftest import MakeBroker
+from tests.rabbitmq.support import EXCHANGE, FAILURE, Recorder, bound, consuming, deliver, message
+from tests.servers.proxy import Proxy, Towards
+from tests.servers.rabbitmq import OwnRabbitMQ
+from tests.support import RabbitAdmin, eventually
+
+INSTANT, SHORT = timedelta(0), timedelta(milliseconds=200)
+DELAYS = (INSTANT, SHORT)
+DEAD = Dead(Cause.REJECTED, FAILURE)
+
+
+# --- retries --------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_retry_keeps_id_properties_and_headers_and_carries_nothing_of_the_broker_s(
+    broker: RabbitBroker, broker_admin: RabbitAdmin
+) -> None:
+    async with consuming(broker, retry_delays=DELAYS) as inbox:
+        properties = {
+            "message_id": "7",
+            "correlation_id": "c",
+            "reply_to": "answers",
+            "type": "order",
+            "app_id": "shop",
+            "priority": 3,
+            "content_type": "text/plain",
+            "content_encoding": "gzip",
+            "timestamp": 1_780_000_000,
+            "expiration": "60000",
+        }
+        headers = {"tenant": "acme", "ratio": 0.1, "nested": {"a": [1, None, True]}, "CC": ["stock"]}
+        await broker_admin.declare_queue("stock")
+        await broker_admin.publish(EXCHANGE, "order.placed", b"hello", properties=properties, headers=headers)
+        for delay in (SHORT, INSTANT):
+            await (await inbox.next()).settle(Retry(delay, FAILURE))
+        arrival = (await inbox.next()).arrival
+        kept = arrival.header.properties
+        assert kept.expiration is None
+        for name, value in properties.items():
+            if name not in ("expiration", "timestamp"):
+                assert getattr(kept, "message_type" if name == "type" else name) == value
+        assert kept.timestamp == datetime.fromtimestamp(1_780_000_000, UTC)
+        own = {name: value for name, value in arrival.headers.items() if not name.startswith(("x-first-death", "x-death"))}
+        assert own == {
+            "tenant": "acme",
+            "ratio": 0.1,
+            "nested": {"a": [1, None, True]},
+            "x-outbox-attempt": 3,
+            "x-outbox-routing-key": "order.placed",
+            "x-outbox-expires-at": datetime.fromtimestamp(1_780_000_060, UTC).isoformat(),
+        }
+        # The broker says where the copy waited, the last time only: what it said before was not carried along.
+        [death] = arrival.headers["x-death"]
+        assert (death["queue"], death["count"]) == ("shop.delay_0s", 1)
+
+
+async def test_a_retry_of_the_predecessor_has_its_routing_key(broker: RabbitBroker, broker_admin: RabbitAdmin) -> None:
+    async with consuming(broker, retry_delays=DELAYS) as inbox:
+        await broker_admin.publish("", "mail", b"{}", headers={"x-original-routing-key": "order.placed"})
+        delivery = await inbox.next()
+        assert (delivery.message.routing_key, delivery.incoming.routing_key) == ("order.placed", "order.placed")
+        assert dict(delivery.message.headers) == {}
+        await delivery.settle(Retry(INSTANT, FAILURE))
+        again = await inbox.next()
+        assert (again.message.routing_key, again.attempt) == ("order.placed", 2)
+
+
+async def test_a_message_without_an_id_keeps_the_one_it_is_given(broker: RabbitBroker, broker_admin: RabbitAdmin) -> None:
+    async with consuming(broker, retry_delays=DELAYS) as inbox:
+        await broker_admin.publish(EXCHANGE, "order.placed", b"{}")
+        delivery = await inbox.next()
+        given = delivery.message.id
+        await delivery.settle(Retry(INSTANT, FAILURE))
+        assert (await inbox.next()).message.id == given
+
+
+async def test_a_retry_that_cannot_be_published_keeps_its_message_in_hand_until_it_can(
+    make_broker: MakeBroker, own_rabbitmq: OwnRabbitMQ
+) -> None:
+    """A memory alarm stops publishers; consumers go on."""
+    broker = make_broker(own_rabbitmq.url)
+    async with consuming(broker, retry_delays=DELAYS) as inbox:
+        await deliver(broker, message(body=b"1"), message(body=b"2"))
+        with memory_alarm(own_rabbitmq.server):
+            first, second = await inbox.next(), await inbox.next()
+            settling = asyncio.create_task(first.settle(Retry(INSTANT, FAILURE)))
+            await second.settle(DONE)
+            await eventually(lambda: _blocked(broker))
+            with pytest.raises(BrokerUnavailableError, match="short of memory or disk space"):
+                await broker.open()
+            await inbox.nothing_more()
+            assert not settling.done()
+        await asyncio.wait_for(settling, 30)
+        again = await inbox.next(30)
+        assert (again.attempt, again.message.body) == (2, b"1")
+        await inbox.nothing_more()
+
+
+async def test_a_retry_for_which_its_delay_has_vanished_has_it_declared_again(
+    broker: RabbitBroker, broker_admin: RabbitAdmin
+) -> None:
+    async with consuming(broker, retry_delays=DELAYS) as inbox:
+        for vanish in (broker_admin.delete_queue, broker_admin.delete_exchange):
+            await deliver(broker, message())
+            delivery = await inbox.next()
+            await vanish("shop.delay_200ms")
+            await delivery.settle(Retry(SHORT, FAILURE))
+            again = await inbox.next()
+            assert again.attempt == 2
+            await again.settle(DONE)
+
+
+# --- dead letters ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_dead_letter_carries_the_error_within_bounds(broker: RabbitBroker, broker_admin: RabbitAdmin) -> None:
+    failure = Failure("shop.PaymentError", "m" * MESSAGE_LIMIT, "t" * TRACEBACK_LIMIT)
+    async with consuming(broker, retry_delays=DELAYS) as inbox:
+        await deliver(broker, message(headers={"tenant": "acme"}, expiration=timedelta(minutes=1)))
+        await (await inbox.next()).settle(Dead(Cause.EXHAUSTED, failure))
+        [dead] = await broker_admin.get("mail.dlq")
+        headers = dead["properties"]["headers"]
+        assert (dead["exchange"], dead["routing_key"]) == ("shop.dlx", "mail")
+        assert headers["tenant"] == "acme"
+        assert headers[codec.ROUTING_KEY] == "order.placed"
+        assert headers[codec.EXCEPTION_TYPE] == "shop.PaymentError"
+        assert headers[codec.EXCEPTION_MESSAGE] == failure.message
+        assert headers[codec.EXCEPTION_TRACEBACK] == failure.traceback
+        assert "expiration" not in dead["properties"]
+        assert dead["properties"]["delivery_mode"] == 2
+
+
+@pytest.mark.parametrize(("room", "kept"), [(5_000, 2_000), (500, 0), (-200, None)])
+async def test_an_error_takes_no_more_room_than_the_message_s_own_headers_leave(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, room: int, kept: int | None
+) -> None:
+    failure = Failure("E", "m" * 2_000, "t" * TRACEBACK_LIMIT)
+    async with consuming(broker) as inbox:
+        await deliver(broker, message(headers={"h": "x" * (131_072 - 420 - room)}))
+        await (await inbox.next()).settle(Dead(Cause.EXHAUSTED, failure))
+        [dead] = await eventually(lambda: broker_admin.get("mail.dlq"))
+        assert len(dead["properties"]["headers"]["h"]) == 131_072 - 420 - room
+        traceback = dead["properties"]["headers"].get(codec.EXCEPTION_TRACEBACK)
+        assert traceback == (None if kept is None else "t" * kept)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-outbox-tracking-ids": "no JSON"},
+        {"x-outbox-attempt": "many"},
+        {"x-outbox-attempt": 0},
+        {"x-outbox-routing-key": 7},
+        {"x-outbox-expires-at": "soon"},
+    ],
+)
+async def test_a_malformed_message_is_buried_with_everything_and_frees_its_place(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, headers: dict[str, Any]
+) -> None:
+    async with consuming(broker, prefetch_count=1) as inbox:
+        await broker_admin.publish(EXCHANGE, "order.placed", b"broken", properties={"message_id": "7"}, headers=headers)
+        await deliver(broker, message(body=b"next"))
+        delivery = await inbox.next()
+        with pytest.raises(MalformedMessageError):
+            _ = delivery.message, delivery.attempt
+        assert delivery.incoming.body == b"broken"
+        await delivery.settle(Dead(Cause.UNDECODABLE, FAILURE))
+        assert (await inbox.next()).message.body == b"next"
+        [dead] = await broker_admin.get("mail.dlq")
+        kept = dead["properties"]["headers"]
+        assert dead["properties"]["message_id"] == "7"
+        assert {name: kept[name] for name in headers if name != codec.ROUTING_KEY}.items() <= headers.items()
+
+
+async def test_dead_letters_are_declared_again_when_they_have_vanished(broker: RabbitBroker, broker_admin: RabbitAdmin) -> None:
+    async with consuming(broker) as inbox:
+        await deliver(broker, message())
+        delivery = await inbox.next()
+        await broker_admin.delete_queue("mail.dlq")
+        await delivery.settle(DEAD)
+        assert await broker.count_dead_letters("mail") == 1
+
+
+async def test_a_queue_without_dead_letters_has_none(broker: RabbitBroker, make_broker: MakeBroker) -> None:
+    assert await broker.count_dead_letters("nobody") == 0
+    with pytest.raises(BrokerUnavailableError):
+        await make_broker("amqp://127.0.0.1:1/%2F").count_dead_letters("mail")
+
+
+# --- acknowledgements -----------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_finished_behind_something_unfinished_does_not_come_again(broker: RabbitBroker) -> None:
+    await bound(broker)
+    await deliver(broker, *(message(body=str(number).encode()) for number in range(6)))
+    async with consuming(broker) as inbox:
+        deliveries = [await inbox.next() for _ in range(6)]
+        for number in (1, 2, 4):
+            await deliveries[number].settle(DONE)
+        # Beyond reach of the courtesies of leaving: the connection is cut as if the process had died.
+        await deliveries[0].source.flush()
+        deliveries[0].source.channel.connection.create_task(deliveries[0].source.channel.connection.close())
+        again = {(await inbox.next()).message.body for _ in range(3)}
+        assert again == {b"0", b"3", b"5"}
+        await inbox.nothing_more()
+
+
+async def test_a_handler_cannot_acknowledge_behind_our_back(broker: RabbitBroker) -> None:
+    async with consuming(broker) as inbox:
+        await deliver(broker, message())
+        delivery = await inbox.next()
+        assert isinstance(delivery.incoming, aio_pika.IncomingMessage)
+        with pytest.raises(TypeError):
+            await delivery.incoming.ack()
+        await delivery.settle(DONE)
+
+
+async def test_a_delivery_is_settled_once(broker: RabbitBroker) -> None:
+    async with consuming(broker) as inbox:
+        await deliver(broker, message())
+        delivery = await inbox.next()
+        await delivery.settle(DONE)
+        with pytest.raises(StaleDeliveryError, match="settled before"):
+            await delivery.settle(DONE)
+
+
+# --- crashes --------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_lost_connection_is_nobody_s_death(
+    make_broker: MakeBroker, broker_url: str, broker: RabbitBroker, proxied: Callable[[str], Proxy]
+) -> None:
+    proxy = proxied(broker_url)
+    through = make_broker(proxy.url)
+    async with consuming(through) as inbox:
+        await deliver(broker, message())
+        delivery = await inbox.next()
+        assert not await delivery.isolate()
+        for _ in range(2):
+            delivery = await inbox.next()
+            assert await delivery.isolate()
+            assert (delivery.crashes, delivery.blamed) == (0, False)
+            proxy.cut()
+        delivery = await inbox.next()
+        assert (delivery.crashes, delivery.blamed) == (0, False)
+
+
+async def test_a_message_that_runs_alone_is_not_blamed_for_being_left(broker: RabbitBroker) -> None:
+    await bound(broker)
+    await deliver(broker, message())
+    async with consuming(broker) as inbox:
+        assert not await (await inbox.next()).isolate()
+        assert await (await inbox.next()).isolate()
+    async with consuming(broker) as inbox:
+        delivery = await inbox.next()
+        assert delivery.arrival.mark is not None
+        assert delivery.arrival.headers.get("x-delivery-count", 0) == 0
+        await delivery.settle(DONE)
+        await inbox.nothing_more()
+
+
+# --- staying alive --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_queue_that_is_deleted_comes_back_and_disturbs_no_neighbour(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, recorder: Recorder
+) -> None:
+    async with consuming(broker, "mail") as mail, consuming(broker, "stock") as stock:
+        await deliver(broker, message(body=b"1"))
+        in_hand, neighbour = await mail.next(), await stock.next()
+        await broker_admin.delete_queue("mail")
+        await eventually(lambda: recorder.of(DependencyRestored))
+        with pytest.raises(StaleDeliveryError):
+            await in_hand.settle(DONE)
+        await neighbour.settle(DONE)
+        await deliver(broker, message(body=b"2"))
+        assert (await mail.next()).message.body == b"2"
+        assert (await stock.next()).message.body == b"2"
+    [lost] = recorder.of(DependencyLost)
+    assert "'mail'" in lost.reason
+
+
+async def test_an_error_on_one_channel_stops_no_other_and_is_repaired(broker: RabbitBroker) -> None:
+    async with consuming(broker, "mail") as mail, consuming(broker, "stock") as stock:
+        await deliver(broker, message())
+        in_hand, neighbour = await mail.next(), await stock.next()
+        in_hand.source.ack(4_711)  # a tag that the broker never gave: it closes the channel
+        await asyncio.wait_for(in_hand.source.ended.wait(), 10)
+        await neighbour.settle(DONE)
+        again = await mail.next()
+        assert again.message.id == in_hand.message.id
+        await again.settle(DONE)
+        await mail.nothing_more()
+        assert stock.received == 1
+
+
+async def test_consumers_come_back_after_the_broker_was_killed_and_tell_once(
+    make_broker: MakeBroker, own_rabbitmq: OwnRabbitMQ
+) -> None:
+    recorder = Recorder()
+    broker = make_broker(own_rabbitmq.url, observer=recorder, connect_timeout=timedelta(seconds=2))
+    async with consuming(broker, "mail") as mail, consuming(broker, "stock") as stock:
+        await deliver(broker, message())
+        first = await mail.next()
+        own_rabbitmq.kill()
+        await eventually(lambda: recorder.of(DependencyLost))
+        with pytest.raises(StaleDeliveryError):
+            await first.settle(DONE)
+        own_rabbitmq.start()
+        assert (await mail.next(30)).message.id == first.message.id
+        await stock.next(30)
+        await eventually(lambda: recorder.of(DependencyRestored), timeout=30)
+    assert len(recorder.of(DependencyLost)) == 1
+
+
+async def test_subscribing_while_the_broker_is_away_says_so(make_broker: MakeBroker) -> None:
+    with pytest.raises(BrokerUnavailableError):
+        async with consuming(make_broker("amqp://127.0.0.1:1/%2F")):
+            pass
+
+
+async def test_stopping_and_leaving_are_bounded_when_the_broker_does_not_answer(
+    make_broker: MakeBroker, broker_url: str, broker: RabbitBroker, proxied: Callable[[str], Proxy]
+) -> None:
+    proxy = proxied(broker_url)
+    through = make_broker(proxy.url)
+    async with asyncio.timeout(30):
+        async with consuming(through) as inbox:
+            await deliver(broker, message())
+            delivery = await inbox.next()
+            proxy.pause(*Towards)
+            assert inbox.intake is not None
+            await inbox.intake.stop()
+            await delivery.settle(RETURNED)
+        await through.close()
+
+
+async def test_stop_is_idempotent_and_lets_what_is_in_hand_be_settled_in_any_way(
+    broker: RabbitBroker,
+) -> None:
+    async with consuming(broker, retry_delays=DELAYS) as inbox:
+        await deliver(broker, *(message(body=str(number).encode()) for number in range(4)))
+        deliveries = [await inbox.next() for _ in range(4)]
+        assert inbox.intake is not None
+        await inbox.intake.stop()
+        await inbox.intake.stop()
+        for delivery, outcome in zip(deliveries, (DONE, RETURNED, Retry(INSTANT, FAILURE), DEAD), strict=True):
+            await delivery.settle(outcome)
+        await inbox.nothing_more()
+    async with consuming(broker) as inbox:
+        assert {(await inbox.next()).message.body for _ in range(2)} == {b"1", b"2"}
+        await inbox.nothing_more()
+    assert await broker.count_dead_letters("mail") == 1
+
+
+async def _blocked(broker: RabbitBroker) -> bool:
+    try:
+        await broker.open()
+    except BrokerUnavailableError:
+        return True
+    return False
