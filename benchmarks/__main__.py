@@ -6,7 +6,7 @@ import json
 import platform
 from collections.abc import Awaitable, Callable, Sequence
 
-from benchmarks.measuring import Figure, repeated
+from benchmarks.measuring import OWN_COST, Figure, repeated
 from benchmarks.publishing import bulk_publishing, many_writers
 from benchmarks.relaying import relay_to_postgres, relay_to_rabbitmq
 from benchmarks.servers import Servers, running_servers
@@ -51,15 +51,16 @@ async def _measure(names: Sequence[str], runs: int) -> list[Figure]:
         for name in names:
             benchmark, count, unit = BENCHMARKS[name]
             samples = await repeated(runs, lambda run=benchmark, count=count: run(servers, count))  # type: ignore[misc]
-            figures += [Figure(label, unit, values) for label, values in samples.items()]
+            figures += [
+                Figure(label, "µs each" if label.endswith(OWN_COST) else unit, values) for label, values in samples.items()
+            ]
     return figures
 
 
 def _print_table(figures: Sequence[Figure]) -> None:
     print(f"\nPython {platform.python_version()}, {platform.machine()}; 256-byte bodies; medians\n")
     for figure in figures:
-        median = f"{figure.median:,.1f}" if figure.unit == "ms" else f"{figure.median:,.0f}"
-        print(f"{figure.name:<44}{median:>12} {figure.unit:<12}{figure.spread:>24}")
+        print(f"{figure.name:<46}{figure.shown(figure.median):>10} {figure.unit:<12}{figure.spread:>22}")
 
 
 if __name__ == "__main__":

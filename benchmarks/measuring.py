@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-
 OWN_COST = ", own cost"
 """The end of the names of figures in microseconds of our own processor time."""
 
@@ -47,11 +46,11 @@ class Figure:
 
     @property
     def spread(self) -> str:
-        return (
-            f"{min(self.samples):,.0f} - {max(self.samples):,.0f}"
-            if self.unit != "ms"
-            else f"{min(self.samples):.1f} - {max(self.samples):.1f}"
-        )
+        return f"{self.shown(min(self.samples))} - {self.shown(max(self.samples))}"
+
+    def shown(self, value: float) -> str:
+        """Whole numbers for rates, one decimal for times."""
+        return f"{value:,.0f}" if self.unit.endswith("/s") else f"{value:,.1f}"
 
 
 async def repeated(runs: int, run: Callable[[], Awaitable[dict[str, float]]]) -> dict[str, list[float]]:

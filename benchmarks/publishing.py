@@ -10,6 +10,12 @@ from outbox import OutboxMessage, Publisher
 
 WRITERS = 32
 BULK = 5_000
+NOTIFY_ALWAYS = """
+    create or replace function always() returns trigger language plpgsql as
+        'begin perform pg_notify(''always'', ''''); return null; end';
+    drop trigger outbox_table_ring on outbox_table;
+    create trigger always after insert on outbox_table for each statement execute function always()
+"""
 
 
 async def bulk_publishing(servers: Servers, count: int) -> dict[str, float]:
@@ -25,7 +31,7 @@ async def bulk_publishing(servers: Servers, count: int) -> dict[str, float]:
                         await publisher.bulk_publish_async(connection, messages)
         finally:
             await connection.close()
-    return {"bulk publish": watch.rate(count // BULK * BULK)}
+    return watch.rates("bulk publish", count // BULK * BULK)
 
 
 async def many_writers(servers: Servers, count: int) -> dict[str, float]:
@@ -33,21 +39,18 @@ async def many_writers(servers: Servers, count: int) -> dict[str, float]:
 
     In turn: with the doorbell while a relay sleeps lightly, without any trigger, and with NOTIFY in each transaction.
     """
-    return {
-        "32 writers, doorbell": await _writers(servers, count, "select 1"),
-        "32 writers, no trigger": await _writers(servers, count, "drop trigger outbox_table_ring on outbox_table"),
-        "32 writers, NOTIFY in each": await _writers(
-            servers,
-            count,
-            "create or replace function always() returns trigger language plpgsql as "
-            "'begin perform pg_notify(''always'', ''''); return null; end';"
-            "drop trigger outbox_table_ring on outbox_table;"
-            "create trigger always after insert on outbox_table for each statement execute function always()",
-        ),
+    changes = {
+        "32 writers, doorbell": "select 1",
+        "32 writers, no trigger": "drop trigger outbox_table_ring on outbox_table",
+        "32 writers, NOTIFY in each": NOTIFY_ALWAYS,
     }
+    figures: dict[str, float] = {}
+    for name, change in changes.items():
+        figures |= await _writers(servers, name, count, change)
+    return figures
 
 
-async def _writers(servers: Servers, count: int, change: str) -> float:
+async def _writers(servers: Servers, name: str, count: int, change: str) -> dict[str, float]:
     publisher = Publisher()
     async with servers.fresh_database() as url, asyncpg.create_pool(url, min_size=WRITERS, max_size=WRITERS) as pool:
         await pool.execute(change)
@@ -60,4 +63,4 @@ async def _writers(servers: Servers, count: int, change: str) -> float:
 
         with timed() as watch:
             await asyncio.gather(*(writer() for _ in range(WRITERS)))
-    return watch.rate(count // WRITERS * WRITERS)
+    return watch.rates(name, count // WRITERS * WRITERS)

@@ -9,20 +9,20 @@ from outbox import MessageRelay
 async def relay_to_rabbitmq(servers: Servers, count: int) -> dict[str, float]:
     """Messages per second, confirmed by a quorum queue, persistent and mandatory."""
     async with servers.fresh_database() as url, servers.fresh_vhost() as broker:
-        return {"relay to RabbitMQ": await _drained(url, broker, count)}
+        return await _drained("relay to RabbitMQ", url, broker, count)
 
 
 async def relay_to_postgres(servers: Servers, count: int) -> dict[str, float]:
     """Messages per second, handed over to one queue in the outbox's database."""
     async with servers.fresh_database() as url:
-        return {"relay to PostgreSQL": await _drained(url, url, count)}
+        return await _drained("relay to PostgreSQL", url, url, count)
 
 
-async def _drained(url: str, broker: str, count: int) -> float:
+async def _drained(name: str, url: str, broker: str, count: int) -> dict[str, float]:
     await declared_queue(url, broker)
     await filled_outbox(url, count)
     relay = MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False)
     with timed() as watch:
         async with running(relay):
             await until_empty(url, "outbox_table")
-    return watch.rate(count)
+    return watch.rates(name, count)
