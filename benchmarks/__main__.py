@@ -57,6 +57,10 @@ async def _measure(names: Sequence[str], runs: int) -> list[Figure]:
     return figures
 
 
+def _unit(label: str, unit: str) -> str:
+    return "µs each" if label.endswith(OWN_COST) else unit
+
+
 def _print_table(figures: Sequence[Figure]) -> None:
     print(f"\nPython {platform.python_version()}, {platform.machine()}; 256-byte bodies; medians\n")
     for figure in figures:
