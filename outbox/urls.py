@@ -17,16 +17,11 @@ _POSTGRES_SCHEMES = frozenset(
     }
 )
 _AMQP_SCHEMES = frozenset({"amqp", "amqps"})
-_CREDENTIALS = re.compile(
-    r"""(?P<user>[a-z][a-z0-9+.-]*://[^:\s]*):          # the user's name may contain anything but a colon
-        (?:\S*@                                         # up to the last @ of the word: the password may contain some itself
-        |(?![0-9]{1,5}(?:[^0-9\w]|$))[^\n]*@)           # or, with spaces in it, of the line; but what looks like a port is one
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
+_USER = re.compile(r"://[^:\s]*:")
+_PORT = re.compile(r"[0-9]{1,5}(?!\w)")
 _SECRET_PARAMETER = re.compile(
-    r"""(?P<name>(?:password|passwd|pwd)["']?\s*[=:]\s*|(?:secret|token)["']?\s*=\s*)   # of a URL, a DSN, a dict
-        (?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^&\#\s'"]+)
+    r"""(?P<name>(?:password|passwd|pwd)["']?\s*[=:]\s*|(?:secret|token)["']?\s*=\s*)       # of a URL, a DSN, a dict
+        (?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|['"][^\n]*|[^&\#\s'"]+)
     """,
     re.IGNORECASE | re.VERBOSE,
 )
@@ -71,8 +66,36 @@ def redacted(text: str) -> str:
 
     Whatever a password contains, encoded or not, none of it remains. For that, what follows may be cut as well.
     """
-    text = _CREDENTIALS.sub(lambda match: f"{match['user']}:***@", text)
-    return _SECRET_PARAMETER.sub(lambda match: f"{match['name']}***", text)
+    return _SECRET_PARAMETER.sub(lambda match: f"{match['name']}***", _without_credentials(text))
+
+
+def _without_credentials(text: str) -> str:
+    parts, rest = [], 0
+    for word in re.finditer(r"\S+", text):
+        if word.start() < rest or "://" not in word[0]:
+            continue
+        start, end = _password_in(text, word.start(), word.end())
+        if start < end:
+            parts.append(f"{text[rest:start]}***")
+            rest = end
+    return "".join(parts) + text[rest:]
+
+
+def _password_in(text: str, word_start: int, word_end: int) -> tuple[int, int]:
+    """Where the password of the URL in a word begins and ends; the same place twice if there is none.
+
+    It ends with the last @ of the word, since there may be others in it. It may have spaces in it, and then ends with the last
+    @ of the line; but what looks like a port is one.
+    """
+    line_end = text.find("\n", word_end)
+    for user in _USER.finditer(text, word_start, word_end):
+        start = user.end()
+        at = text.rfind("@", start, word_end)
+        if at < 0 and not _PORT.match(text, start):
+            at = text.rfind("@", start, line_end if line_end >= 0 else len(text))
+        if at >= 0:
+            return start, at
+    return word_start, word_start
 
 
 def _scheme(url: object, argument: str) -> str:

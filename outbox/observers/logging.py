@@ -36,6 +36,8 @@ from outbox.urls import redacted
 _log = logging.getLogger("outbox")
 
 _TEXT_LIMIT = 500
+_NAME_LIMIT = 255
+"""Characters of a reason, and of an id or a routing key, that a line shows; the table takes any number of them."""
 
 
 class LoggingObserver:
@@ -61,9 +63,8 @@ def _batch_sent(event: BatchSent) -> None:
         return
     for message in event.messages:
         _log.info(
-            "published %s %r to exchange %s, %s after it was written",
-            _one_line(message.id),
-            message.routing_key,
+            "published %s to exchange %s, %s after it was written",
+            _subject(message.id, message.routing_key),
             event.exchange_name,
             _seconds(message.age),
         )
@@ -88,10 +89,9 @@ def _send_failed(event: SendFailed) -> None:
     if _log.isEnabledFor(level):
         _log.log(
             level,
-            "%s %s %r, %s: %s",
+            "%s %s, %s: %s",
             event.type.value,
-            _one_line(event.message_id),
-            event.routing_key,
+            _subject(event.message_id, event.routing_key),
             end,
             _safe(event.failure),
         )
@@ -167,7 +167,7 @@ def _level_of(event: Processed) -> int:
 
 def _settle_failed(event: SettleFailed) -> None:
     text = "the outcome of %s of queue %s was not recorded: %s"
-    _log.warning(text, _one_line(event.message_id), event.queue, _safe(event.reason))
+    _log.warning(text, _one_line(event.message_id, limit=_NAME_LIMIT), event.queue, _safe(event.reason))
 
 
 def _dead_letters_measured(event: DeadLettersMeasured) -> None:
@@ -211,7 +211,11 @@ _TELLERS: Mapping[type, Callable[[Any], None]] = {
 
 
 def _delivery(event: Received | Processed) -> str:
-    return f"{_one_line(event.message.id)} {event.message.routing_key!r} of queue {event.queue}"
+    return f"{_subject(event.message.id, event.message.routing_key)} of queue {event.queue}"
+
+
+def _subject(message_id: str, routing_key: str) -> str:
+    return f"{_one_line(message_id, limit=_NAME_LIMIT)} {routing_key[:_NAME_LIMIT]!r}"
 
 
 def _seconds(duration: timedelta) -> str:
@@ -220,10 +224,10 @@ def _seconds(duration: timedelta) -> str:
 
 def _safe(reason: object) -> str:
     """What others wrote, an exception's message for one: on one line, not too long, with the passwords of URLs left out."""
-    text = _one_line(" ".join(redacted(str(reason)).split()))
-    return text if len(text) <= _TEXT_LIMIT else f"{text[:_TEXT_LIMIT]}…"
+    return _one_line(" ".join(redacted(str(reason)).split()), limit=_TEXT_LIMIT)
 
 
-def _one_line(text: str) -> str:
-    """`text`, with line breaks and other control characters escaped: a line must not be able to look like two."""
+def _one_line(text: str, *, limit: int) -> str:
+    """`text`, cut, with line breaks and other control characters escaped: a line must not be able to look like two."""
+    text = text if len(text) <= limit else f"{text[:limit]}…"
     return text if text.isprintable() else ascii(text)

@@ -1,0 +1,219 @@
+"""The metrics: their names, types and labels are what dashboards and alerts rely on."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from prometheus_client import REGISTRY
+from prometheus_client.samples import Sample
+
+from outbox.events import (
+    BacklogMeasured,
+    ConsumerStarted,
+    ConsumerStopped,
+    DeadLettersMeasured,
+    ProcessingStatus,
+    Received,
+    RoundFinished,
+    WakeMode,
+    WakeModeChanged,
+)
+from outbox.observers.prometheus import PrometheusObserver
+from outbox.observing import build_observer
+from outbox.outcome import Retry
+from tests.observers import events
+from tests.observers.events import FAILURE, MESSAGE
+
+FAMILIES = {
+    "outbox_messages_published": ("counter", {"exchange_name"}),
+    "outbox_publish_failures": ("counter", {"exchange_name", "failure_type", "error_type"}),
+    "outbox_message_age_seconds": ("histogram", {"exchange_name"}),
+    "outbox_poll_duration_seconds": ("histogram", {"exchange_name"}),
+    "outbox_table_backlog": ("gauge", {"exchange_name"}),
+    "outbox_messages_received": ("counter", {"queue", "exchange_name"}),
+    "outbox_messages_processed": ("counter", {"queue", "exchange_name", "status"}),
+    "outbox_retry_attempts": ("counter", {"queue", "delay_seconds"}),
+    "outbox_message_processing_duration_seconds": ("histogram", {"queue", "exchange_name"}),
+    "outbox_dlq_messages": ("gauge", {"queue"}),
+    "outbox_active_consumers": ("gauge", {"queue", "exchange_name"}),
+    "outbox_oldest_unsent_age_seconds": ("gauge", {"exchange_name"}),
+    "outbox_wake_mode": ("gauge", {"channel", "mode"}),
+}
+
+
+@pytest.fixture
+def observer() -> object:
+    """The process's own: a registry takes each family once."""
+    return build_observer(enable_metrics=True)
+
+
+class Exchange:
+    """The series of one exchange and queue that no other test touches."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.queue = {"queue": f"{name}.queue", "exchange_name": name}
+
+    def value(self, sample: str, **labels: str) -> float | None:
+        return REGISTRY.get_sample_value(sample, labels)
+
+
+@pytest.fixture
+def exchange(request: pytest.FixtureRequest) -> Exchange:
+    return Exchange(request.node.name)
+
+
+def samples(family: str) -> Iterator[Sample]:
+    for metric in REGISTRY.collect():
+        if metric.name == family:
+            yield from metric.samples
+
+
+def test_all_families_are_registered_with_the_first_instance(observer: PrometheusObserver) -> None:
+    types = {metric.name: metric.type for metric in REGISTRY.collect() if metric.name.startswith("outbox_")}
+    assert types == {name: type_ for name, (type_, _) in FAMILIES.items()}
+
+
+def test_further_instances_share_them(observer: PrometheusObserver) -> None:
+    for _ in range(3):
+        build_observer(enable_metrics=True)
+
+
+def test_every_family_has_its_labels(observer: PrometheusObserver) -> None:
+    for event in events.EVENTS:
+        observer.notify(event)
+    for name, (_, labels) in FAMILIES.items():
+        found = {frozenset(sample.labels) - {"le"} for sample in samples(name)}
+        assert found == {frozenset(labels)}, name
+
+
+def test_sent_messages_are_counted_and_their_ages_observed(observer: PrometheusObserver, exchange: Exchange) -> None:
+    observer.notify(events.sent(0.02, 0.2, 2, exchange_name=exchange.name))
+    observer.notify(events.sent(-0.001, exchange_name=exchange.name))
+    labels = {"exchange_name": exchange.name}
+    assert exchange.value("outbox_messages_published_total", **labels) == 4
+    assert exchange.value("outbox_message_age_seconds_count", **labels) == 4
+    assert exchange.value("outbox_message_age_seconds_sum", **labels) == pytest.approx(2.22)
+    assert exchange.value("outbox_message_age_seconds_bucket", le="0.25", **labels) == 3
+
+
+def test_failed_attempts_are_counted_by_kind_and_error(observer: PrometheusObserver) -> None:
+    labels = {"exchange_name": "orders", "failure_type": "refused", "error_type": "ValueError"}
+    before = REGISTRY.get_sample_value("outbox_publish_failures_total", labels) or 0
+    observer.notify(events.RETRIED)
+    assert REGISTRY.get_sample_value("outbox_publish_failures_total", labels) == before + 1
+
+
+def test_rounds_are_timed(observer: PrometheusObserver, exchange: Exchange) -> None:
+    observer.notify(RoundFinished(exchange_name=exchange.name, taken=50, duration=timedelta(seconds=0.25)))
+    assert exchange.value("outbox_poll_duration_seconds_sum", exchange_name=exchange.name) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("unsent", "oldest_due", "age"), [(7, timedelta(minutes=1), 60), (0, None, 0), (1, timedelta(seconds=-1), 0)]
+)
+def test_backlog_and_oldest_age_are_the_latest(
+    observer: PrometheusObserver, exchange: Exchange, unsent: int, oldest_due: timedelta | None, age: float
+) -> None:
+    observer.notify(BacklogMeasured(exchange_name=exchange.name, unsent=99, oldest_due=timedelta(days=1)))
+    observer.notify(BacklogMeasured(exchange_name=exchange.name, unsent=unsent, oldest_due=oldest_due))
+    assert exchange.value("outbox_table_backlog", exchange_name=exchange.name) == unsent
+    assert exchange.value("outbox_oldest_unsent_age_seconds", exchange_name=exchange.name) == age
+
+
+def test_of_the_wake_modes_one_is_on(observer: PrometheusObserver, exchange: Exchange) -> None:
+    for mode, other in ((WakeMode.LISTENING, "polling"), (WakeMode.POLLING, "listening")):
+        observer.notify(WakeModeChanged(channel=exchange.name, mode=mode, reason="because"))
+        assert exchange.value("outbox_wake_mode", channel=exchange.name, mode=mode.value) == 1
+        assert exchange.value("outbox_wake_mode", channel=exchange.name, mode=other) == 0
+
+
+def test_received_and_processed_messages_are_counted_by_status(observer: PrometheusObserver, exchange: Exchange) -> None:
+    observer.notify(Received(**exchange.queue, message=MESSAGE, attempt=1))
+    for event in (events.HANDLED, events.HANDLED, events.FAILED, events.REJECTED, events.UNDECODABLE):
+        observer.notify(_in(exchange, event))
+    assert exchange.value("outbox_messages_received_total", **exchange.queue) == 1
+    by_status = {
+        status.value: exchange.value("outbox_messages_processed_total", **exchange.queue, status=status.value)
+        for status in ProcessingStatus
+    }
+    assert by_status == {"success": 2, "failed": 1, "rejected": 1, "undecodable": 1}
+    assert exchange.value("outbox_message_processing_duration_seconds_sum", **exchange.queue) == 1.25
+
+
+@pytest.mark.parametrize(
+    ("delay", "label"),
+    [
+        (timedelta(0), "0"),
+        (timedelta(seconds=1), "1"),
+        (timedelta(seconds=10), "10"),
+        (timedelta(minutes=5), "300"),
+        (timedelta(days=30), "2592000"),
+        (timedelta(milliseconds=500), "0.5"),
+        (timedelta(minutes=1, milliseconds=250), "60.25"),
+    ],
+)
+def test_retries_are_counted_by_their_delay_in_plain_seconds(
+    observer: PrometheusObserver, exchange: Exchange, delay: timedelta, label: str
+) -> None:
+    observer.notify(_in(exchange, events.processed(ProcessingStatus.FAILED, Retry(delay, FAILURE))))
+    assert exchange.value("outbox_retry_attempts_total", queue=exchange.queue["queue"], delay_seconds=label) == 1
+
+
+def test_a_dead_letter_is_no_retry(observer: PrometheusObserver, exchange: Exchange) -> None:
+    observer.notify(_in(exchange, events.EXHAUSTED))
+    assert [sample for sample in samples("outbox_retry_attempts") if sample.labels["queue"] == exchange.queue["queue"]] == []
+
+
+def test_consumers_come_and_go(observer: PrometheusObserver, exchange: Exchange) -> None:
+    for _ in range(2):
+        observer.notify(ConsumerStarted(**exchange.queue, binding_key="#"))
+    assert exchange.value("outbox_active_consumers", **exchange.queue) == 2
+    observer.notify(ConsumerStopped(**exchange.queue))
+    assert exchange.value("outbox_active_consumers", **exchange.queue) == 1
+
+
+def test_dead_letters_are_the_latest_count(observer: PrometheusObserver, exchange: Exchange) -> None:
+    for count in (5, 3):
+        observer.notify(DeadLettersMeasured(queue=exchange.name, count=count))
+    assert exchange.value("outbox_dlq_messages", queue=exchange.name) == 3
+
+
+def _in(exchange: Exchange, event: object) -> object:
+    from dataclasses import replace
+
+    return replace(event, **exchange.queue)  # type: ignore[type-var]
+
+
+WITHOUT_CLIENT = """
+import logging, sys
+sys.modules["prometheus_client"] = None  # as if it were not installed
+logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s", stream=sys.stdout)
+from outbox.events import Advice
+from outbox.observing import build_observer
+for _ in range(3):
+    build_observer(enable_metrics=True).notify(Advice(text="still logged"))
+"""
+
+
+def test_without_prometheus_client_metrics_are_off_with_one_info_line() -> None:
+    finished = subprocess.run([sys.executable, "-c", WITHOUT_CLIENT], capture_output=True, text=True, timeout=60, check=True)
+    lines = finished.stdout.splitlines()
+    assert [line for line in lines if line.startswith("INFO")] == [
+        'INFO outbox metrics are off: prometheus-client is not installed (pip install "outbox[metrics]")'
+    ]
+    assert lines.count("WARNING outbox still logged") == 3
+
+
+SWITCHED_OFF = """
+import sys
+from outbox.observing import build_observer
+build_observer(enable_metrics=False)
+assert "prometheus_client" not in sys.modules
+"""
+
+
+def test_metrics_that_are_off_load_nothing() -> None:
+    subprocess.run([sys.executable, "-c", SWITCHED_OFF], timeout=60, check=True)
