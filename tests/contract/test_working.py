@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -15,7 +16,7 @@ from outbox.engine.working import Work, WorkSettings
 from outbox.events import ConsumerStarted, ConsumerStopped, Processed, ProcessingStatus, Received
 from outbox.message import Message
 from outbox.outcome import DONE, Cause, Dead
-from outbox.ports import Broker
+from outbox.ports import Broker, Intake, Receive, Subscription
 from tests.contract.harness import EXCHANGE, Harness, Recorder
 from tests.contract.support import existing, message, send, taking
 from tests.support import eventually
@@ -31,6 +32,32 @@ class Order(BaseModel):
     id: int
 
 
+class Watched:
+    """A broker, and how many of its subscriptions take nothing more."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.stopped = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._broker, name)
+
+    @asynccontextmanager
+    async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator["WatchedIntake"]:
+        async with self._broker.subscribe(subscription, receive) as intake:
+            yield WatchedIntake(intake, self)
+
+
+class WatchedIntake:
+    def __init__(self, intake: Intake, broker: Watched) -> None:
+        self._intake = intake
+        self._broker = broker
+
+    async def stop(self) -> None:
+        await self._intake.stop()
+        self._broker.stopped += 1
+
+
 class Running:
     """A worker that runs, and what it tells."""
 
@@ -38,7 +65,8 @@ class Running:
         self.recorder = Recorder()
         self.stopping = Stopping()
         settings = WorkSettings(exchange_name=EXCHANGE, retry_delays=(), prefetch_count=prefetch_count)
-        work = Work(broker, consumers, None, self.recorder, settings)
+        self.broker = Watched(broker)
+        work = Work(self.broker, consumers, None, self.recorder, settings)  # type: ignore[arg-type]  by __getattr__
         self.task = asyncio.create_task(
             run_until_stopped(work.run, self.stopping, grace_period=grace_period, handle_signals=False)
         )
@@ -252,6 +280,7 @@ async def test_a_stop_lets_running_handlers_finish_and_gives_back_the_rest(broke
         await send(broker, *(message("order.placed", str(number).encode()) for number in range(5)))
         await eventually(lambda: begun == 2)
         worker.stopping.request()
+        await eventually(lambda: worker.broker.stopped)
         let_go.set()
         await asyncio.wait_for(worker.task, SOON)
     assert begun == 2
@@ -261,6 +290,28 @@ async def test_a_stop_lets_running_handlers_finish_and_gives_back_the_rest(broke
         assert {delivery.message.body for delivery in rest} == {b"2", b"3", b"4"}
         assert {(delivery.attempt, delivery.crashes) for delivery in rest} == {(1, 0)}
         await taken.nothing_more()
+
+
+async def test_stops_under_load_lose_nothing_and_spend_no_attempts(broker: Broker) -> None:
+    attempts: list[int] = []
+    seen: list[bytes] = []
+
+    async def handle(body: bytes, attempt_count: int) -> None:
+        attempts.append(attempt_count)
+        await asyncio.sleep(0)
+        seen.append(body)
+
+    consumer = Consumer("order.*", handle, queue="mail")
+    await existing(broker, "mail", "order.*")
+    bodies = [str(number).encode() for number in range(300)]
+    await send(broker, *(message("order.placed", body) for body in bodies))
+    for part in (60, 120, 180):
+        async with working(broker, consumer, prefetch_count=5):
+            await eventually(lambda: len(seen) >= part, interval=0.001, timeout=SOON)  # noqa: B023
+    async with working(broker, consumer):
+        await eventually(lambda: len(seen) >= len(bodies), timeout=SOON)
+    assert sorted(seen) == sorted(bodies)
+    assert set(attempts) == {1}
 
 
 async def test_a_handler_that_outlasts_the_grace_period_is_cancelled_and_its_message_comes_again(broker: Broker) -> None:
