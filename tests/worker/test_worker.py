@@ -11,7 +11,9 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
+import aio_pika
 import asyncpg
+import pamqp.commands
 import pytest
 from pydantic import BaseModel, field_validator
 
@@ -441,3 +443,37 @@ async def test_a_message_model_whose_validator_breaks_is_a_failed_attempt() -> N
     [processed] = await worker.processed(1)
     assert processed.status == "failed"
     await worker.stop()
+
+
+@pytest.mark.parametrize("given", ["rmq_connection_url", "rmq_connection", "broker"])
+async def test_a_worker_on_rabbitmq_takes_a_url_or_a_connection_and_leaves_the_connection_open(
+    broker_url: str, given: str
+) -> None:
+    seen: list[object] = []
+
+    async def handle(body: bytes, message: aio_pika.abc.AbstractIncomingMessage) -> None:
+        seen.append((body, message.routing_key, type(message).__module__.partition(".")[0]))
+
+    async with await aio_pika.connect_robust(broker_url) as connection:
+        source: Any = connection if given == "rmq_connection" else broker_url
+        consumer = Consumer("order.*", handle, queue="mail")
+        worker = Worker(consumers=[consumer], exchange_name="shop", enable_metrics=False, **{given: source})
+        channel = await connection.channel()
+        async with running(worker) as task:
+            await eventually(lambda: task.done() or _published(channel), timeout=SOON)
+            await eventually(lambda: task.done() or seen, timeout=SOON)
+        assert not connection.is_closed
+        assert await _published(channel)
+    assert seen[0] == (b"{}", "order.placed", "aio_pika")
+
+
+async def _published(channel: Any) -> bool:
+    """Whether the exchange is there, and a queue took the message."""
+    if channel.is_closed:
+        await channel.reopen()
+    try:
+        exchange = await channel.get_exchange("shop")
+        confirmation = await exchange.publish(aio_pika.Message(b"{}"), "order.placed", mandatory=True)
+    except (aio_pika.exceptions.ChannelClosed, aio_pika.exceptions.PublishError):
+        return False
+    return isinstance(confirmation, pamqp.commands.Basic.Ack)
