@@ -337,6 +337,41 @@ async def _settled(pool: Pool, attempt: int | None) -> bool:
     return [row["attempt"] for row in await deliveries(pool)] == ([] if attempt is None else [attempt])
 
 
+async def test_what_a_claim_took_whose_answer_was_lost_comes_at_once_and_counts_no_death(
+    database: str, pool: Pool, proxied: Callable[[str], Proxy]
+) -> None:
+    proxy = proxied(database)
+    broker = new_broker(proxy.url)
+    async with taking(broker, "mail", "#") as taken:
+        await pool.execute(STOP_AT_THE_GATE)
+        async with pool.acquire() as connection, connection.transaction():
+            await connection.execute("select pg_advisory_xact_lock(42)")
+            await fill_deliveries(pool, "mail", 1)
+            await eventually(lambda: _waits_for_lock(pool))  # the claim, with its work done but not committed
+            proxy.swallow(Towards.CLIENT)
+        await eventually(lambda: _is_leased(pool))
+        proxy.resume()
+        proxy.cut()
+        delivery = await taken.next(timedelta(seconds=10))
+        assert (delivery.crashes, delivery.attempt) == (0, 1)
+        await delivery.settle(DONE)
+    await broker.close()
+
+
+STOP_AT_THE_GATE = """
+    create function stop_at_the_gate() returns trigger language plpgsql as $$
+    begin
+        perform pg_advisory_xact_lock(42);
+        return null;
+    end $$;
+    create trigger stop_at_the_gate after update on outbox_delivery for each statement execute function stop_at_the_gate()
+"""
+
+
+async def _is_leased(pool: Pool) -> bool:
+    return bool(await pool.fetchval("select exists(select from outbox_delivery where lease_token is not null)"))
+
+
 async def test_an_outcome_waits_for_the_database_to_come_back(own_postgres: OwnPostgres) -> None:
     await ensure_outbox_schema_async(own_postgres.url)
     broker = new_broker(own_postgres.url)
@@ -361,6 +396,27 @@ async def test_leaving_while_the_database_is_away_takes_no_longer_than_it_must(o
             await send(broker, message("order.placed"))
             await taken.next()
             await asyncio.to_thread(own_postgres.stop)
+        await broker.close()
+
+
+# --- settings of the database
+
+
+async def test_another_default_isolation_level_changes_nothing(database: str, pool: Pool) -> None:
+    name = database.rpartition("/")[2]
+    await pool.execute(f"alter database {name} set default_transaction_isolation = 'serializable'")
+    await pool.execute(
+        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids) "
+        "select 'shop', 'mail', n::text, 'a.b', n::text::bytea, jsonb_build_array(n::text) from generate_series(1, 3000) as n"
+    )
+    one, other = Handling(), Handling()
+    recorder = Recorder()
+    brokers = [new_broker(database, observer=recorder) for _ in range(2)]
+    async with handling(brokers[0], one), handling(brokers[1], other):
+        await eventually(lambda: len(one.handled) + len(other.handled) >= 3000, timeout=60)
+    assert sorted(int(body) for body in one.handled + other.handled) == list(range(1, 3001))
+    assert recorder.of(DependencyLost) == []
+    for broker in brokers:
         await broker.close()
 
 

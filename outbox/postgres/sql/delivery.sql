@@ -75,6 +75,13 @@ returning id, exchange, message_id, routing_key, body, content_type, headers, tr
     isolated, extract(epoch from created_at)::float8 as created_seconds, extract(epoch from expires_at)::float8 as expires_seconds,
     (extract(epoch from expires_at) - extract(epoch from now()))::float8 as seconds_left
 
+-- name: unclaim
+-- Gives back what a claim took whose answer never came. Everything that is leased or scheduled lies behind now in the index.
+update {delivery}
+set available_at = least(now(), created_at), lease_token = null, leased_until = null
+where id = any(array(select id from {delivery} where queue = $1 and available_at > now() and lease_token = $2))
+returning id
+
 -- name: next_due
 -- How many seconds until the first delivery of each queue is due; a leased one is when its lease ends.
 select wanted.queue,

@@ -19,10 +19,10 @@ from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import Pool, borrow_from, connect_to, open_pool, unavailable_errors
 from outbox.postgres.schema import check_transport_tables
-from outbox.transports.postgres.borrowing import borrowed
 from outbox.transports.postgres.intake import LEAVING_TIMEOUT, PostgresIntake
 from outbox.transports.postgres.patterns import pattern_of
 from outbox.transports.postgres.sending import Sending
+from outbox.transports.postgres.statements import Statements, borrowed
 from outbox.transports.postgres.tables import TransportTables
 from outbox.transports.postgres.waking import SecondsUntilDue, Waking
 
@@ -73,6 +73,7 @@ class PostgresBroker:
         self._lease = lease
         self._poll_interval = poll_interval
         self._sql = self._tables.queries("delivery.sql")
+        self._statements: Statements | None = None
         self._bell: BellName | None = None
         self._opening = asyncio.Lock()
         self._away = False
@@ -89,6 +90,7 @@ class PostgresBroker:
                 return
             if self._pool is None and self._url is not None:
                 self._pool = await open_pool(self._url, size=POOL_SIZE, application_name=_NAME)
+            self._statements = Statements(self._opened_pool)
             self._bell = await self._find_bell()
 
     async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:
@@ -98,7 +100,7 @@ class PostgresBroker:
         try:
             async with asyncio.timeout(timeout.total_seconds()):
                 await self.open()
-                await Sending(self._opened_pool, self._sql["send"], self._exchange_name).send(messages, results)
+                await Sending(self._opened_statements, self._sql["send"], self._exchange_name).send(messages, results)
         except (BrokerUnavailableError, TopologyError) as error:
             late = Failure.of(error)
         except TimeoutError:
@@ -107,7 +109,7 @@ class PostgresBroker:
 
     async def close(self) -> None:
         """See `outbox.ports.Transport.close`."""
-        self._bell = None
+        self._bell = self._statements = None
         pool, self._pool = self._pool, self._given_pool
         if pool is not None and pool is not self._given_pool:
             try:
@@ -153,6 +155,12 @@ class PostgresBroker:
         if self._pool is None:
             raise BrokerUnavailableError("the broker was closed")
         return self._pool
+
+    @property
+    def _opened_statements(self) -> Statements:
+        if self._statements is None:
+            raise BrokerUnavailableError("the broker was closed")
+        return self._statements
 
     async def _find_bell(self) -> BellName:
         """The doorbell of the deliveries, and with it the certainty that all tables are there."""
@@ -239,8 +247,7 @@ class PostgresBroker:
 
     async def _fetch(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
         with unavailable_errors(f"{name} at the broker in PostgreSQL"):
-            async with borrowed(self._opened_pool) as connection:
-                return await connection.fetch(self._sql[name], *arguments, timeout=STATEMENT_TIMEOUT.total_seconds())
+            return await self._opened_statements.fetch(self._sql[name], *arguments, timeout=STATEMENT_TIMEOUT)
 
 
 def _report(task: "asyncio.Task[None]") -> None:

@@ -12,7 +12,7 @@ import asyncpg
 from outbox.errors import SchemaError
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import CONNECT_TIMEOUT, Pool, unavailable_errors
-from outbox.transports.postgres.borrowing import borrowed
+from outbox.transports.postgres.statements import Statements
 from outbox.transports.postgres.tables import TransportTables
 
 FIRST_PROBE = timedelta(seconds=1)
@@ -79,6 +79,7 @@ class PostgresHandover:
         drop_unroutable: bool = False,
     ) -> None:
         self._pool = pool
+        self._statements = Statements(pool)
         self._tables = TransportTables(table)
         self._exchange_name = exchange_name
         self._keep_sent = keep_sent
@@ -102,19 +103,18 @@ class PostgresHandover:
         """
         delays = probe_delays or {}
         with unavailable_errors(f"handing over from {self._tables.outbox}"):
-            async with borrowed(self._pool) as connection:
-                rows = await connection.fetch(
-                    self._sql["hand_over"],
-                    self._exchange_name,
-                    limit,
-                    self._keep_sent,
-                    self._drop_unroutable,
-                    list(delays.keys()),
-                    list(delays.values()),
-                    first_probe,
-                    self._default_expiration,
-                    timeout=LONGEST_STATEMENT.total_seconds(),
-                )
+            rows = await self._statements.fetch(
+                self._sql["hand_over"],
+                self._exchange_name,
+                limit,
+                self._keep_sent,
+                self._drop_unroutable,
+                list(delays.keys()),
+                list(delays.values()),
+                first_probe,
+                self._default_expiration,
+                timeout=LONGEST_STATEMENT,
+            )
         return HandedOver([_handed(row) for row in rows])
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from outbox.engine.backoff import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
@@ -48,6 +48,7 @@ class PostgresIntake:
         self._ahead: deque[PostgresDelivery] = deque()
         self._in_hand: set[PostgresDelivery] = set()
         self._may_be_due = True
+        self._unanswered: UUID | None = None
         self._handing_out = False
         self._changed = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -106,9 +107,13 @@ class PostgresIntake:
         return min(max(self._prefetch_count + ahead - len(self._leased), 0), MOST_CLAIMED)
 
     async def _claim(self, limit: int) -> None:
-        token = uuid4()
-        asked = self._clock()
-        rows = await self._fetch("claim", self._queue, limit, token, self._lease)
+        await self._give_back_unanswered()
+        token, asked = uuid4(), self._clock()
+        try:
+            rows = await self._fetch("claim", self._queue, limit, token, self._lease)
+        except DatabaseUnavailableError:
+            self._unanswered = token
+            raise
         safe_until = asked + self._lease.total_seconds()
         self._may_be_due = len(rows) == limit
         for row in sorted(rows, key=_row_id):
@@ -122,6 +127,12 @@ class PostgresIntake:
             self._give_back_ahead()
         else:
             self._hand_out()
+
+    async def _give_back_unanswered(self) -> None:
+        """A claim that was cut off may have been committed: nobody would have its deliveries until their leases end."""
+        if self._unanswered is not None:
+            await self._fetch("unclaim", self._queue, self._unanswered)
+            self._unanswered = None
 
     def _hand_out(self) -> None:
         if self._handing_out:

@@ -12,13 +12,15 @@ from outbox.errors import DatabaseUnavailableError
 from outbox.message import Message
 from outbox.outcome import Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused, SendResult
-from outbox.postgres.pool import Pool, unavailable_errors
-from outbox.transports.postgres.borrowing import borrowed
+from outbox.postgres.pool import unavailable_errors
+from outbox.transports.postgres.statements import Statements
 
 LARGEST_BODY = 128 * 1024 * 1024
 """A larger body is refused, in bytes: PostgreSQL could hold it, but no worker could claim it together with others."""
 LARGEST_BATCH = 16 * 1024 * 1024
 """A statement ends after the message whose body takes it over this many bytes."""
+LONGEST_STATEMENT = timedelta(seconds=60)
+"""Longest wait for one statement, whatever the caller's timeout."""
 
 _REFUSALS = (asyncpg.DataError, asyncpg.ProgramLimitExceededError, asyncpg.IntegrityConstraintViolationError)
 """What PostgreSQL, or the driver, says of values and not of itself."""
@@ -30,7 +32,7 @@ _Row = tuple[object, ...]
 class Sending:
     """Puts messages into the queues of an exchange."""
 
-    pool: Pool
+    statements: Statements
     statement: str
     exchange_name: str
 
@@ -66,14 +68,14 @@ class Sending:
             results[place] = UNROUTABLE if number in unroutable else CONFIRMED
 
     async def _insert(self, rows: Sequence[_Row]) -> set[int]:
+        columns = map(list, zip(*rows, strict=True))
         with unavailable_errors("sending"):
-            async with borrowed(self.pool) as connection:
-                try:
-                    answer = await connection.fetch(self.statement, self.exchange_name, *map(list, zip(*rows, strict=True)))
-                except _REFUSALS as error:
-                    refusal = error
-                else:
-                    return {row["number"] for row in answer}
+            try:
+                answer = await self.statements.fetch(self.statement, self.exchange_name, *columns, timeout=LONGEST_STATEMENT)
+            except _REFUSALS as error:
+                refusal = error
+            else:
+                return {row["number"] for row in answer}
         raise refusal
 
 

@@ -22,6 +22,7 @@ class Waking:
         self._next_due = next_due
         self._waiting: dict[Wake, str] = {}
         self._wanted = asyncio.Event()
+        self._until_due = LONGEST_SLEEP
 
     def wake_when_due(self, queue: str, wake: Wake) -> None:
         """Calls `wake` once, when something may be due in `queue`. Asking again before that changes nothing."""

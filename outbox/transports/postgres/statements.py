@@ -1,0 +1,52 @@
+"""Running single statements: each is a READ COMMITTED transaction of its own, and none waits for a server that is gone."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+
+from outbox.postgres.pool import CONNECT_TIMEOUT, Connection, Pool
+
+
+class Statements:
+    """What the connections of `pool` are used for. Raises the driver's errors."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._by_default: bool | None = None
+
+    async def fetch(self, statement: str, *arguments: Any, timeout: timedelta) -> Sequence[asyncpg.Record]:
+        """The rows of `statement`; by then it is committed. Cancelled or too late, whether it is remains unknown.
+
+        In one round trip, unless the database has another isolation level as its default: then locking what others have changed
+        would be an error there.
+        """
+        async with borrowed(self._pool) as connection:
+            if self._by_default is None:
+                self._by_default = await connection.fetchval(
+                    "select pg_catalog.current_setting('transaction_isolation') = 'read committed'"
+                )
+            if self._by_default:
+                return await connection.fetch(statement, *arguments, timeout=timeout.total_seconds())
+            async with connection.transaction(isolation="read_committed"):
+                return await connection.fetch(statement, *arguments, timeout=timeout.total_seconds())
+
+
+@asynccontextmanager
+async def borrowed(pool: Pool) -> AsyncIterator[Connection]:
+    """A connection of `pool` until the block ends.
+
+    When a statement was cancelled or timed out the connection is cut: putting it back would first wait for the server to
+    confirm that it stopped, which is the server that we have just given up on.
+    """
+    connection = await pool.acquire(timeout=CONNECT_TIMEOUT.total_seconds())
+    try:
+        yield connection
+    except (asyncio.CancelledError, TimeoutError):
+        connection.terminate()
+        raise
+    finally:
+        await pool.release(connection)
