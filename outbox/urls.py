@@ -64,7 +64,8 @@ def amqp_url(url: str, *, argument: str = "rmq_connection_url") -> str:
 def redacted(text: str) -> str:
     """`text` with the passwords in it replaced by `***`, of URLs and of `password=…`; safe for logs and errors.
 
-    Whatever a password contains, encoded or not, none of it remains. For that, what follows may be cut as well.
+    Whatever a password contains, encoded or not, none of it remains, short of both a space and an @ that are not encoded. For
+    that, what follows it may be cut as well.
     """
     return _SECRET_PARAMETER.sub(lambda match: f"{match['name']}***", _without_credentials(text))
 
