@@ -48,6 +48,7 @@ class Handler:
 def run(part: Callable[..., Coroutine[Any, Any, None]], log: Path, level: int, options: dict[str, Any]) -> None:
     """The main function of a process. It ends with the test session, whatever becomes of that."""
     logging.basicConfig(filename=log, level=level, format=LOG_FORMAT, force=True)
+    logging.getLogger("aiormq").setLevel(max(level, logging.INFO))  # frame by frame otherwise
     logging.captureWarnings(capture=True)
     warnings.simplefilter("always")
     asyncio.run(_watched(part(**options)))

@@ -17,6 +17,7 @@ from outbox.transports.rabbitmq.connection import LentLink, Link, OwnLink, is_bl
 from outbox.transports.rabbitmq.consuming import RunningSubscription
 from outbox.transports.rabbitmq.frames import Publication, UnsendableError
 from outbox.transports.rabbitmq.inquiry import NotThere, inquiry_on
+from outbox.transports.rabbitmq.isolation import Isolation
 from outbox.transports.rabbitmq.publishing import Pipeline
 from outbox.transports.rabbitmq.roads import Roads
 from outbox.transports.rabbitmq.settling import CopySettlement
@@ -65,6 +66,7 @@ class RabbitBroker:
         self._pipeline = Pipeline(self._publishing, exchange_gone=self._forget_exchange)
         self._roads = Roads(self._pipeline, self._publishing, self._topology, self._outages.advise)
         self._survivals = Survivals()
+        self._isolation = Isolation()
         self._opening = asyncio.Lock()
         self._opened_on: AbstractConnection | None = None
 
@@ -100,7 +102,12 @@ class RabbitBroker:
         """See `outbox.ports.Broker.subscribe`."""
         exchange, queue = subscription.exchange_name, subscription.queue
         settlement = CopySettlement(
-            queue=queue, exchange=exchange, pipeline=self._pipeline, roads=self._roads, survivals=self._survivals
+            queue=queue,
+            exchange=exchange,
+            pipeline=self._pipeline,
+            roads=self._roads,
+            survivals=self._survivals,
+            isolation=self._isolation,
         )
         running = RunningSubscription(
             subscription,
@@ -109,6 +116,7 @@ class RabbitBroker:
             topology=self._topology,
             roads=self._roads,
             settlement=settlement,
+            isolation=self._isolation,
             notice=self._outages,
         )
         try:

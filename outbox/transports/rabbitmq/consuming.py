@@ -1,6 +1,7 @@
 """A subscription that stays alive: consumes, and comes back by itself after whatever was lost is there again."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +15,7 @@ from outbox.transports.rabbitmq.inquiry import inquiry_on
 from outbox.transports.rabbitmq.receiving import Arrival, ConsumerChannel
 
 if TYPE_CHECKING:
+    from outbox.transports.rabbitmq.isolation import Isolation
     from outbox.transports.rabbitmq.roads import Roads
     from outbox.transports.rabbitmq.settling import CopySettlement
     from outbox.transports.rabbitmq.topology import Topology
@@ -41,6 +43,7 @@ class RunningSubscription:
         topology: "Topology",
         roads: "Roads",
         settlement: "CopySettlement",
+        isolation: "Isolation",
         notice: "Notice",
     ) -> None:
         self._subscription = subscription
@@ -49,12 +52,14 @@ class RunningSubscription:
         self._topology = topology
         self._roads = roads
         self._settlement = settlement
+        self._isolation = isolation
         self._notice = notice
         self._channel: ConsumerChannel | None = None
         self._watcher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Messages can arrive when this returns. Raises `BrokerUnavailableError` and `TopologyError`."""
+        self._isolation.join(self)
         self._channel = await self._consume()
         self._watcher = asyncio.create_task(self._watch(self._channel), name=f"outbox consumer {self._subscription.queue}")
 
@@ -70,11 +75,25 @@ class RunningSubscription:
 
     async def finish(self) -> None:
         """Gives back what is in hand."""
+        self._isolation.leave(self)
         await self.stop()
         if self._channel is not None:
             await self._give_back_marked(self._channel)
             await self._channel.close()
             self._channel = None
+
+    async def postpone_marked(self, running: Sequence[Arrival]) -> bool:
+        """See `outbox.transports.rabbitmq.isolation.Member`."""
+        channel = self._channel
+        if channel is None:
+            return False
+        marked = [arrival for arrival in channel.in_hand.values() if arrival.mark is not None]
+        waiting = [arrival for arrival in marked if not any(arrival is other for other in running)]
+        deliveries = [RabbitDelivery(arrival, channel, self._settlement) for arrival in waiting if not arrival.settling]
+        postponed = [delivery for delivery in deliveries if not delivery.arrival.postponed and not delivery.blamed]
+        for delivery in postponed:
+            await self._settlement.postpone(delivery)
+        return bool(postponed)
 
     async def _consume(self) -> ConsumerChannel:
         subscription = self._subscription
@@ -115,6 +134,7 @@ class RunningSubscription:
                 self._notice.advise(str(error))
 
     def _on_arrival(self, source: ConsumerChannel, arrival: Arrival) -> None:
+        self._isolation.noticed(arrival)
         self._receive(RabbitDelivery(arrival, source, self._settlement))
 
     async def _give_back_marked(self, channel: ConsumerChannel) -> None:

@@ -38,6 +38,14 @@ class Settlement(Protocol):
         """Queues a marked copy, then acknowledges."""
         ...
 
+    async def begin_alone(self, delivery: "RabbitDelivery") -> None:
+        """Afterwards no other marked message is in hand, and none arrives."""
+        ...
+
+    def end_alone(self, delivery: "RabbitDelivery") -> None:
+        """The end of that."""
+        ...
+
     def survivals(self, delivery: "RabbitDelivery") -> int:
         """How many earlier deliveries ended in this process without its death, and were counted all the same."""
         ...
@@ -46,7 +54,7 @@ class Settlement(Protocol):
 class RabbitDelivery:
     """Implements `outbox.ports.Delivery`. What it carries is read when it is asked for, once."""
 
-    __slots__ = ("_incoming", "_message", "_settlement", "arrival", "settled", "source")
+    __slots__ = ("_alone", "_incoming", "_message", "_settlement", "arrival", "settled", "source")
 
     def __init__(self, arrival: "Arrival", source: "ConsumerChannel", settlement: Settlement) -> None:
         self.arrival = arrival
@@ -54,6 +62,7 @@ class RabbitDelivery:
         self._settlement = settlement
         self._message: Message | None = None
         self._incoming: IncomingMessage | None = None
+        self._alone = False
         self.settled = False
 
     @property
@@ -120,15 +129,26 @@ class RabbitDelivery:
 
     async def isolate(self) -> bool:
         """See `outbox.ports.Delivery`."""
+        if self.arrival.postponed:
+            return False
         self._require_unsettled()
-        if self.arrival.mark is not None:
-            return True
-        await self._settlement.isolate(self)
-        return False
+        if self.arrival.mark is None:
+            await self._settlement.isolate(self)
+            return False
+        self._alone = True
+        await self._settlement.begin_alone(self)
+        return True
 
     async def settle(self, outcome: DeliveryOutcome) -> None:
         """See `outbox.ports.Delivery`."""
+        if self._alone:
+            self._alone = False
+            self._settlement.end_alone(self)
         self._require_unsettled()
+        self.arrival.settling = True
+        await self._settle(outcome)
+
+    async def _settle(self, outcome: DeliveryOutcome) -> None:
         match outcome:
             case Done():
                 self.ack()
@@ -165,4 +185,6 @@ class RabbitDelivery:
     def _require_unsettled(self) -> None:
         if self.settled:
             raise StaleDeliveryError("the delivery was settled before")
+        if self.arrival.postponed:
+            raise StaleDeliveryError("the message was sent away while another ran alone, and comes again")
         self.source.require_open()

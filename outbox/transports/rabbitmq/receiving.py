@@ -35,11 +35,16 @@ _WRITE_AGAIN = timedelta(milliseconds=5)
 
 @dataclass(slots=True)
 class Arrival:
-    """What the broker delivered, as it came."""
+    """What the broker delivered, as it came.
+
+    `settling`: its outcome is known. `postponed`: a copy of it comes later, and it has no outcome.
+    """
 
     method: Basic.Deliver
     header: ContentHeader
     body: bytes
+    settling: bool = False
+    postponed: bool = False
 
     @property
     def tag(self) -> int:

@@ -26,6 +26,7 @@ from outbox.transports.rabbitmq.wire import CRASHES, ISOLATED, copy_of, kept_hea
 
 if TYPE_CHECKING:
     from outbox.transports.rabbitmq.deliveries import RabbitDelivery
+    from outbox.transports.rabbitmq.isolation import Isolation
     from outbox.transports.rabbitmq.publishing import Pipeline
     from outbox.transports.rabbitmq.receiving import Arrival
     from outbox.transports.rabbitmq.roads import Roads
@@ -35,6 +36,9 @@ COPY_TIMEOUT = timedelta(seconds=10)
 """How long one copy may wait for its confirm."""
 PATIENCE = timedelta(seconds=30)
 """How long a copy is tried again before its original is given back."""
+
+POSTPONED = timedelta(seconds=1)
+"""How long a marked message stays away while another runs alone."""
 
 Draft = Callable[[], Awaitable[Publication]]
 
@@ -46,12 +50,22 @@ class CopySettlement:
     its share of the prefetch: nothing is lost, and nothing spins.
     """
 
-    def __init__(self, *, queue: str, exchange: str, pipeline: "Pipeline", roads: "Roads", survivals: "Survivals") -> None:
+    def __init__(
+        self,
+        *,
+        queue: str,
+        exchange: str,
+        pipeline: "Pipeline",
+        roads: "Roads",
+        survivals: "Survivals",
+        isolation: "Isolation",
+    ) -> None:
         self._queue = queue
         self._exchange = exchange
         self._pipeline = pipeline
         self._roads = roads
         self._survivals = survivals
+        self._isolation = isolation
 
     async def retry(self, delivery: "RabbitDelivery", delay: timedelta) -> None:
         """A copy with the next attempt's number waits for `delay`; one that cannot be sent is a dead letter."""
@@ -89,14 +103,40 @@ class CopySettlement:
 
     async def isolate(self, delivery: "RabbitDelivery") -> None:
         """A copy with a fresh mark, and a fresh count of deliveries, goes to the end of the queue."""
+        await self._mark(delivery, self._way_back)
+
+    async def _mark(self, delivery: "RabbitDelivery", way: Callable[[], Awaitable[str]]) -> None:
         headers = self._headers(delivery) | {ISOLATED: str(uuid4())}
 
         async def draft() -> Publication:
-            return self._copy(delivery, headers, exchange=await self._roads.to_queue(self._exchange))
+            return self._copy(delivery, headers, exchange=await way())
 
         if (refused := await self._replace(delivery, draft)) is not None:
             delivery.give_back()
             raise StaleDeliveryError(f"the message could not be marked: {refused.failure}; it was given back")
+
+    async def _way_back(self) -> str:
+        return await self._roads.to_queue(self._exchange)
+
+    async def _way_back_later(self) -> str:
+        try:
+            return await self._roads.to_delay(self._exchange, POSTPONED)
+        except TopologyError:
+            return await self._way_back()
+
+    async def begin_alone(self, delivery: "RabbitDelivery") -> None:
+        """See `Settlement.begin_alone`."""
+        await self._isolation.begin(delivery.arrival)
+
+    def end_alone(self, delivery: "RabbitDelivery") -> None:
+        """See `Settlement.end_alone`."""
+        self._isolation.end(delivery.arrival)
+
+    async def postpone(self, delivery: "RabbitDelivery") -> None:
+        """A copy with a fresh mark comes back a little later."""
+        delivery.arrival.postponed = True
+        with suppress(StaleDeliveryError):  # it went back as it was, or its channel is gone
+            await self._mark(delivery, self._way_back_later)
 
     def survivals(self, delivery: "RabbitDelivery") -> int:
         """See `Settlement.survivals`."""
