@@ -1,0 +1,53 @@
+"""What a message costs the database, counted and not timed: transactions, and bytes of write-ahead log."""
+
+import asyncpg
+
+from outbox import OutboxMessage, Publisher
+from tests.relay.support import ScriptedTransport, relaying
+from tests.relay.test_relay import rows_are
+from tests.support.eventually import eventually
+
+COUNT = 5_000
+
+
+async def commits(url: str) -> int:
+    """Transactions of the database that this connection does not share with its observers."""
+    connection = await asyncpg.connect(url)
+    await connection.execute("select pg_stat_force_next_flush()")
+    count: int = await connection.fetchval("select xact_commit from pg_stat_database where datname = current_database()")
+    await connection.close()
+    return count
+
+
+async def wal(connection: asyncpg.Connection) -> int:
+    position: int = await connection.fetchval("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn")
+    return position
+
+
+async def test_a_bulk_publish_is_one_statement_whatever_its_length(connection: asyncpg.Connection) -> None:
+    async with connection.transaction():  # once a connection, asyncpg asks for the types of arrays
+        await Publisher().publish_async(connection, "first", b"")
+    statements: list[str] = []
+    connection.add_query_logger(lambda record: statements.append(record.query))
+    async with connection.transaction():
+        await Publisher().bulk_publish_async(connection, [OutboxMessage("a", b"x" * 256) for _ in range(COUNT)])
+    await eventually(lambda: "COMMIT;" in statements)
+    assert [statement.split(None, 1)[0] for statement in statements] == ["BEGIN;", "insert", "COMMIT;"]
+
+
+async def test_relaying_takes_few_transactions_and_little_log(url: str, connection: asyncpg.Connection) -> None:
+    await connection.execute(
+        "insert into outbox_table (routing_key, body) "
+        f"select 'a', convert_to(repeat('x', 256), 'utf8') from generate_series(1, {COUNT})"
+    )
+    await connection.execute("checkpoint")
+    log_before, commits_before = await wal(connection), await commits(url)
+    async with relaying(url, ScriptedTransport(), lanes=1) as relay:
+        await eventually(lambda: rows_are(connection, 0), interval=0.5)
+        log = await wal(connection) - log_before
+        await relay.stopped()
+    taken = await commits(url) - commits_before
+    batches = 14  # of 50, 100, 200, 400 and then 500 messages
+    looks_of_the_test_and_the_idle_relay = 60
+    assert taken <= batches + looks_of_the_test_and_the_idle_relay
+    assert log / COUNT < 250  # a lock and a deletion of each row, and some full pages
