@@ -7,8 +7,7 @@ import sys
 import pytest
 
 import outbox
-from outbox import OutboxMessage, Publisher
-from outbox.publisher import BoundPublisher
+from outbox import BoundPublisher, Consumer, MessageRelay, OutboxMessage, Publisher, Reject, RetryAfter, Worker, consume
 
 PUBLIC_NAMES = {
     "BoundPublisher",
@@ -103,9 +102,99 @@ def test_each_way_of_publishing_is_what_its_name_says() -> None:
         assert not inspect.iscoroutinefunction(other)
 
 
+# The positional ones are those of the library that this one succeeds; newer ones are keywords.
+def test_a_relay_is_made_of_these_parameters() -> None:
+    assert list(parameters(MessageRelay).items()) == list(
+        (
+            optional(
+                {
+                    "db_engine_url": None,
+                    "db_pool": None,
+                    "rmq_connection": None,
+                    "rmq_connection_url": None,
+                    "exchange_name": "outbox",
+                    "notification_timeout": 60.0,
+                    "expiration": None,
+                    "clean_up_after": "IMMEDIATELY",
+                    "table_name": "outbox_table",
+                    "batch_size": None,
+                    "enable_metrics": True,
+                }
+            )
+            | keyword_only(
+                {
+                    "broker": None,
+                    "lanes": 2,
+                    "publish_timeout": 10.0,
+                    "max_attempts": 20,
+                    "on_unroutable": "hold",
+                    "poll_interval": 1.0,
+                    "listen_url": None,
+                    "grace_period": 30.0,
+                }
+            )
+        ).items()
+    )
+
+
+def test_a_worker_is_made_of_these_parameters() -> None:
+    assert list(parameters(Worker).items()) == list(
+        (
+            optional(
+                {
+                    "rmq_connection": None,
+                    "rmq_connection_url": None,
+                    "consumers": (),
+                    "exchange_name": "outbox",
+                    "retry_delays": ("1s", "10s", "1m", "5m"),
+                    "prefetch_count": 10,
+                    "enable_metrics": True,
+                }
+            )
+            | keyword_only(
+                {"broker": None, "db_engine_url": None, "db_pool": None, "table_name": "outbox_table", "grace_period": 30.0}
+            )
+        ).items()
+    )
+
+
+def test_consumers_are_made_of_these_parameters() -> None:
+    queue_and_delays: dict[str, object] = {"queue": "", "retry_delays": None}
+    assert parameters(consume) == positional("binding_key") | keyword_only({**queue_and_delays, "max_deliveries": 10})
+    assert parameters(Consumer) == (
+        positional("binding_key", "callback") | optional(queue_and_delays) | keyword_only({"max_deliveries": 10})
+    )
+
+
+def test_the_signals_of_handlers_are_made_of_these_parameters() -> None:
+    assert parameters(Reject) == optional({"reason": ""})
+    assert parameters(RetryAfter) == positional("delay")
+
+
+@pytest.mark.parametrize("class_", [MessageRelay, Worker])
+def test_relay_and_worker_run_and_stop_alike(class_: type) -> None:
+    assert parameters(class_.run) == keyword_only({"handle_signals": True})  # type: ignore[attr-defined]
+    assert parameters(class_.stop) == {}  # type: ignore[attr-defined]
+
+
 # The publisher finds out what its handles are without importing their libraries; nor does anything else, before it is used.
-LIGHT = ["import outbox", "from outbox import Publisher, OutboxMessage, tracking; Publisher()"]
-HEAVY = ["sqlalchemy", "fastapi", "starlette", "psycopg", "psycopg2", "aio_pika", "aiormq", "prometheus_client", "alembic"]
+LIGHT = [
+    "import outbox",
+    "from outbox import Publisher, OutboxMessage, tracking; Publisher()",
+    "from outbox import consume; consume('a')(lambda body: None)",
+]
+HEAVY = [
+    "sqlalchemy",
+    "fastapi",
+    "starlette",
+    "psycopg",
+    "psycopg2",
+    "aio_pika",
+    "aiormq",
+    "prometheus_client",
+    "alembic",
+    "asyncpg",
+]
 
 
 @pytest.mark.parametrize("statement", LIGHT)
