@@ -4,8 +4,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.servers import rabbitmq
 from tests.servers.rabbitmq import PrivateRabbitMQ
+from tests.servers.rabbitmq_installation import server_program
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def memory_alarm(server: PrivateRabbitMQ) -> Iterator[None]:
 
 def _control(server: PrivateRabbitMQ, *command: str) -> None:
     environment = server._environment()
-    program = rabbitmq._script().with_name("rabbitmqctl")
+    program = server_program().with_name("rabbitmqctl")
     subprocess.run(
         [program, "-n", environment["RABBITMQ_NODENAME"], *command],
         env=environment,

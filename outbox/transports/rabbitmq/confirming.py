@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from aiormq.abc import ChannelFrame
 from aiormq.exceptions import (
+    AMQPChannelError,
     ConnectionChannelError,
     ConnectionClosed,
     ConnectionCommandInvalid,
@@ -23,6 +24,7 @@ from pamqp.header import ContentHeader
 
 from outbox.outcome import Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, Refused, SendResult
+from outbox.transports.rabbitmq.connection import LostError, losses
 from outbox.transports.rabbitmq.frames import FrameWriter, Publication, UnsendableError
 from outbox.transports.rabbitmq.tapping import FrameHandler, Tap, abandon
 from outbox.urls import redacted
@@ -157,18 +159,14 @@ class ConfirmChannel:
         frame = ChannelFrame(payload=chunk, should_close=False, drain_future=drained)
         queue = self._channel.connection.write_queue
         try:
-            try:
-                queue.put_nowait(frame)
-            except asyncio.QueueFull:
-                await self._channel.create_task(queue.put(frame))
-            if drained is not None:
-                await drained
-        except asyncio.CancelledError:
-            # aiormq cancels what waits on a channel that closes; a cancellation of our own has no other cause.
-            if self._channel.is_closed and not _being_cancelled():
-                raise self._cut() from None
-            raise
-        except Exception:  # noqa: BLE001 - a send is classified here: whatever ended the channel ends the batch
+            with losses():
+                try:
+                    queue.put_nowait(frame)
+                except asyncio.QueueFull:
+                    await self._channel.create_task(queue.put(frame))
+                if drained is not None:
+                    await drained
+        except (AMQPChannelError, LostError):
             raise self._cut() from None
 
     def _on_ack(self, frame: Basic.Ack) -> None:
@@ -244,11 +242,6 @@ def connection_cut(connection: "AbstractConnection", error: BaseException | None
             return ChannelCutError(int(error.args[0] or 0), str(error.args[1]))
         return ChannelCutError(_REPLY_CODES.get(type(error), 0), str(error))
     return ChannelCutError(0, redacted(str(error)) if error is not None else "the connection was lost")
-
-
-def _being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _ignore(_: object) -> None:

@@ -1,12 +1,14 @@
 """AMQP connections that can be asked for again after they were lost: our own by URL, or one that the host lends us."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 import aiormq
-from aiormq.exceptions import AMQPError, ProbableAuthenticationError
+from aiormq.exceptions import AMQPChannelError, ConnectionClosed, ProbableAuthenticationError
+from pamqp.constants import REPLY_SUCCESS
 from yarl import URL
 
 from outbox.errors import BrokerUnavailableError
@@ -16,9 +18,6 @@ if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection as LentConnection
     from aiormq.abc import AbstractConnection
 
-CONNECTION_ERRORS = (AMQPError, OSError, TimeoutError, RuntimeError, EOFError)
-"""What aiormq raises when a connection fails or is not there."""
-
 HEARTBEAT = timedelta(seconds=20)
 """Unless the URL says otherwise. A silent broker is given up after three; a busy event loop may be late by two."""
 
@@ -27,6 +26,35 @@ _CLOSING = timedelta(seconds=3)
 
 class UnresponsiveError(BrokerUnavailableError):
     """The connection looks open and nothing answers: it should be discarded."""
+
+
+class LostError(BrokerUnavailableError):
+    """A connection or channel ended while something was under way on it."""
+
+
+@contextmanager
+def losses() -> Iterator[None]:
+    """Turns whatever aiormq raises when a connection or channel is not there any more into `LostError`.
+
+    That includes plain `Exception`, and `CancelledError` in a task that nobody cancelled: aiormq cancels its own tasks when
+    a channel closes, and whoever waits for them is told so. Refusals of the broker (`AMQPChannelError`) pass through.
+    """
+    try:
+        yield
+    except (AMQPChannelError, BrokerUnavailableError):
+        raise
+    except asyncio.CancelledError:
+        if being_cancelled():
+            raise
+        raise LostError("the connection was closed") from None
+    except Exception as error:  # noqa: BLE001 - see above; nothing but aiormq runs in here
+        raise LostError(f"the connection was lost: {redacted(str(error)) or type(error).__name__}") from None
+
+
+def being_cancelled() -> bool:
+    """Whether somebody wants the present task to end, a timeout included."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class Link(Protocol):
@@ -100,7 +128,7 @@ class OwnLink:
                 self._connection = await aiormq.connect(self._url)
                 # The first turn of its reader makes it ready.
                 await self._connection.ready()
-        except CONNECTION_ERRORS as error:
+        except Exception as error:  # noqa: BLE001 - a socket, TLS or AMQP may fail in any way, and it is all the same to us
             self._failure = f"no connection to {self._safe_url}: {_reason(error, self._timeout)}"
             raise BrokerUnavailableError(self._failure) from None
         self._failure = ""
@@ -166,11 +194,11 @@ def broker_version(connection: "AbstractConnection") -> tuple[int, int]:
 
 
 async def _close(connection: "AbstractConnection") -> None:
-    try:
+    with suppress(BrokerUnavailableError, TimeoutError):
         async with asyncio.timeout(_CLOSING.total_seconds()):
-            await connection.close()
-    except CONNECTION_ERRORS:
-        pass
+            with losses():
+                # Named, because aiormq would otherwise cancel whoever waits for an answer.
+                await connection.close(ConnectionClosed(REPLY_SUCCESS, "closed by this side"))
 
 
 def _with_defaults(url: str, purpose: str) -> URL:

@@ -2,16 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from aiormq.exceptions import AMQPChannelError, ChannelAccessRefused, ChannelNotFoundEntity, ChannelPreconditionFailed
+from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity, ChannelPreconditionFailed
 
-from outbox.errors import BrokerUnavailableError
-from outbox.transports.rabbitmq.connection import CONNECTION_ERRORS, Link, UnresponsiveError
-from outbox.urls import redacted
+from outbox.transports.rabbitmq.connection import Link, UnresponsiveError, losses
+from outbox.transports.rabbitmq.tapping import abandon
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel, AbstractConnection
@@ -37,18 +36,16 @@ class Inquiry:
         """The broker's answer. Raises the refusal (`AMQPChannelError`), or `BrokerUnavailableError` without an answer."""
         try:
             async with asyncio.timeout(_TIMEOUT.total_seconds()):
-                if self._channel is None or self._channel.is_closed:
-                    self._channel = await self.connection.channel(publisher_confirms=False)
-                return await question(self._channel)
-        except AMQPChannelError:
-            self._channel = None
-            raise
+                with losses():
+                    if self._channel is None or self._channel.is_closed:
+                        self._channel = await self.connection.channel(publisher_confirms=False)
+                    return await question(self._channel)
         except TimeoutError:
-            self._channel = None
+            self._drop_channel()
             raise UnresponsiveError("the broker does not answer") from None
-        except CONNECTION_ERRORS as error:
-            self._channel = None
-            raise BrokerUnavailableError(f"the connection was lost: {redacted(str(error))}") from None
+        except BaseException:
+            self._drop_channel()
+            raise
 
     async def __aenter__(self) -> Self:
         return self
@@ -56,10 +53,12 @@ class Inquiry:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._drop_channel()
+
+    def _drop_channel(self) -> None:
         if self._channel is not None:
-            with suppress(*CONNECTION_ERRORS):
-                async with asyncio.timeout(_TIMEOUT.total_seconds()):
-                    await self._channel.close()
+            abandon(self._channel)
+            self._channel = None
 
 
 @asynccontextmanager

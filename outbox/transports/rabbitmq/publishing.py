@@ -9,15 +9,15 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from aiormq.exceptions import AMQPChannelError
 from pamqp.commands import Basic
 
 from outbox.errors import BrokerUnavailableError
 from outbox.outcome import Failure
 from outbox.ports import NotSent, Refused, SendResult
 from outbox.transports.rabbitmq.confirming import Batch, ChannelCutError, ConfirmChannel
-from outbox.transports.rabbitmq.connection import CONNECTION_ERRORS, Link, is_blocked
+from outbox.transports.rabbitmq.connection import Link, UnresponsiveError, is_blocked, losses
 from outbox.transports.rabbitmq.frames import Publication, encode_properties, largest_payload
-from outbox.urls import redacted
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractConnection
@@ -151,12 +151,13 @@ class Pipeline:
     async def _new_channel(self, connection: "AbstractConnection", opening: timedelta) -> ConfirmChannel:
         try:
             async with asyncio.timeout(opening.total_seconds()):
-                return await ConfirmChannel.open(connection)
+                with losses():
+                    return await ConfirmChannel.open(connection)
         except TimeoutError:
             self._link.discard(connection)
-            raise BrokerUnavailableError("the broker does not answer") from None
-        except CONNECTION_ERRORS as error:
-            raise BrokerUnavailableError(f"the connection was lost: {redacted(str(error))}") from None
+            raise UnresponsiveError("the broker does not answer") from None
+        except AMQPChannelError as error:
+            raise BrokerUnavailableError(f"the broker gives no channel: {error}") from None
 
     def _small_enough(self, batch: Batch, indices: Sequence[int], connection: "AbstractConnection") -> Sequence[int]:
         """Refuses bodies over the limit that the broker has named before, which a client cannot ask for."""

@@ -1,16 +1,17 @@
 """One channel that consumes from one queue: deliveries put together from their frames, and the answers to them."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from aiormq.abc import ChannelFrame
-from aiormq.exceptions import AMQPChannelError
+from aiormq.exceptions import AMQPChannelError, ChannelClosed
 from pamqp.body import ContentBody
 from pamqp.commands import Basic
+from pamqp.constants import REPLY_SUCCESS
 from pamqp.header import ContentHeader
 
 from outbox.codec import ATTEMPT
@@ -18,11 +19,10 @@ from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyEr
 from outbox.message import NO_HEADERS
 from outbox.transports.rabbitmq.acknowledging import Acknowledgements
 from outbox.transports.rabbitmq.confirming import connection_cut
-from outbox.transports.rabbitmq.connection import CONNECTION_ERRORS, UnresponsiveError, broker_version
+from outbox.transports.rabbitmq.connection import UnresponsiveError, broker_version, losses
 from outbox.transports.rabbitmq.inquiry import NotAllowed, NotThere
 from outbox.transports.rabbitmq.tapping import Tap, abandon
 from outbox.transports.rabbitmq.wire import ISOLATED
-from outbox.urls import redacted
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel, AbstractConnection
@@ -117,20 +117,21 @@ class ConsumerChannel:
         """A channel that consumes. Raises `BrokerUnavailableError`, or `TopologyError` if the queue cannot be consumed."""
         try:
             async with asyncio.timeout(_TIMEOUT.total_seconds()):
-                channel = await connection.channel(publisher_confirms=False)
-                try:
-                    consumer = cls(channel, arrived=arrived, let_go=let_go)
-                    await consumer.consume(queue, prefetch_count)
-                    return consumer
-                except BaseException:
-                    abandon(channel)
-                    raise
+                with losses():
+                    channel = await connection.channel(publisher_confirms=False)
+                    try:
+                        consumer = cls(channel, arrived=arrived, let_go=let_go)
+                        await consumer.consume(queue, prefetch_count)
+                        return consumer
+                    except BaseException:
+                        abandon(channel)
+                        raise
         except (NotThere, NotAllowed) as error:
             raise TopologyError(f"queue {queue!r} cannot be consumed from: {error}") from None
         except TimeoutError:
             raise UnresponsiveError("the broker does not answer") from None
-        except CONNECTION_ERRORS as error:
-            raise BrokerUnavailableError(f"queue {queue!r} cannot be consumed from now: {redacted(str(error))}") from None
+        except AMQPChannelError as error:
+            raise BrokerUnavailableError(f"queue {queue!r} cannot be consumed from now: {error}") from None
 
     async def consume(self, queue: str, prefetch_count: int) -> None:
         """Deliveries come from here on."""
@@ -167,9 +168,8 @@ class ConsumerChannel:
     async def flush(self) -> None:
         """Returns when the answers given so far have left for the broker, or can no longer."""
         self._acknowledgements.flush()
-        with suppress(AMQPChannelError, *CONNECTION_ERRORS):
-            async with asyncio.timeout(_TIMEOUT.total_seconds()):
-                await self._drain()
+        async with _courtesy(_CLOSING):
+            await self._drain()
 
     def hold(self) -> None:
         """From here on nothing is handed over, and no answer leaves until `cancel` is done.
@@ -183,9 +183,8 @@ class ConsumerChannel:
         """Nothing is handed over any more; what is on its way is given back. What is in hand can still be settled."""
         self.hold()
         if self._consumer_tag is not None and not self._cancelled:
-            with suppress(AMQPChannelError, *CONNECTION_ERRORS):
-                async with asyncio.timeout(_TIMEOUT.total_seconds()):
-                    await self._channel.basic_cancel(self._consumer_tag)
+            async with _courtesy(_CLOSING):
+                await self._channel.basic_cancel(self._consumer_tag)
             self._cancelled = True
         for tag in self._late:
             self._give_back(tag)
@@ -201,10 +200,9 @@ class ConsumerChannel:
                 self._returned(arrival)
             self.in_hand.clear()
             self._end("closed")
-        with suppress(AMQPChannelError, *CONNECTION_ERRORS):
-            async with asyncio.timeout(_CLOSING.total_seconds()):
-                await self._drain()
-                await self._channel.close()
+        async with _courtesy(_CLOSING):
+            await self._drain()
+            await self._channel.close(ChannelClosed(REPLY_SUCCESS, "closed by this side"))
 
     def _on_deliver(self, frame: Basic.Deliver) -> None:
         self._method = frame
@@ -290,6 +288,15 @@ class ConsumerChannel:
     def _returned(self, arrival: Arrival | None) -> None:
         if arrival is not None and self._returns_count:
             self._let_go(arrival)
+
+
+@asynccontextmanager
+async def _courtesy(limit: timedelta) -> AsyncIterator[None]:
+    """What is polite to do on a channel, and no harm if it has ended or does not answer."""
+    with suppress(AMQPChannelError, BrokerUnavailableError, TimeoutError):
+        async with asyncio.timeout(limit.total_seconds()):
+            with losses():
+                yield
 
 
 async def _never_called(_: object) -> None:
