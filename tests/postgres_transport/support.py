@@ -48,6 +48,13 @@ async def deliveries(pool: Pool, queue: str | None = None) -> Sequence[Any]:
     return await pool.fetch("select * from outbox_delivery where $1::text is null or queue = $1 order by id", queue)
 
 
+async def somebody_waits(pool: Pool) -> bool:
+    """Whether a statement waits for a lock. A sleeper that stands in line for the doorbell's does not count."""
+    return bool(
+        await pool.fetchval("select exists(select from pg_locks where not granted and (locktype <> 'advisory' or classid = 0))")
+    )
+
+
 async def fill_deliveries(pool: Pool, queue: str, count: int, *, bytes_each: int = 100) -> None:
     """A queue with many deliveries that are due."""
     await pool.execute(

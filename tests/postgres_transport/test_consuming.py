@@ -19,7 +19,7 @@ from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.postgres import PostgresBroker
 from tests.contract.harness import EXCHANGE, Recorder
 from tests.contract.support import FAILURE, existing, message, send, taking
-from tests.postgres_transport.support import deliveries, fill_deliveries, new_broker
+from tests.postgres_transport.support import deliveries, fill_deliveries, new_broker, somebody_waits
 from tests.servers.postgres import OwnPostgres
 from tests.servers.proxy import Proxy, Towards
 from tests.support import eventually
@@ -316,7 +316,7 @@ async def test_an_outcome_whose_answer_was_lost_is_written_once_and_reported_as_
         async with pool.acquire() as connection, connection.transaction():
             await connection.execute("select from outbox_delivery for update")
             settling = asyncio.create_task(delivery.settle(outcome))
-            await eventually(lambda: _waits_for_lock(pool))
+            await eventually(lambda: somebody_waits(pool))
             proxy.swallow(Towards.CLIENT)
         await eventually(lambda: _settled(pool, attempt))
         proxy.resume()
@@ -327,10 +327,6 @@ async def test_an_outcome_whose_answer_was_lost_is_written_once_and_reported_as_
         assert [row["attempt"] for row in rows] == ([] if attempt is None else [attempt])
         assert await pool.fetchval("select count(*) from outbox_dead_letter") == dead
     await broker.close()
-
-
-async def _waits_for_lock(pool: Pool) -> bool:
-    return bool(await pool.fetchval("select exists(select from pg_locks where not granted)"))
 
 
 async def _settled(pool: Pool, attempt: int | None) -> bool:
@@ -347,7 +343,7 @@ async def test_what_a_claim_took_whose_answer_was_lost_comes_at_once_and_counts_
         async with pool.acquire() as connection, connection.transaction():
             await connection.execute("select pg_advisory_xact_lock(42)")
             await fill_deliveries(pool, "mail", 1)
-            await eventually(lambda: _waits_for_lock(pool))  # the claim, with its work done but not committed
+            await eventually(lambda: somebody_waits(pool))  # the claim, with its work done but not committed
             proxy.swallow(Towards.CLIENT)
         await eventually(lambda: _is_leased(pool))
         proxy.resume()
@@ -364,7 +360,7 @@ STOP_AT_THE_GATE = """
         perform pg_advisory_xact_lock(42);
         return null;
     end $$;
-    create trigger stop_at_the_gate after update on outbox_delivery for each statement execute function stop_at_the_gate()
+    create trigger stop_at_the_gate after update on outbox_delivery for each row execute function stop_at_the_gate()
 """
 
 

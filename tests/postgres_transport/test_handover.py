@@ -14,7 +14,7 @@ from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.postgres.handover import HandedState, PostgresHandover, same_database
 from tests.contract.harness import EXCHANGE
-from tests.postgres_transport.support import TABLE, bind, deliveries, insert
+from tests.postgres_transport.support import TABLE, bind, deliveries, insert, somebody_waits
 from tests.servers.postgres import OwnPostgres
 from tests.support import eventually
 
@@ -269,7 +269,7 @@ async def test_a_row_that_changes_between_our_snapshot_and_our_lock_moves_once_a
     mover._sql = {"hand_over": mover._sql["hand_over"].replace("where sent_at is null", stopping, 1)}
     async with closed_gate(pool):
         moving = asyncio.create_task(mover.hand_over(10))
-        await eventually(lambda: _waits_for_lock(pool))
+        await eventually(lambda: somebody_waits(pool))
         await pool.execute("update outbox_table set body = 'new'")
     assert len(await moving) == 1
     assert [row["body"] for row in await deliveries(pool)] == [b"new"]
@@ -296,7 +296,7 @@ async def test_a_hand_over_whose_backend_is_killed_in_the_middle_has_not_happene
     single = await open_pool(database, size=1, application_name="victim")
     async with closed_gate(pool):
         moving = asyncio.create_task(handover(single).hand_over(100))
-        await eventually(lambda: _waits_for_lock(pool))
+        await eventually(lambda: somebody_waits(pool))
         await pool.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'victim'")
         with pytest.raises(DatabaseUnavailableError):
             await moving
@@ -313,10 +313,6 @@ async def closed_gate(pool: Pool) -> AsyncIterator[None]:
     async with pool.acquire() as connection, connection.transaction():
         await connection.execute("select pg_advisory_xact_lock($1)", GATE)
         yield
-
-
-async def _waits_for_lock(pool: Pool) -> bool:
-    return bool(await pool.fetchval("select exists(select from pg_locks where not granted)"))
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.002, 0.005, 0.01, 0.02])
