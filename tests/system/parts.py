@@ -133,7 +133,7 @@ async def publisher(*, database_url: str, first: int, together: int, pause: floa
                     await asyncio.sleep(pause)
             finally:
                 connection.terminate()
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+        except Exception:  # noqa: BLE001  asyncpg has many ways to say that a connection was lost
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), 0.05)
 
