@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -204,15 +205,22 @@ sys.stdin.read()
 """
 
 
-@pytest.fixture
-def owner(made: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that has started a server on the folder."""
-    command = [sys.executable, "-c", OWNER, str(made)]
+@contextlib.contextmanager
+def start_owner(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Another process that has started a server on the folder, and the server's address."""
+    command = [sys.executable, "-c", OWNER, str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        assert process.stdout.readline().startswith("postgresql://")
-        yield process
+        yield process, process.stdout.readline().strip()
         process.kill()
+
+
+@pytest.fixture
+def owner(made: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that has started a server on the module's folder."""
+    with start_owner(made) as (process, url):
+        assert url.startswith("postgresql://")
+        yield process
 
 
 def test_a_folder_in_use_is_refused_and_its_user_is_named(made: Path, owner: subprocess.Popen[str]) -> None:
@@ -232,6 +240,15 @@ def test_a_server_ends_when_its_supervisor_is_killed(made: Path, owner: subproce
     supervisor = int(Path(f"/proc/{postmaster}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(supervisor, signal.SIGKILL)
     eventually_sync(lambda: not server_processes(made / "cluster"))
+
+
+def test_a_killed_owner_leaves_no_temporary_files(servers_folder: Path) -> None:
+    too_long_for_a_socket = servers_folder / ("long" * 20)
+    with start_owner(too_long_for_a_socket) as (process, url):
+        runtime = Path(str(query(url, "show unix_socket_directories")))
+        assert runtime.parent == Path(tempfile.gettempdir())
+        process.kill()
+        eventually_sync(lambda: not runtime.exists())
 
 
 def test_the_start_after_a_kill_of_everything_ends_what_is_left_and_recovers(made: Path, owner: subprocess.Popen[str]) -> None:

@@ -311,6 +311,7 @@ class EmbeddedPostgres:
             environment=_ENVIRONMENT,
             log=self.log,
             ending=_ENDING,
+            scratch=runtime,
         )
         self._process = process
         came_up = wait_until(lambda: self._ready() or not process.alive, _START_SECONDS)

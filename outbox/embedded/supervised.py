@@ -29,7 +29,7 @@ class Supervised:
     """A running server. Closing it, or the death of this process by whatever means, ends the server.
 
     The server and its supervisor form a session of their own: a Ctrl-C at the terminal reaches this process only, which
-    then stops its servers in the order it wants.
+    then stops its servers in the order it wants. `scratch` is a folder of the server's that is deleted when it has ended.
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class Supervised:
         environment: Mapping[str, str],
         log: Path,
         ending: Sequence[Ending],
+        scratch: Path | None = None,
     ) -> None:
         order = {
             "command": [str(part) for part in command],
@@ -49,6 +50,7 @@ class Supervised:
             "ending": [(step.signal, step.seconds) for step in ending],
             "identity": account.popen_arguments(),
             "owner": os.getpid(),
+            "scratch": str(scratch) if scratch else "",
         }
         self._patience = sum(step.seconds for step in ending) + 5
         with log.open("ab") as stderr:

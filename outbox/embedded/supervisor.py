@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,6 +35,8 @@ def main() -> int:
     _tell_owner(str(server.pid))
     _obey(server, wake_up, owner=order["owner"])
     _end(server, wake_up, order["ending"])
+    if order["scratch"]:
+        shutil.rmtree(order["scratch"], ignore_errors=True)
     return 0
 
 
