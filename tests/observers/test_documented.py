@@ -1,0 +1,33 @@
+"""Every metric is documented, with its type and labels, and nothing else is."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from outbox import observing
+
+PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
+ROW = re.compile(r"^\| `(?P<name>outbox_\w+)` \| (?P<type>\w+) \| (?P<labels>[^|]+) \|", re.MULTILINE)
+
+
+@pytest.fixture
+def registered() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """What is on the registry once metrics are on: name → type, labels."""
+    from prometheus_client import REGISTRY
+
+    observing.build_observer(enable_metrics=True)
+    collectors = {id(collector): collector for collector in REGISTRY._names_to_collectors.values()}.values()
+    families = [collector for collector in collectors if getattr(collector, "_name", "").startswith("outbox_")]
+    return {
+        family._name + ("_total" if family._type == "counter" else ""): (family._type, tuple(family._labelnames))
+        for family in families
+    }
+
+
+def test_the_table_of_metrics_is_the_registry(registered: dict[str, tuple[str, tuple[str, ...]]]) -> None:
+    documented = {
+        match["name"]: (match["type"], tuple(re.findall(r"`(\w+)`", match["labels"])))
+        for match in ROW.finditer(PAGE.read_text())
+    }
+    assert documented == registered
