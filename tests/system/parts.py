@@ -43,6 +43,7 @@ class Handler:
     failures: int = 0
     retry_delays: tuple[str, ...] = ("0", "1s", "1s")
     max_deliveries: int = 10
+    number_key: str = "number"
 
 
 def run(part: Callable[..., Coroutine[Any, Any, None]], log: Path, level: int, options: dict[str, Any]) -> None:
@@ -91,15 +92,15 @@ def _leasing(url: str, lease: float, exchange_name: str) -> object:
 
 def _consumer(handler: Handler, write: Callable[[bytes], object]) -> Consumer:
     def note(what: str, order: dict[str, int], attempt: int) -> None:
-        write(f"{what} {handler.queue} {order['number']} {attempt} {os.getpid()}\n".encode())
+        write(f"{what} {handler.queue} {order[handler.number_key]} {attempt} {os.getpid()}\n".encode())
 
     async def handle(order: dict[str, int], attempt_count: int) -> None:
         note("began", order, attempt_count)
         if handler.seconds:
             await asyncio.sleep(handler.seconds)
-        if order["number"] in handler.fatal:
+        if order[handler.number_key] in handler.fatal:
             os.kill(os.getpid(), signal.SIGKILL)
-        if order["number"] in handler.rejected:
+        if order[handler.number_key] in handler.rejected:
             raise Reject("forbidden")
         if attempt_count <= handler.failures:
             raise Simulated(f"attempt {attempt_count}")

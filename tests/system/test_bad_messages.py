@@ -1,0 +1,73 @@
+"""Messages that the broker can never accept hurt nobody else, and messages that nobody wants yet wait for somebody."""
+
+import pytest
+
+from outbox import OutboxMessage, Publisher
+from tests.servers.rabbitmq import MAX_MESSAGE_SIZE
+from tests.support import eventually
+from tests.system.conftest import MakeSystem
+from tests.system.harness import System
+from tests.system.parts import Handler
+from tests.system.test_kills import is_empty
+
+PENDING = "failed_at is null and sent_at is null"
+HELD = f"{PENDING} and last_error = 'unroutable' and attempts = 0"
+
+
+def unacceptable() -> list[OutboxMessage]:
+    """120 messages: keys too long for AMQP, headers too large for a frame, bodies over the broker's limit."""
+    long_key = OutboxMessage("order." + "x" * 300, {"number": -1})
+    large_headers = OutboxMessage("order.placed", {"number": -2}, headers={"notes": "x" * 140_000})
+    large_body = OutboxMessage("order.placed", b"x" * (MAX_MESSAGE_SIZE + 1))
+    return [long_key] * 70 + [large_headers] * 42 + [large_body] * 8
+
+
+@pytest.mark.parametrize("batch_size", [None, 10])
+async def test_a_hundred_and_twenty_bad_rows_at_the_head_are_parked_and_the_ordinary_ones_flow_at_once(
+    database_url: str, broker_url: str, make_system: MakeSystem, batch_size: int | None
+) -> None:
+    system = await make_system(database_url, broker_url, relay_options={"max_attempts": 2, "batch_size": batch_size})
+    system.worker(Handler(queue="mail"))
+    await system.queue_is_consumed("mail")
+    async with system.connection() as connection, connection.transaction():
+        await Publisher().bulk_publish(connection, unacceptable())
+    await system.publish(range(200))
+    system.relay()
+    await eventually(lambda: system.journal.numbers("mail") == set(range(200)), timeout=15)
+    assert await system.count("failed_at is not null") < 120, "they have not had their last attempt"
+    await eventually(lambda: rows_are(system, 120, "failed_at is not null and attempts = 2"), timeout=20)
+    assert await system.count() == 120
+    async with system.connection() as connection:
+        errors = await connection.fetch("select last_error, count(*) from outbox_table group by last_error")
+    assert sorted(row["count"] for row in errors) == [8, 42, 70]
+    assert set(system.journal.ended().values()) == {1}
+
+
+async def test_an_event_published_before_any_queue_exists_is_held_and_arrives_soon_after_its_consumer_appears(
+    system: System,
+) -> None:
+    system.relay()
+    await system.publish(range(30))
+    await eventually(lambda: rows_are(system, 30, HELD), timeout=10)
+    system.worker(Handler(queue="mail"))
+    await system.queue_is_consumed("mail")
+    await eventually(lambda: system.journal.numbers("mail") == set(range(30)), timeout=8)
+    await eventually(lambda: is_empty(system))
+
+
+async def test_a_fan_out_retries_only_where_it_failed(system: System) -> None:
+    """Two queues want each event; one fails each twice, the other is not bothered again."""
+    system.worker(Handler(queue="payment", failures=2, retry_delays=("0", "1s")), Handler(queue="mail"))
+    await system.queue_is_consumed("payment")
+    await system.queue_is_consumed("mail")
+    system.relay()
+    await system.publish(range(20))
+    await system.everything_is_handled("payment")
+    await system.everything_is_handled("mail")
+    await system.stop()
+    assert all([entry.attempt for entry in system.journal.of("payment", number, "began")] == [1, 2, 3] for number in range(20))
+    assert all([entry.attempt for entry in system.journal.of("mail", number, "began")] == [1] for number in range(20))
+
+
+async def rows_are(system: System, count: int, where: str) -> bool:
+    return await system.count(where) == count
