@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import logging
 import platform
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -33,8 +34,10 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; parts of names will do; default: all")
     parser.add_argument("--runs", type=int, default=3, help="runs of each, of which the median is shown (default 3)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser.add_argument("--no-fsync", action="store_true", help="let PostgreSQL not wait for the disk, to see all but the disk")
     arguments = parser.parse_args()
-    figures = asyncio.run(_measure(_chosen(arguments.names), arguments.runs))
+    logging.getLogger("outbox").setLevel(logging.ERROR)
+    figures = asyncio.run(_measure(_chosen(arguments.names), arguments.runs, durable=not arguments.no_fsync))
     if arguments.json:
         print(json.dumps({figure.name: {"median": figure.median, "unit": figure.unit} for figure in figures}))
     else:
@@ -45,9 +48,9 @@ def _chosen(words: Sequence[str]) -> list[str]:
     return [name for name in BENCHMARKS if not words or any(word in name for word in words)]
 
 
-async def _measure(names: Sequence[str], runs: int) -> list[Figure]:
+async def _measure(names: Sequence[str], runs: int, *, durable: bool) -> list[Figure]:
     figures = []
-    with running_servers() as servers:
+    with running_servers(durable=durable) as servers:
         for name in names:
             benchmark, count, unit = BENCHMARKS[name]
             samples = await repeated(runs, lambda run=benchmark, count=count: run(servers, count))  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""The servers that benchmarks run on: the ones that the tests use, with durable settings."""
+"""The servers that benchmarks run on: the ones that the tests use, with a PostgreSQL that waits for its disk."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -43,12 +43,12 @@ class Servers:
 
 
 @contextmanager
-def running_servers() -> Iterator[Servers]:
+def running_servers(*, durable: bool = True) -> Iterator[Servers]:
     """Starts both servers, and ends them."""
     ensure_rabbitmq()
     with session_folder() as folder:
         rabbitmq = session_rabbitmq(folder / "rabbitmq")
-        with EmbeddedPostgres(folder / "postgres", durable=True) as postgres:
+        with EmbeddedPostgres(folder / "postgres", durable=durable) as postgres:
             rabbitmq.start()
             try:
                 yield Servers(postgres.url, rabbitmq)
