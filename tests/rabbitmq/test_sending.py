@@ -364,8 +364,22 @@ async def test_a_given_robust_connection_is_used_again_when_it_has_come_back(
 def test_one_of_url_and_connection_must_be_given() -> None:
     with pytest.raises(ConfigurationError):
         RabbitBroker(exchange_name=EXCHANGE, observer=Recorder())
-    with pytest.raises(UrlError):
-        RabbitBroker("http://localhost", exchange_name=EXCHANGE, observer=Recorder())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://relay:s3cret@localhost",
+        "amqp://relay:s3cret@:5672/",
+        "amqp://relay:s3cret@localhost:99999/",
+        "amqp://relay:s3c/ret@localhost/",
+    ],
+)
+def test_a_url_that_cannot_be_one_fails_early_and_without_its_password(url: str) -> None:
+    with pytest.raises(UrlError) as caught:
+        RabbitBroker(url, exchange_name=EXCHANGE, observer=Recorder())
+    assert "s3c" not in str(caught.value)
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
 
 
 async def _bodies(admin: RabbitAdmin, queue: str) -> set[bytes]:

@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 import aiormq
-from aiormq.exceptions import AMQPChannelError, ConnectionClosed, ProbableAuthenticationError
+from aiormq.exceptions import AMQPChannelError, AMQPError, ConnectionClosed, ProbableAuthenticationError
 from pamqp.constants import REPLY_SUCCESS
 from yarl import URL
 
-from outbox.errors import BrokerUnavailableError
+from outbox.errors import BrokerUnavailableError, UrlError
 from outbox.urls import redacted
 
 if TYPE_CHECKING:
@@ -47,8 +47,16 @@ def losses() -> Iterator[None]:
         if being_cancelled():
             raise
         raise LostError("the connection was closed") from None
-    except Exception as error:  # noqa: BLE001 - see above; nothing but aiormq runs in here
-        raise LostError(f"the connection was lost: {redacted(str(error)) or type(error).__name__}") from None
+    except (AMQPError, OSError, EOFError, RuntimeError) as error:
+        raise _lost(error) from None
+    except Exception as error:
+        if type(error) is not Exception:
+            raise
+        raise _lost(error) from None
+
+
+def _lost(error: Exception) -> LostError:
+    return LostError(f"the connection was lost: {redacted(str(error)) or type(error).__name__}")
 
 
 def being_cancelled() -> bool:
@@ -202,9 +210,20 @@ async def _close(connection: "AbstractConnection") -> None:
 
 
 def _with_defaults(url: str, purpose: str) -> URL:
-    parsed = URL(url)
+    parsed = _parsed(url)
     defaults = {"heartbeat": str(int(HEARTBEAT.total_seconds())), "name": purpose}
     return parsed.update_query({name: value for name, value in defaults.items() if name not in parsed.query})
+
+
+def _parsed(url: str) -> URL:
+    with suppress(ValueError):
+        parsed = URL(url)
+        if parsed.host:
+            return parsed
+    raise UrlError(
+        "url has no host and port that can be read: write amqp://user:password@host:5672/vhost, "
+        "with special characters percent-encoded"
+    )
 
 
 def _reason(error: BaseException, timeout: timedelta) -> str:

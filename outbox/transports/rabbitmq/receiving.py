@@ -100,9 +100,9 @@ class ConsumerChannel:
         self._tap = Tap(
             channel,
             {Basic.Deliver: self._on_deliver, ContentHeader: self._on_header, ContentBody: self._on_body},
+            watched={Basic.Cancel: self._on_cancelled_by_broker},
         )
         channel.closing.add_done_callback(self._on_closed)
-        channel.on_consumer_cancel_callbacks.add(self._on_cancelled_by_broker)
 
     @classmethod
     async def open(

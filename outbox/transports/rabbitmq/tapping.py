@@ -23,13 +23,17 @@ FrameHandler = Callable[[Any], None]
 class Tap:
     """Calls `handlers[type(frame)]` for each frame of `channel`, and leaves frames of other types to aiormq.
 
+    Frames that `watched` names are left to it too, after their handler was called.
     Handlers run in the connection's reader: they neither wait nor raise. `close_reason` is what the broker closed the
     channel with, a code and a text, if it did.
     """
 
-    def __init__(self, channel: "AbstractChannel", handlers: dict[type, FrameHandler]) -> None:
+    def __init__(
+        self, channel: "AbstractChannel", handlers: dict[type, FrameHandler], *, watched: dict[type, FrameHandler] | None = None
+    ) -> None:
         self._queue = channel.frames
         self._handler = handlers.get
+        self._watched = {Channel.Close: self._on_close} | (watched or {})
         self.close_reason: tuple[int, str] | None = None
         channel.frames = cast("asyncio.Queue[Any]", self)
 
@@ -40,8 +44,9 @@ class Tap:
         if handle is not None:
             handle(frame)
             return
-        if isinstance(frame, Channel.Close):
-            self.close_reason = (frame.reply_code or 0, frame.reply_text or "")
+        watch = self._watched.get(type(frame))
+        if watch is not None:
+            watch(frame)
         await self._queue.put(item)
 
     async def get(self) -> tuple[int, Any]:
@@ -51,6 +56,9 @@ class Tap:
     def task_done(self) -> None:
         """Likewise."""
         self._queue.task_done()
+
+    def _on_close(self, frame: Channel.Close) -> None:
+        self.close_reason = (frame.reply_code or 0, frame.reply_text or "")
 
 
 def abandon(channel: "AbstractChannel") -> None:
