@@ -86,7 +86,7 @@ def decode_tracking_ids(text: object, *, source: str) -> tuple[str, ...]:
     """The ids in a JSON array of strings. Raises `MalformedMessageError`, naming `source`, for anything else."""
     try:
         ids = json.loads(text) if isinstance(text, str | bytes) else text
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MalformedMessageError(f"{source} is not JSON: {error}") from error
     if not isinstance(ids, list) or not all(isinstance(id_, str) for id_ in ids):
         raise MalformedMessageError(f"{source} is not a list of strings")

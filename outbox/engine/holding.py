@@ -10,6 +10,8 @@ FIRST_PROBE = timedelta(seconds=1)
 LONGEST_PROBE = timedelta(seconds=15)
 MOST_KEYS = 10_000
 """Routing keys whose probes are remembered; of a forgotten one, a second row may probe too, which does no harm."""
+LONGEST_HELD_KEY = 1_000
+"""Bytes of a routing key: the index of held rows has no room for longer ones, so rows of such a key are parked instead."""
 
 
 @dataclass(slots=True)

@@ -5,15 +5,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from outbox.engine.holding import Holds
+from outbox.engine.holding import LONGEST_HELD_KEY, Holds
 from outbox.engine.rounds import RoundReport
 from outbox.events import SendFailed, SendFailureType, SentMessage
 from outbox.message import Message, PendingMessage
-from outbox.outcome import DONE, RETURNED, Failure, RelayOutcome
+from outbox.outcome import DONE, RETURNED, Cause, Dead, Failure, RelayOutcome
 from outbox.ports import Claim, Confirmed, NotSent, Refused, SendResult, Store, Transport, Unroutable
 from outbox.retry import RetryPolicy
 
 NO_QUEUE = Failure("unroutable", "no queue is bound for the routing key")
+UNHOLDABLE = Failure("unroutable", f"and its routing key is longer than the {LONGEST_HELD_KEY} bytes that can be held")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,8 @@ class SendingRound:
     def _unroutable(self, pending: PendingMessage) -> RelayOutcome:
         if self._policy.drop_unroutable:
             return DONE
+        if len(pending.message.routing_key.encode()) > LONGEST_HELD_KEY:
+            return Dead(Cause.REFUSED, UNHOLDABLE)
         return self._holds.hold(pending.message.routing_key, was_held=pending.held, now=self._policy.now())
 
     def _report(
@@ -104,7 +107,7 @@ class SendingRound:
             message = pending.message
             match result:
                 case Confirmed():
-                    sent.append(SentMessage(message.id, message.routing_key, now - message.created_at))
+                    sent.append(SentMessage(message.id, message.routing_key, _age(message, now)))
                     if self._holds.routed(message.routing_key, was_held=pending.held):
                         released[message.routing_key] = None
                 case Unroutable():
@@ -127,3 +130,8 @@ class SendingRound:
             failure=failure,
             outcome=outcome,
         )
+
+
+def _age(message: Message, now: datetime) -> timedelta:
+    """Clocks may differ; nothing was sent before it was written."""
+    return max(now - message.created_at, timedelta(0))

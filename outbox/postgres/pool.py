@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,12 @@ COMMAND_TIMEOUT = timedelta(seconds=60)
 
 if TYPE_CHECKING:
     Pool = asyncpg.Pool[asyncpg.Record]
-    Connection = asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+    PooledConnection = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+    Connection = asyncpg.Connection[asyncpg.Record] | PooledConnection
 else:  # the classes are generic in the stubs only
     Pool = asyncpg.Pool
-    Connection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
+    PooledConnection = asyncpg.pool.PoolConnectionProxy
+    Connection = asyncpg.Connection | PooledConnection
 
 Connect = Callable[[], AbstractAsyncContextManager[Connection]]
 """Opens a connection that its user has alone until the block ends."""
@@ -74,13 +76,45 @@ def borrow_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> 
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Connection]:
-        async with pool.acquire(timeout=connect_timeout.total_seconds()) as connection:
+        async with taken_from(pool, connect_timeout=connect_timeout) as connection:
             try:
                 yield connection
             finally:
                 await _reset_quietly(connection)
 
     return connect
+
+
+@asynccontextmanager
+async def taken_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> AsyncIterator[PooledConnection]:
+    """A connection of `pool`, given back at the end of the block."""
+    connection = await pool.acquire(timeout=connect_timeout.total_seconds())
+    try:
+        yield connection
+    finally:
+        await give_back(pool, connection)
+
+
+async def give_back(pool: Pool, connection: PooledConnection) -> None:
+    """Gives back a connection that may be broken. The pool closes it then, and what it says of that hides no other error.
+
+    Above all it hides no cancellation: a task that forgets that it was cancelled runs on.
+    """
+    try:
+        await pool.release(connection)
+    except DRIVER_ERRORS:
+        return
+
+
+async def roll_back_quietly(connection: Any) -> None:
+    """Ends a transaction without its changes; a connection that does not answer at once is closed, with the same effect."""
+    try:
+        await connection.execute("rollback", timeout=1)
+    except DRIVER_ERRORS:
+        _terminate(connection)
+    except BaseException:
+        _terminate(connection)
+        raise
 
 
 async def close_pool(pool: Pool) -> None:
@@ -104,6 +138,12 @@ async def _reset_quietly(connection: Any) -> None:
     try:
         await connection.reset(timeout=1)
     except DRIVER_ERRORS:
+        _terminate(connection)
+
+
+def _terminate(connection: Any) -> None:
+    """A connection of a pool that was lost is the pool's again already, and says so."""
+    with suppress(asyncpg.InterfaceError):
         connection.terminate()
 
 

@@ -3,12 +3,14 @@
 import asyncio
 import json
 from datetime import timedelta
+from importlib import resources
 
 import asyncpg
 import pytest
 
 from outbox import ensure_outbox_schema_async
 from outbox.errors import DatabaseUnavailableError, SchemaError
+from outbox.outcome import DONE
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
 from outbox.postgres.queries import queries
@@ -18,6 +20,11 @@ from tests.servers.postgres import OwnPostgres
 from tests.support.eventually import eventually
 
 SQL = queries("relay.sql", table='"outbox_table"', idle_timeout="60000", lock_timeout="1000")
+
+
+def test_statements_are_of_characters_that_every_database_encoding_has() -> None:
+    for file in resources.files("outbox.postgres").joinpath("sql").iterdir():
+        assert file.read_text().isascii(), file.name
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +128,7 @@ async def test_a_frozen_relay_loses_its_rows_to_the_server_and_cannot_commit_lat
     await eventually(lambda: is_claimable(connection), timeout=15)
     with pytest.raises(DatabaseUnavailableError):
         async with claim:
-            await claim.settle([])
+            await claim.settle([DONE])
     assert await connection.fetchval("select count(*) from outbox_table") == 1
     frozen_pool.terminate()
 

@@ -11,7 +11,7 @@ where current_setting('outbox.lock_timeout', true) <> ''
 set local lock_timeout = {others_timeout}
 
 -- name: lock
--- One at a time in a database, whoever it is: `create … if not exists` by itself is not safe from others who do the same.
+-- One at a time in a database, whoever it is: `create ... if not exists` by itself is not safe from others who do the same.
 select pg_advisory_xact_lock({lock_key})
 
 -- name: do_not_wait_long

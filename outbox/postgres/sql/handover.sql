@@ -4,7 +4,7 @@
 -- holding it. $5 and $6: how long the probes of some routing keys wait; $7: the same for every other key. $8: the expiration
 -- of rows without one.
 --
--- Rows are locked in the first step and changed by `id = any(array(…))`, which is an index scan whatever the planner believes
+-- Rows are locked in the first step and changed by `id = any(array(...))`, which is an index scan whatever the planner believes
 -- about the table, and which also finds a row that somebody changed between our snapshot and our lock. The limit is hidden from
 -- it, so that it expects to need only a part of the rows, and reads the index in its order instead of sorting.
 with due as materialized (

@@ -10,8 +10,10 @@ set local enable_bitmapscan = off;
 set local enable_sort = off
 
 -- name: claim
--- Reads the pending index from its front, locks as it goes, and passes over what other relays hold. Bodies are counted before
--- they are fetched, so that a batch of large ones ends early instead of filling the memory; the rest stays for the next.
+-- Reads the pending index from its front, locks as it goes, and passes over what other relays hold. Sizes are counted before
+-- anything is fetched, so that a batch of large rows ends early instead of filling the memory; the rest stays for the next.
+-- (Small jsonb values are not worth the conversion that tells their size.) Times are seconds and jsonb is text: no value that a
+-- producer may insert is too much for the driver then, and no codec of a given pool has a say.
 with claimed as materialized (
     select id, routing_key, body, tracking_ids, created_at, expiration, headers, content_type, ordering_key, target_queue,
         attempts, last_error
@@ -21,14 +23,31 @@ with claimed as materialized (
     limit $1
     for update skip locked
 ),
-measured as (
-    select *, sum(octet_length(body)) over (rows unbounded preceding) - octet_length(body) as bytes_before
+sized as (
+    select *,
+        octet_length(routing_key) + octet_length(body)
+            + case when pg_column_size(headers) > 2000 then octet_length(headers::text) else 0 end
+            + case when pg_column_size(tracking_ids) > 2000 then octet_length(tracking_ids::text) else 0 end as bytes
     from claimed
+),
+measured as (
+    select *, sum(bytes) over (rows unbounded preceding) - bytes as bytes_before
+    from sized
 )
-select id, routing_key, body, tracking_ids, created_at, expiration, headers, content_type, ordering_key, target_queue,
-    attempts, last_error
+select id, routing_key, body, tracking_ids::text, extract(epoch from created_at)::float8 as created_at,
+    case when expiration < interval '1000 years' then extract(epoch from expiration)::float8 end as expiration,
+    headers::text, content_type, ordering_key, target_queue, attempts, last_error
 from measured
 where bytes_before <= $2
+
+-- name: claim_unread
+-- What a claim of one row takes, without any text of it.
+select id, attempts
+from {table}
+where sent_at is null and failed_at is null and send_after <= now()
+order by send_after, id
+limit 1
+for update skip locked
 
 -- name: delete
 delete from {table}
@@ -41,13 +60,15 @@ where id = any($1::bigint[])
 
 -- name: retry
 update {table} as message
-set attempts = message.attempts + 1, last_error = outcome.error, send_after = clock_timestamp() + outcome.delay
+set attempts = least(message.attempts, 2147483646) + 1, last_error = outcome.error,
+    send_after = clock_timestamp() + outcome.delay
 from unnest($1::bigint[], $2::text[], $3::interval[]) as outcome (id, error, delay)
 where message.id = outcome.id
 
 -- name: park
 update {table} as message
-set attempts = message.attempts + 1, last_error = outcome.error, failed_at = clock_timestamp()
+set attempts = least(message.attempts, 2147483646) + 1, last_error = outcome.error,
+    failed_at = clock_timestamp()
 from unnest($1::bigint[], $2::text[]) as outcome (id, error)
 where message.id = outcome.id
 
@@ -97,7 +118,7 @@ from probe
 where message.id = probe.id and probe.send_after = 'infinity' and message.send_after = 'infinity'
 
 -- name: next_due
-select send_after - clock_timestamp()
+select (extract(epoch from send_after) - extract(epoch from clock_timestamp()))::float8
 from {table}
 where sent_at is null and failed_at is null and send_after < 'infinity'
 order by send_after
@@ -115,6 +136,37 @@ where id in (
 )
 
 -- name: backlog
-select count(*) as unsent, now() - min(send_after) filter (where send_after <= now()) as oldest_due
-from {table}
-where sent_at is null and failed_at is null
+-- Counting millions every few seconds would cost more than relaying them: beyond 100,000 rows the answer is what the pending
+-- index held when it was last vacuumed or analysed.
+select
+    case when counted.unsent < 100000 then counted.unsent else greatest(counted.unsent, known.unsent) end as unsent,
+    (
+        select (extract(epoch from now()) - extract(epoch from send_after))::float8
+        from {table}
+        where sent_at is null and failed_at is null and send_after <= now()
+        order by send_after, id
+        limit 1
+    ) as oldest_due
+from (
+    select count(*) as unsent
+    from (
+        select
+        from {table}
+        where sent_at is null and failed_at is null
+        limit 100000
+    ) as pending
+) as counted
+cross join (
+    select max(index.reltuples)::bigint as unsent
+    from pg_catalog.pg_index
+    join pg_catalog.pg_class as index on index.oid = indexrelid
+    join pg_catalog.pg_attribute on attrelid = indrelid and attnum = indkey[0]
+    where indrelid = '{table}'::regclass and indpred is not null and attname = 'send_after'
+) as known
+
+-- name: lacking_rights
+select array(
+    select right_
+    from unnest(array['select', 'update', 'delete']) as right_
+    where not has_table_privilege('{table}'::regclass, right_)
+)
