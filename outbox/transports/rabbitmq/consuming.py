@@ -81,6 +81,8 @@ class RunningSubscription:
             await self._give_back_marked(self._channel)
             await self._channel.close()
             self._channel = None
+        if self._watcher is not None and not self._watcher.cancelled():
+            self._watcher.result()  # it ends by itself only by a mistake of ours, which must not be silent
 
     async def postpone_marked(self, running: Sequence[Arrival]) -> bool:
         """See `outbox.transports.rabbitmq.isolation.Member`."""
