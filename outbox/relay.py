@@ -34,8 +34,8 @@ FIRST_BACKOFF = timedelta(seconds=1)
 LONGEST_BACKOFF = timedelta(minutes=5)
 """A refused message waits so long at first and at most, ± 25 %, doubling in between."""
 BELL_CONNECTIONS = 2
-SPARE_CONNECTIONS = 2
-"""For housekeeping, and for looking at the time of the next row while every lane has a batch in flight."""
+SPARE_CONNECTIONS = 3
+"""For the three duties of housekeeping, so that a lane never waits for one of them."""
 
 
 class CleanUp(StrEnum):
@@ -96,7 +96,7 @@ class MessageRelay:
         self._broker = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
         self._url = None if db_engine_url is None else postgres_url(db_engine_url)
         self._listen_url = None if listen_url is None else postgres_url(listen_url, argument="listen_url")
-        self._pool = db_pool
+        self._pool = _checked_pool(db_pool)
         self._table = TableName.parse(table_name)
         self._enable_metrics = enable_metrics
         self._grace_period = seconds("grace_period", grace_period)
@@ -235,11 +235,19 @@ class MessageRelay:
         return borrow_from(pool) if url is None else connect_to(url, application_name="outbox relay bell")
 
 
+def _checked_pool(pool: "Pool | None") -> "Pool | None":
+    if pool is not None and not callable(getattr(pool, "get_max_size", None)):
+        raise ConfigurationError(f"db_pool must be a pool of asyncpg, not {type(pool).__name__}")
+    return pool
+
+
 def _clean_up(value: CleanUp | str | timedelta) -> tuple[bool, timedelta | None]:
-    """Whether sent rows are kept, and for how long if not for ever."""
+    """Whether sent rows are kept, and for how long if not for ever. Keeping for no time at all is not keeping."""
     if isinstance(value, timedelta):
-        return True, seconds("clean_up_after", value)
-    return one_of("clean_up_after", value, tuple(CleanUp)) != IMMEDIATELY, None
+        return (True, seconds("clean_up_after", value)) if value else (False, None)
+    if value not in tuple(CleanUp):
+        raise ConfigurationError(f"clean_up_after must be 'IMMEDIATELY', 'NEVER' or a timedelta, not {value!r}")
+    return value != IMMEDIATELY, None
 
 
 def _retry_policy(max_attempts: int) -> RetryPolicy:
