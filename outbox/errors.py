@@ -16,6 +16,8 @@ OutboxError
 ├── DatabaseUnavailableError             the database is away or refuses; try again later
 ├── StaleDeliveryError                   the delivery is no longer ours: its lease ran out or its channel closed
 ├── MalformedMessageError (ValueError)   headers or body that cannot be read; retrying would not help
+├── EmbeddedPostgresError                (outbox.embedded) the embedded server did not start or stop
+│   └── DataFolderInUseError             another process uses its data
 └── HandlerSignal                        raised by handlers to choose the outcome themselves
     ├── Reject                           dead letter at once
     └── RetryAfter                       again after a delay of the handler's choice
