@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from app.orders.schema import ensure_order_tables
 from app.settings import Settings
 from outbox.errors import MissingExtraError
-from outbox.schema import ensure_outbox_schema_async, ensure_outbox_table_async
+from outbox.schema import migrate as bring_up_to_date
 from outbox.urls import ServerKind, redacted, server_kind
 
 logger = logging.getLogger("app")
@@ -70,9 +70,7 @@ async def prepared(settings: Settings, tell: Tell = tell_log) -> AsyncIterator[I
 async def migrate(installation: Installation, tell: Tell = tell_log) -> None:
     """Creates or upgrades the tables of the outbox and of the example; does nothing where they are as they should be."""
     url = installation.database_url
-    await ensure_outbox_schema_async(url)
-    if installation.settings.table_name != Settings.model_fields["table_name"].default:
-        await ensure_outbox_table_async(url, installation.settings.table_name)
+    await bring_up_to_date(url, installation.settings.table_name)
     await ensure_order_tables(url)
     tell("Tables", "are there and up to date")
 
