@@ -106,11 +106,16 @@ class Relay:
         taken = await self._start()
         if taken is not None:
             return taken
-        async with self._doorbell.asleep() as nap:
-            taken = await self._start()
-            if taken is None and not self._stopping.requested:
-                await nap.wait(self._until_due(await self._store.next_due()))
-            return taken
+        try:
+            async with self._doorbell.asleep() as nap:
+                taken = await self._start()
+                if taken is None and not self._stopping.requested:
+                    await nap.wait(self._until_due(await self._store.next_due()))
+        except BaseException:  # rising takes a moment too, in which a cancellation may come
+            if taken is not None:
+                await taken.round.abandon()
+            raise
+        return taken
 
     async def _start(self) -> "_Taken | None":
         began = perf_counter()

@@ -26,6 +26,10 @@ class Round(Protocol):
         """Sends and settles them. Raises `DatabaseUnavailableError` if that could not be committed; nothing is lost then."""
         ...
 
+    async def abandon(self) -> None:
+        """Instead of `finish`: gives back what was taken."""
+        ...
+
 
 class Rounds(Protocol):
     """Where rounds come from: by way of a Transport, or within the database."""

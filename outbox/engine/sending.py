@@ -62,6 +62,11 @@ class SendingRound:
             await claim.settle(outcomes)
         return self._report(claim.messages, results, outcomes)
 
+    async def abandon(self) -> None:
+        """See `outbox.engine.rounds.Round.abandon`."""
+        async with self._claim:
+            pass  # unsettled, every message is as it was
+
     async def _send(self, claimed: Sequence[PendingMessage]) -> Sequence[SendResult]:
         """One result for each message; the malformed ones are refused without being sent."""
         now = self._policy.now()

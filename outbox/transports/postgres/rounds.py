@@ -79,3 +79,6 @@ class FinishedRound:
     async def finish(self) -> RoundReport:
         """See `outbox.engine.rounds.Round.finish`."""
         return self.report
+
+    async def abandon(self) -> None:
+        """See `outbox.engine.rounds.Round.abandon`; there is nothing left to give back."""
