@@ -8,8 +8,8 @@ that writer has committed, and the sleeper looks again. See docs/decisions/0002-
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -25,6 +25,13 @@ LISTEN_RETRY = timedelta(seconds=30)
 """Wait before LISTEN is tried again where it did not deliver."""
 LOOPBACK_TIMEOUT = timedelta(seconds=2)
 """Longest wait for a notification to oneself; without it LISTEN counts as not delivering."""
+HEARTBEAT = timedelta(seconds=10)
+"""How often the listening connection is asked for a sign of life: one that was lost in silence is not told of."""
+ANSWER_TIMEOUT = timedelta(seconds=3)
+"""Longest wait for the server's answer to one of the doorbell's short statements; after that the connection counts as lost."""
+SETUP_TIMEOUT = timedelta(seconds=15)
+"""Longest wait until a new pair of connections is known to hear, or not."""
+_ANSWER = ANSWER_TIMEOUT.total_seconds()
 _LONGEST_LINE = timedelta(days=1)
 _QUEUE_CHECKS = 20
 
@@ -35,11 +42,12 @@ def bell_of(table: TableName) -> Resolve:
     """Finds the bell of `table`, in the schema in which the connection's search path finds it."""
 
     async def resolve(connection: Connection) -> BellName:
-        row = await connection.fetchrow(
-            "select n.nspname, c.relname from pg_catalog.pg_class c "
-            "join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = pg_catalog.to_regclass($1)",
-            table.sql,
-        )
+        async with connection.transaction():  # by which a transaction pooler keeps the statement and its run together
+            row = await connection.fetchrow(
+                "select n.nspname, c.relname from pg_catalog.pg_class c "
+                "join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = pg_catalog.to_regclass($1)",
+                table.sql,
+            )
         if row is None:
             raise SchemaError(
                 f"the table {table} does not exist: create it with `outbox migrate` or ensure_outbox_schema_async"
@@ -104,23 +112,27 @@ class PostgresDoorbell:
 
     async def _listen(self) -> timedelta:
         async with self._connect() as ears, self._connect() as hand:
-            bell = await self._resolve(ears)
             lost = asyncio.Event()
             for connection in (ears, hand):
                 connection.add_termination_listener(lambda *_: lost.set())
-            if not await self._hears(ears, hand, bell):
+            async with asyncio.timeout(SETUP_TIMEOUT.total_seconds()):
+                bell = await self._resolve(ears)
+                hears = await self._hears(ears, hand, bell)
+            if not hears:
                 self._change_mode(WakeMode.POLLING, bell.channel, "notifications do not arrive (a transaction pooler?)")
                 return LISTEN_RETRY
             async with asyncio.TaskGroup() as tasks:
-                self._lock = _Lock(ears, hand, bell.lock_key, tasks, self.ring)
+                self._lock = lock = _Lock(ears, hand, bell.lock_key, tasks, self.ring, lost)
                 self._change_mode(WakeMode.LISTENING, bell.channel, "notifications arrive")
                 self.ring()
                 try:
-                    await lost.wait()
+                    await lock.until_lost()
                 finally:
-                    lock, self._lock = self._lock, None
-                    await lock.abandon()
-        self._change_mode(WakeMode.POLLING, bell.channel, "the listening connection was lost")
+                    self._lock = None
+                    lock.abandon()
+            # Closing what is lost may take a moment, in which nobody shall rely on it.
+            self._change_mode(WakeMode.POLLING, bell.channel, "the listening connection was lost")
+            self.ring()
         return REBUILD_PAUSE
 
     async def _hears(self, ears: Connection, hand: Connection, bell: BellName) -> bool:
@@ -177,17 +189,29 @@ class _Nap:
 
 
 class _Lock:
-    """The exclusive advisory lock of a bell, on a connection of its own: free, asked for, or held."""
+    """The exclusive advisory lock of a bell, on a connection of its own: free, asked for, or held.
+
+    Whatever its connections do not answer in time sets `lost`; then everything is built anew, and sleepers poll until it is.
+    """
 
     def __init__(
-        self, ears: Connection, hand: Connection, key: int, tasks: asyncio.TaskGroup, on_granted: Callable[[], None]
+        self,
+        ears: Connection,
+        hand: Connection,
+        key: int,
+        tasks: asyncio.TaskGroup,
+        on_granted: Callable[[], None],
+        lost: asyncio.Event,
     ) -> None:
         self._ears = ears
         self._hand = hand
         self._key = key
         self._tasks = tasks
         self._on_granted = on_granted
+        self._lost = lost
+        self._asking_ears = asyncio.Lock()
         self._held = False
+        self._in_doubt = False
         self._wanted = False
         self._waiting: asyncio.Task[None] | None = None
 
@@ -196,49 +220,71 @@ class _Lock:
         self._wanted = True
         if self._held or self._waiting is not None:
             return
-        try:
-            self._held = bool(await self._hand.fetchval("select pg_catalog.pg_try_advisory_lock($1)", self._key))
+        self._in_doubt = True  # until the answer is here, which a cancellation may come before
+        with self._noticing_loss():
+            self._held = bool(
+                await self._hand.fetchval("select pg_catalog.pg_try_advisory_lock($1)", self._key, timeout=_ANSWER)
+            )
+            self._in_doubt = False
             if not self._held:
                 self._waiting = self._tasks.create_task(self._await_lock())
                 await self._stand_in_line()
-        except DRIVER_ERRORS:
-            return  # the termination listener rebuilds everything; until then the sleeper polls
 
     async def give_back(self) -> None:
         """Afterwards writers get their shares again; at the latest when the lock that we stand in line for is granted."""
         self._wanted = False
-        if self._held:
-            self._held = False
-            try:
-                await self._hand.execute("select pg_catalog.pg_advisory_unlock($1)", self._key)
-            except DRIVER_ERRORS:
-                return
+        if self._waiting is None and (self._held or self._in_doubt):
+            self._held, self._in_doubt = False, True
+            with self._noticing_loss():
+                await self._hand.execute("select pg_catalog.pg_advisory_unlock_all()", timeout=_ANSWER)
+                self._in_doubt = False
 
-    async def abandon(self) -> None:
-        """Afterwards the lock is not ours, whether the connection lives or not, and nobody waits for it."""
+    async def until_lost(self) -> None:
+        """Returns when a connection was closed, or does not answer any more."""
+        while not self._lost.is_set():
+            try:
+                async with asyncio.timeout(HEARTBEAT.total_seconds()):
+                    await self._lost.wait()
+            except TimeoutError:
+                with self._noticing_loss():
+                    await self._ask_ears("select true")
+
+    def abandon(self) -> None:
+        """Nobody waits for the lock any more. If it is held, the end of the connection's use gives it back."""
         if self._waiting is not None:
             self._waiting.cancel()
-        await self.give_back()
 
     async def _await_lock(self) -> None:
         try:
-            await self._hand.execute("select pg_catalog.pg_advisory_lock($1)", self._key, timeout=_LONGEST_LINE.total_seconds())
-        except DRIVER_ERRORS:
-            return
+            with self._noticing_loss():
+                await self._hand.execute(
+                    "select pg_catalog.pg_advisory_lock($1)", self._key, timeout=_LONGEST_LINE.total_seconds()
+                )
+                self._held = True
         finally:
             self._waiting = None
-        self._held = True
-        if self._wanted:
+        if self._held and self._wanted:
             self._on_granted()
-        else:
+        elif self._held:
             await self.give_back()
 
     async def _stand_in_line(self) -> None:
         """Returns when the server has put our request in line, which takes no longer than its round trip."""
         pid = self._hand.get_server_pid()
         for _ in range(_QUEUE_CHECKS):
-            in_line = await self._ears.fetchval(
+            in_line = await self._ask_ears(
                 "select exists(select from pg_catalog.pg_locks where pid = $1 and locktype = 'advisory')", pid
             )
             if in_line or self._waiting is None:
                 return
+
+    async def _ask_ears(self, question: str, *arguments: object) -> object:
+        async with self._asking_ears:
+            return await self._ears.fetchval(question, *arguments, timeout=_ANSWER)
+
+    @contextmanager
+    def _noticing_loss(self) -> Iterator[None]:
+        try:
+            yield
+        except DRIVER_ERRORS:
+            self._lost.set()

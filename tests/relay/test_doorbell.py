@@ -1,7 +1,8 @@
 """The doorbell's promises: no wake-up is lost, nobody waits, and writers notify only for sleepers."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import asyncpg
@@ -11,9 +12,14 @@ from outbox.events import Event, WakeMode, WakeModeChanged
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import connect_to
+from tests.servers.proxy import Proxy
 from tests.support.eventually import eventually
 
 INSERT = "insert into outbox_table (routing_key, body) values ('a', '')"
+LOCKS = """
+    select from pg_locks
+    where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
+"""
 LONG = timedelta(seconds=60)
 """Longer than any test: whoever wakes was rung for."""
 
@@ -205,3 +211,46 @@ async def test_thirty_two_writers_and_a_sleeper_that_comes_and_goes_miss_nothing
         await asyncio.gather(*(write() for _ in range(writers)))
         async with asyncio.timeout(10):
             assert await reader == writers * each
+
+
+async def test_sleepers_cancelled_at_any_moment_leave_no_lock(bell: PostgresDoorbell, connection: asyncpg.Connection) -> None:
+    for moment in range(100):
+        sleeper = asyncio.create_task(lie_down(bell))
+        await asyncio.sleep(moment / 50_000)
+        sleeper.cancel()
+        await asyncio.gather(sleeper, return_exceptions=True)
+        await eventually(lambda: connection.fetchval(f"select not exists({LOCKS})"), timeout=2)
+
+
+async def test_connections_that_fall_silent_hold_nobody_up_and_are_opened_anew(
+    url: str, connection: asyncpg.Connection, recorder: Recorder, proxied: Callable[[str], Proxy]
+) -> None:
+    """As when a router forgets an idle connection: nothing is closed, and nothing arrives any more."""
+    proxy = proxied(url)
+    async with ringing(proxy.url, recorder) as bell:
+        async with bell.asleep():
+            proxy.pause()
+            proxy_forgets = asyncio.get_running_loop().time()
+        async with bell.asleep() as nap:
+            await nap.wait(LONG)
+        assert asyncio.get_running_loop().time() - proxy_forgets < 15
+        proxy.resume()
+        await eventually(lambda: recorder.modes[-2:] == [WakeMode.POLLING, WakeMode.LISTENING], timeout=15)
+
+
+async def lie_down(bell: PostgresDoorbell) -> None:
+    async with bell.asleep() as nap:
+        await nap.wait(LONG)
+
+
+@asynccontextmanager
+async def ringing(url: str, recorder: Recorder) -> AsyncIterator[PostgresDoorbell]:
+    """A doorbell that listens, by way of `url`."""
+    bell = PostgresDoorbell(connect_to(url, application_name="bell"), bell_of(TableName("outbox_table")), observer=recorder)
+    task = asyncio.create_task(bell.run())
+    try:
+        await eventually(lambda: bell.longest_nap is None)
+        yield bell
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
