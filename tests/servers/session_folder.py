@@ -35,7 +35,7 @@ def session_folder() -> Iterator[Path]:
 
 def _remove_abandoned() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        if folder.owner() != Path.home().owner() and os.geteuid() != 0:
+        if folder.stat().st_uid != os.geteuid() and os.geteuid() != 0:
             continue
         lock = FolderLock(folder / "lock")
         try:
