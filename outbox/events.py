@@ -105,7 +105,7 @@ class Dependency(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependencyLost:
-    """A server is away; its user backs off and comes back by itself."""
+    """A server is away, or refuses, for a reason that is new; its user backs off and comes back by itself."""
 
     dependency: Dependency
     reason: str

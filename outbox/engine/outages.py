@@ -1,4 +1,4 @@
-"""Servers that come and go: told once when one is lost and once when it answers again, and how long to wait meanwhile."""
+"""Servers that come and go: told when one is lost, and why, and when it answers again; and how long to wait meanwhile."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -11,6 +11,8 @@ from outbox.ports import Observer
 
 LONGEST_PAUSE = {Dependency.BROKER: timedelta(seconds=5), Dependency.DATABASE: timedelta(seconds=1)}
 """How long to wait at most before a lost server is tried again."""
+MOST_REASONS = 10
+"""How many different reasons of one outage are told, each once."""
 
 
 class Outage:
@@ -20,19 +22,22 @@ class Outage:
         self._dependency = dependency
         self._observer = observer
         self._pauses = Pauses(longest=LONGEST_PAUSE[dependency])
-        self._lost = False
+        self._reasons: set[str] = set()
 
     def lost(self, reason: str) -> timedelta:
-        """Notes that the server is away; how long to wait before trying it again."""
-        if not self._lost:
-            self._lost = True
+        """Notes that the server is away, or refuses; how long to wait before trying it again.
+
+        A reason that is new is told: what began as an outage may go on as a missing table or right, which somebody must mend.
+        """
+        if reason not in self._reasons and len(self._reasons) < MOST_REASONS:
+            self._reasons.add(reason)
             self._observer.notify(DependencyLost(dependency=self._dependency, reason=reason))
         return self._pauses.next()
 
     def answers(self) -> None:
         """Notes that the server answers."""
-        if self._lost:
-            self._lost = False
+        if self._reasons:
+            self._reasons.clear()
             self._observer.notify(DependencyRestored(dependency=self._dependency))
         self._pauses.reset()
 

@@ -61,6 +61,7 @@ class Relay:
         self._batch = _BatchSize(settings.batch_size)
         self._looks = Pauses(first=FIRST_LOOK, longest=settings.poll_interval)
         self._turn = asyncio.Lock()
+        self._settles = True
         self._stopping = Stopping()
         self._outages = {dependency: Outage(dependency, observer) for dependency in Dependency}
 
@@ -120,7 +121,8 @@ class Relay:
     async def _start(self) -> "_Taken | None":
         began = perf_counter()
         round_ = await self._rounds.start(self._batch.size)
-        self._outages[Dependency.DATABASE].answers()
+        if self._settles:  # otherwise a database that shows rows and takes no outcomes would seem to come and go
+            self._outages[Dependency.DATABASE].answers()
         if round_ is None:
             self._batch.note(taken=0)
             return None
@@ -139,7 +141,12 @@ class Relay:
         return min(due + _EARLY, self._settings.longest_nap)
 
     async def _finish(self, taken: "_Taken") -> None:
-        report = await taken.round.finish()
+        try:
+            report = await taken.round.finish()
+        except DatabaseUnavailableError:
+            self._settles = False
+            raise
+        self._settles = True
         self._outages[Dependency.DATABASE].answers()
         self._batch.note(taken=report.taken)
         self._tell(report, timedelta(seconds=perf_counter() - taken.began))
