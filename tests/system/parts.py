@@ -32,7 +32,8 @@ class Simulated(Exception):
 class Handler:
     """A consumer's queue, and what its handler does with a message that carries a number.
 
-    It takes `seconds`, kills its process on the numbers `fatal`, and fails the first `failures` attempts.
+    It takes `seconds`, kills its process on the numbers `fatal`, and fails the first `failures` attempts. With `effect` it
+    writes a row into `effects` and publishes `effect.made` with the row's number, both in the transaction that it is given.
     """
 
     queue: str
@@ -44,6 +45,7 @@ class Handler:
     retry_delays: tuple[str, ...] = ("0", "1s", "1s")
     max_deliveries: int = 10
     number_key: str = "number"
+    effect: bool = False
 
 
 def run(part: Callable[..., Coroutine[Any, Any, None]], log: Path, level: int, options: dict[str, Any]) -> None:
@@ -106,9 +108,16 @@ def _consumer(handler: Handler, write: Callable[[bytes], object]) -> Consumer:
             raise Simulated(f"attempt {attempt_count}")
         note("ended", order, attempt_count)
 
+    async def handle_with_effect(
+        order: dict[str, int], attempt_count: int, connection: asyncpg.Connection, publisher: Any
+    ) -> None:
+        effect = await connection.fetchval("insert into effects (of) values ($1) returning number", order["number"])
+        await publisher.publish("effect.made", {"number": effect})
+        await handle(order, attempt_count)
+
     return Consumer(
         handler.binding_key,
-        handle,
+        handle_with_effect if handler.effect else handle,
         queue=handler.queue,
         retry_delays=handler.retry_delays,
         max_deliveries=handler.max_deliveries,
