@@ -40,7 +40,6 @@ async def test_relaying_takes_few_transactions_and_little_log(url: str, connecti
         "insert into outbox_table (routing_key, body) "
         f"select 'a', convert_to(repeat('x', 256), 'utf8') from generate_series(1, {COUNT})"
     )
-    await connection.execute("checkpoint")
     log_before, commits_before = await wal(connection), await commits(url)
     async with relaying(url, ScriptedTransport(), lanes=1) as relay:
         await eventually(lambda: rows_are(connection, 0), interval=0.5)
