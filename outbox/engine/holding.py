@@ -9,7 +9,7 @@ from outbox.outcome import Held
 FIRST_PROBE = timedelta(seconds=1)
 LONGEST_PROBE = timedelta(seconds=15)
 MOST_KEYS = 10_000
-"""Routing keys whose probes are remembered; of a forgotten one, a second row may probe too, which does no harm."""
+"""Routing keys whose probes are remembered. Once there are as many, others probe at `LONGEST_PROBE` from the start."""
 LONGEST_HELD_KEY = 1_000
 """Bytes of a routing key: the index of held rows has no room for longer ones, so rows of such a key are parked instead."""
 
@@ -29,10 +29,15 @@ class Holds:
     def hold(self, routing_key: str, *, was_held: bool, now: datetime) -> Held:
         """How an unroutable message waits: as its key's probe, or for the probe's success.
 
-        The interval doubles each time that a probe (`was_held`) comes back, up to `LONGEST_PROBE`.
+        The interval doubles each time that a probe (`was_held`) comes back, up to `LONGEST_PROBE`. When there are more keys
+        than are remembered, a new message does not probe: the store sees to it that some row of its key does.
         """
         probe = self._probes.get(routing_key)
-        if probe is None:
+        if probe is None and len(self._probes) >= MOST_KEYS:
+            if not was_held:
+                return Held()
+            interval = LONGEST_PROBE
+        elif probe is None:
             interval = FIRST_PROBE
         elif was_held or now >= probe.due + LONGEST_PROBE:
             interval = min(probe.interval * 2, LONGEST_PROBE)

@@ -12,7 +12,7 @@ from outbox.outcome import DONE, Cause, Dead, Held, RelayOutcome
 from outbox.transports.postgres.handover import HandedMessage, HandedOver, HandedState, PostgresHandover
 
 MOST_KEYS = 1_000
-"""Held routing keys whose probe intervals are remembered; a forgotten one starts over at `FIRST_PROBE`."""
+"""Held routing keys whose probe intervals are remembered. Once there are as many, others probe at `LONGEST_PROBE` at once."""
 _OUTCOMES: dict[HandedState, RelayOutcome] = {
     HandedState.SENT: DONE,
     HandedState.DROPPED: DONE,
@@ -32,10 +32,11 @@ class HandoverRounds:
     async def start(self, limit: int) -> "FinishedRound | None":
         """See `outbox.engine.rounds.Rounds.start`."""
         longer = {key: min(interval * 2, LONGEST_PROBE) for key, interval in self._intervals.items()}
-        handed = await self._handover.hand_over(limit, probe_delays=longer, first_probe=FIRST_PROBE)
-        return FinishedRound(self._report(handed)) if handed.messages else None
+        first = FIRST_PROBE if len(longer) < MOST_KEYS else LONGEST_PROBE
+        handed = await self._handover.hand_over(limit, probe_delays=longer, first_probe=first)
+        return FinishedRound(self._report(handed, first)) if handed.messages else None
 
-    def _report(self, handed: HandedOver) -> RoundReport:
+    def _report(self, handed: HandedOver, first_probe: timedelta) -> RoundReport:
         sent: list[SentMessage] = []
         failed: list[SendFailed] = []
         released: dict[str, None] = {}
@@ -47,15 +48,15 @@ class HandoverRounds:
             else:
                 failed.append(self._failed(message))
                 if message.state is HandedState.HELD:
-                    self._remember(message)
+                    self._remember(message, first_probe)
         return RoundReport(taken=len(handed), sent=sent, failed=failed, released_keys=tuple(released))
 
-    def _remember(self, message: HandedMessage) -> None:
+    def _remember(self, message: HandedMessage, first_probe: timedelta) -> None:
         """The interval doubles when the key's probe came back."""
         interval = self._intervals.get(message.routing_key)
         if message.was_held and interval is not None:
             interval = min(interval * 2, LONGEST_PROBE)
-        self._intervals[message.routing_key] = interval or FIRST_PROBE
+        self._intervals[message.routing_key] = interval or first_probe
         if len(self._intervals) > MOST_KEYS:
             self._intervals.popitem(last=False)
 

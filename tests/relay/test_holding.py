@@ -1,0 +1,56 @@
+"""Held routing keys beyond count: memory is bounded, and so is how often they probe."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from outbox.engine.holding import LONGEST_PROBE, MOST_KEYS, Holds
+from outbox.outcome import Held
+from outbox.transports.postgres.handover import HandedMessage, HandedOver, HandedState
+from outbox.transports.postgres.rounds import MOST_KEYS as MOST_INTERVALS
+from outbox.transports.postgres.rounds import HandoverRounds
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def test_probes_of_more_keys_than_are_remembered_are_far_between() -> None:
+    holds = Holds()
+    keys = [f"key{number}" for number in range(3 * MOST_KEYS)]
+    for key in keys:
+        holds.hold(key, was_held=False, now=NOW)
+    now = NOW
+    for _ in range(5):
+        now += timedelta(seconds=20)
+        outcomes = [holds.hold(key, was_held=True, now=now) for key in keys]
+    assert outcomes == [Held(LONGEST_PROBE)] * len(keys)
+
+
+def test_once_there_are_too_many_keys_new_messages_of_them_wait_for_the_probe_that_the_table_has() -> None:
+    holds = Holds()
+    for number in range(MOST_KEYS):
+        assert holds.hold(f"key{number}", was_held=False, now=NOW) == Held(timedelta(seconds=1))
+    assert holds.hold("one more", was_held=False, now=NOW) == Held()
+
+
+class Unroutable:
+    """A hand-over that finds no queue for anything, and keeps how long it was told to wait."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self.first_probes: list[timedelta] = []
+
+    async def hand_over(
+        self, limit: int, *, probe_delays: Mapping[str, timedelta] | None = None, first_probe: timedelta
+    ) -> HandedOver:
+        self.first_probes.append(first_probe)
+        taken, self.keys = self.keys[:limit], self.keys[limit:]
+        age = timedelta(0)
+        return HandedOver([HandedMessage(1, "id", key, HandedState.HELD, was_held=False, age=age) for key in taken])
+
+
+async def test_within_the_database_too() -> None:
+    handover = Unroutable()
+    handover.keys = [f"key{number}" for number in range(MOST_INTERVALS + 1)]
+    rounds = HandoverRounds(handover, exchange_name="ex")  # type: ignore[arg-type]
+    for _ in range(3):
+        await rounds.start(MOST_INTERVALS // 2)
+    assert handover.first_probes == [timedelta(seconds=1), timedelta(seconds=1), LONGEST_PROBE]
