@@ -35,10 +35,10 @@ def session_folder() -> Iterator[Path]:
 
 def _remove_abandoned() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        if folder.stat().st_uid != os.geteuid() and os.geteuid() != 0:
-            continue
         lock = FolderLock(folder / "lock")
         try:
+            if folder.stat().st_uid != os.geteuid() and os.geteuid() != 0:
+                continue
             lock.acquire()
         except (DataFolderInUseError, FileNotFoundError, PermissionError):
             continue
