@@ -213,12 +213,13 @@ class _Lock:
         self._held = False
         self._in_doubt = False
         self._wanted = False
+        self._abandoned = False
         self._waiting: asyncio.Task[None] | None = None
 
     async def take(self) -> None:
         """Afterwards no writer that begins to publish gets its share: the lock is held, or we stand in line for it."""
         self._wanted = True
-        if self._held or self._waiting is not None:
+        if self._abandoned or self._held or self._waiting is not None:
             return
         self._in_doubt = True  # until the answer is here, which a cancellation may come before
         with self._noticing_loss():
@@ -226,7 +227,8 @@ class _Lock:
                 await self._hand.fetchval("select pg_catalog.pg_try_advisory_lock($1)", self._key, timeout=_ANSWER)
             )
             self._in_doubt = False
-            if not self._held:
+            # The answer may have come together with the news that the connections are lost.
+            if not self._held and not self._abandoned:
                 self._waiting = self._tasks.create_task(self._await_lock())
                 await self._stand_in_line()
 
@@ -251,6 +253,7 @@ class _Lock:
 
     def abandon(self) -> None:
         """Nobody waits for the lock any more. If it is held, the end of the connection's use gives it back."""
+        self._abandoned = True
         if self._waiting is not None:
             self._waiting.cancel()
 
