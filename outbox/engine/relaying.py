@@ -61,7 +61,7 @@ class Relay:
         self._batch = _BatchSize(settings.batch_size)
         self._looks = Pauses(first=FIRST_LOOK, longest=settings.poll_interval)
         self._turn = asyncio.Lock()
-        self._settles = True
+        self._failing: set[Dependency] = set()
         self._stopping = Stopping()
         self._outages = {dependency: Outage(dependency, observer) for dependency in Dependency}
 
@@ -121,8 +121,8 @@ class Relay:
     async def _start(self) -> "_Taken | None":
         began = perf_counter()
         round_ = await self._rounds.start(self._batch.size)
-        if self._settles:  # otherwise a database that shows rows and takes no outcomes would seem to come and go
-            self._outages[Dependency.DATABASE].answers()
+        for dependency in set(Dependency) - self._failing:  # what opens, and then takes nothing, would seem to come and go
+            self._outages[dependency].answers()
         if round_ is None:
             self._batch.note(taken=0)
             return None
@@ -144,9 +144,9 @@ class Relay:
         try:
             report = await taken.round.finish()
         except DatabaseUnavailableError:
-            self._settles = False
+            self._failing.add(Dependency.DATABASE)
             raise
-        self._settles = True
+        self._failing.discard(Dependency.DATABASE)
         self._outages[Dependency.DATABASE].answers()
         self._batch.note(taken=report.taken)
         self._tell(report, timedelta(seconds=perf_counter() - taken.began))
@@ -155,7 +155,9 @@ class Relay:
         if report.failed:
             self._doorbell.ring()  # they are due again at times that a napping lane does not know
         if report.unavailable is not None:
+            self._failing.add(Dependency.BROKER)
             raise BrokerUnavailableError(str(report.unavailable))
+        self._failing.discard(Dependency.BROKER)
         self._outages[Dependency.BROKER].answers()
 
     async def _release(self, routing_key: str) -> None:

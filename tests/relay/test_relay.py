@@ -110,6 +110,15 @@ async def test_nothing_is_claimed_while_the_broker_is_away(url: str, connection:
         await eventually(lambda: transport.routing_keys == ["a"])
 
 
+async def test_an_idle_relay_tells_that_the_broker_is_back(url: str) -> None:
+    transport = ScriptedTransport()
+    transport.away = True
+    async with relaying(url, transport) as relay:
+        await eventually(lambda: relay.recorder.of(DependencyLost))
+        transport.away = False
+        await eventually(lambda: relay.recorder.of(DependencyRestored))
+
+
 async def test_what_was_confirmed_before_the_broker_went_is_settled(url: str, connection: asyncpg.Connection) -> None:
     answers = {"a": CONFIRMED, "b": NotSent(Failure("Gone", "away"))}
     transport = ScriptedTransport(lambda message: answers[message.routing_key])

@@ -64,6 +64,19 @@ async def test_claiming_from_a_large_backlog_reads_no_more_than_it_claims(connec
     assert max(node["Actual Rows"] for node in plan) <= 100
 
 
+async def test_a_large_backlog_is_known_without_counting_it(url: str, connection: asyncpg.Connection) -> None:
+    await connection.execute("insert into outbox_table (routing_key, body) select 'a', '' from generate_series(1, 120000)")
+    await connection.execute("vacuum analyze outbox_table")
+    pool = await open_pool(url, size=1, application_name="test")
+    store = PostgresStore(pool, TableName("outbox_table"), keep_sent=False, longest_send=timedelta(seconds=1))
+    assert (await store.backlog()).unsent == pytest.approx(120_000, rel=0.01)
+    await connection.execute("delete from outbox_table where id > 1000")
+    assert (await store.backlog()).unsent == 1000
+    await pool.close()
+    plan = await explained(connection, SQL["backlog"], analyze=True)
+    assert max(node["Actual Rows"] for node in plan) <= 100_000
+
+
 async def explained(connection: asyncpg.Connection, statement: str, *arguments: object, analyze: bool = False) -> list[dict]:
     """The nodes of the statement's plan; what it changes is rolled back."""
     await connection.execute(SQL["begin"])
