@@ -60,10 +60,6 @@ async def _measure(names: Sequence[str], runs: int, *, durable: bool) -> list[Fi
     return figures
 
 
-def _unit(label: str, unit: str) -> str:
-    return "µs each" if label.endswith(OWN_COST) else unit
-
-
 def _print_table(figures: Sequence[Figure]) -> None:
     print(f"\nPython {platform.python_version()}, {platform.machine()}; 256-byte bodies; medians\n")
     for figure in figures:

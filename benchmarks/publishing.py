@@ -37,7 +37,8 @@ async def bulk_publishing(servers: Servers, count: int) -> dict[str, float]:
 async def many_writers(servers: Servers, count: int) -> dict[str, float]:
     """Commits per second of `WRITERS` connections that each publish one event a transaction.
 
-    In turn: with the doorbell while a relay sleeps lightly, without any trigger, and with NOTIFY in each transaction.
+    In turn: with the doorbell while nobody sleeps, without any trigger, and with NOTIFY in each transaction, which is also what
+    the doorbell costs while somebody sleeps.
     """
     changes = {
         "32 writers, doorbell": "select 1",

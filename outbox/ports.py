@@ -235,7 +235,7 @@ class Store(Protocol):
         ...
 
     async def backlog(self) -> Backlog:
-        """Counts what is unsent."""
+        """Counts what is unsent; an estimate will do for a large number, for this is asked often."""
         ...
 
 

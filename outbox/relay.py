@@ -54,7 +54,8 @@ class MessageRelay:
 
     Give exactly one of `db_engine_url` and `db_pool` (asyncpg), and exactly one of `rmq_connection` (aio-pika),
     `rmq_connection_url` and `broker`; `broker` is an `amqp(s)://` URL, a `postgresql://` URL, or an object that implements
-    `outbox.ports.Transport`. What is given open is left open.
+    `outbox.ports.Transport`. What is given open is left open. A given pool needs room for the lanes and five
+    connections more, or three with a `listen_url`.
 
     `notification_timeout` (the longest sleep), `publish_timeout`, `poll_interval` (where LISTEN does not deliver) and
     `grace_period` are in seconds; `expiration`, for messages without one of their own, in seconds or a timedelta.
@@ -123,9 +124,10 @@ class MessageRelay:
     async def run(self, *, handle_signals: bool = True) -> None:
         """Relays until `stop()`, or SIGINT or SIGTERM; then finishes what is in flight and returns.
 
-        Outages of database and broker are waited out. Raises `SchemaError` if the table is missing or of another release,
-        `TopologyError` if the broker lacks something that may not be declared, `ConfigurationError` if the given pool is too
-        small. Cancelled, it drains within the grace period and re-raises; cancelled twice, it ends at once.
+        Outages of database and broker are waited out. Raises `SchemaError` if at the start the table is missing, of another
+        release, or closed to the user, `TopologyError` if the broker lacks something that may not be declared,
+        `ConfigurationError` if the given pool is too small. Cancelled, it drains within the grace period and re-raises;
+        cancelled twice, it ends at once.
         """
         await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
 
