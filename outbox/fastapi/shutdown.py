@@ -34,3 +34,9 @@ async def server_told_to_exit(server: ServerFlag) -> None:
     """Returns soon after the server was told to end."""
     while not server.should_exit:  # noqa: ASYNC110 — a signal handler sets the flag, and nothing tells of it
         await asyncio.sleep(POLL_INTERVAL.total_seconds())
+
+
+async def server_told_twice(server: ServerFlag) -> None:
+    """Returns soon after the server was told to end at once."""
+    while not server.force_exit:  # noqa: ASYNC110 — as above
+        await asyncio.sleep(POLL_INTERVAL.total_seconds())

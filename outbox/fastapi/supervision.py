@@ -10,7 +10,7 @@ from functools import partial
 from typing import Protocol
 
 from outbox.errors import OutboxError
-from outbox.fastapi.shutdown import running_server, server_told_to_exit
+from outbox.fastapi.shutdown import running_server, server_told_to_exit, server_told_twice
 from outbox.health import HealthChecks
 from outbox.outcome import Failure
 from outbox.urls import redacted
@@ -134,12 +134,19 @@ class Supervision:
         for part in self._parts:
             part.stop()
 
-    async def stop_with_server(self) -> None:
-        """Stops when the server that runs this process is told to; ends at once if there is no such server."""
+    async def end_with_server(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        """Stops when the server that runs this process is told to; cancels `tasks` when it is told twice.
+
+        Returns at once if there is no such server.
+        """
         server = running_server()
-        if server is not None:
-            await server_told_to_exit(server)
-            self.stop()
+        if server is None:
+            return
+        await server_told_to_exit(server)
+        self.stop()
+        # While uvicorn waits for the lifespan it looks at nothing, so that a second Ctrl-C has to be noticed here.
+        await server_told_twice(server)
+        await _cancel(set(tasks))
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """One task a part, in `group`."""
@@ -176,7 +183,7 @@ async def supervised(
     supervision = Supervision(parts, grace_period)
     async with asyncio.TaskGroup() as group, _reported(supervision, health or HealthChecks()):
         tasks = supervision.start(group)
-        watch = group.create_task(supervision.stop_with_server())
+        watch = group.create_task(supervision.end_with_server(tasks))
         try:
             yield supervision
         except BaseException:

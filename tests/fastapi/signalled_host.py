@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from fastapi import FastAPI
+from starlette.types import Message, Receive, Scope, Send
 
 from outbox.admin import health_router
 from outbox.fastapi import outbox_lifespan
@@ -83,7 +84,19 @@ async def slow() -> str:
     return "done"
 
 
+async def telling(scope: Scope, receive: Receive, send: Send) -> None:
+    """The application, which says when the server ends its lifespan."""
+
+    async def told() -> Message:
+        message = await receive()
+        if message["type"] == "lifespan.shutdown":
+            say("lifespan told to end")
+        return message
+
+    await app(scope, told, send)
+
+
 if __name__ == "__main__":
     import uvicorn
 
-    uvicorn.run(app, port=int(sys.argv[2]), log_level="warning")
+    uvicorn.run(telling, port=int(sys.argv[2]), log_level="warning")

@@ -121,3 +121,14 @@ def test_a_second_ctrl_c_ends_everything_at_once() -> None:
         running.says("worker cancelled twice")
         running.says("host ended")
         running.process.wait(10)
+
+
+def test_a_second_ctrl_c_does_not_wait_for_handlers_when_the_server_waits_for_nothing_else() -> None:
+    with host(grace_seconds=60) as running:
+        running.process.send_signal(signal.SIGINT)
+        running.says("worker told to stop")
+        running.says("lifespan told to end")  # from now on uvicorn waits for the lifespan, and looks at its own flag no more
+        running.process.send_signal(signal.SIGINT)
+        running.says("worker cancelled twice")
+        running.says("host ended")
+        running.process.wait(10)
