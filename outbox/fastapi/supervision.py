@@ -88,11 +88,12 @@ class SupervisedPart:
         try:
             await part.run(handle_signals=False)
         finally:
+            if self._proven():
+                self._problem = None  # what comes next is a first crash again
             self._part = None
 
     def _note(self, crash: str, traceback: Exception | None = None) -> None:
-        again = self._problem is not None and not self._proven()
-        self._pause = min(self._pause * 2, LONGEST_PAUSE) if again else FIRST_PAUSE
+        self._pause = FIRST_PAUSE if self._problem is None else min(self._pause * 2, LONGEST_PAUSE)
         self._problem = crash
         pause = _in_words(self._pause)
         logger.error("The %s has failed and is restarted in %s: %s", self.name, pause, crash, exc_info=traceback)

@@ -80,6 +80,21 @@ async def test_a_crash_turns_readiness_red_until_the_part_has_proven_itself(monk
         assert (await health.report()).ready
 
 
+async def test_a_crash_after_a_proven_run_is_a_first_one_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(supervision, "PROVEN_AFTER", timedelta(0))
+    good = Working()
+    parts: Iterator[Working] = iter([Working(OSError("again")), Working(OSError("again")), Working(OSError("again")), good])
+    async with supervised({"relay": lambda: next(parts)}, grace_period=GRACE):
+        await eventually(lambda: good.running)
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [record.getMessage() for record in errors] == [
+        "The relay has failed and is restarted in 0.01 s: OSError: again",
+    ] * 3
+    assert all(record.exc_info for record in errors)
+
+
 async def test_a_part_that_ends_without_being_asked_counts_as_crashed() -> None:
     health = HealthChecks(kept_for=timedelta(0))
     finished, good = Working(), Working()
