@@ -37,7 +37,7 @@ def _seconds(value: object) -> object:
         return value
     try:
         return timedelta(seconds=float(value))
-    except ValueError:
+    except (ValueError, OverflowError):
         return as_delay(value)
 
 
@@ -47,6 +47,7 @@ def _clean_up(value: object) -> object:
 
 
 Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
+Delay = Annotated[Seconds, Field(ge=timedelta(0))]
 PositiveSeconds = Annotated[Seconds, Field(gt=timedelta(0))]
 
 
@@ -120,7 +121,7 @@ class Settings(BaseSettings):
     prefetch_count: int = Field(
         default=10, ge=1, le=10_000, description="Messages that each consumer of the worker has in hand at once."
     )
-    retry_delays: Annotated[tuple[Seconds, ...], NoDecode, BeforeValidator(_split_delays)] = Field(
+    retry_delays: Annotated[tuple[Delay, ...], NoDecode, BeforeValidator(_split_delays)] = Field(
         default=tuple(timedelta(seconds=seconds) for seconds in (1, 10, 60, 300)),
         description="Pauses before each further attempt of a handler that failed, separated by commas; `none` for no retries.",
     )

@@ -1,6 +1,7 @@
 """`outbox demo`: continuous traffic for the orders of a running service, and what became of it."""
 
 import asyncio
+import math
 import random
 import time
 from collections import Counter, deque
@@ -39,7 +40,7 @@ class Mix(click.ParamType):  # type: ignore[type-arg]  # generic in newer versio
             mix = {sku.strip(): float(weight or 1) for sku, _, weight in parts}
         except ValueError:
             mix = {}
-        if not mix or min(mix.values()) < 0 or sum(mix.values()) <= 0 or not all(mix):
+        if not all(mix) or not all(0 <= weight < math.inf for weight in mix.values()) or not sum(mix.values()):
             self.fail(f"{value!r} is not a mix: write book=8,flaky=1,forbidden=1", param, ctx)
         return mix
 

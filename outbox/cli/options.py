@@ -23,13 +23,28 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in newer ve
         if isinstance(value, timedelta):
             return value
         try:
-            return timedelta(seconds=float(value))
-        except (ValueError, OverflowError):
-            pass
-        try:
-            return as_delay(value)
+            return as_delay(_number(value))
         except DurationError as error:
             self.fail(str(error), param, ctx)
+
+
+def _number(value: str) -> float | str:
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+class CleanUp(Seconds):
+    """`IMMEDIATELY`, `NEVER`, or a time."""
+
+    name = "when"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The strategy that `value` names."""
+        if isinstance(value, str) and value.upper() in ("IMMEDIATELY", "NEVER"):
+            return value.upper()
+        return super().convert(value, param, ctx)
 
 
 class Delays(click.ParamType):  # type: ignore[type-arg]
@@ -47,6 +62,7 @@ class Delays(click.ParamType):  # type: ignore[type-arg]
 
 
 SECONDS = Seconds()
+CLEAN_UP = CleanUp()
 DELAYS = Delays()
 
 

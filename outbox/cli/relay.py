@@ -1,7 +1,6 @@
 """`outbox relay`: one relay, until SIGTERM or Ctrl-C."""
 
 import asyncio
-from datetime import timedelta
 from typing import Any
 
 import click
@@ -10,7 +9,7 @@ from outbox.cli import options
 from outbox.cli.command import Command
 from outbox.cli.logs import configure_logging
 from outbox.cli.monitoring import Place, monitored
-from outbox.cli.options import SECONDS, setting
+from outbox.cli.options import CLEAN_UP, SECONDS, setting
 from outbox.errors import ConfigurationError
 from outbox.health import HealthChecks
 from outbox.readiness import checking
@@ -28,7 +27,12 @@ USUAL_PORT = 9101
 @setting("publish_timeout", type=SECONDS, default="10", help="Longest wait for the broker's confirms of a batch.")
 @setting("max_attempts", type=click.IntRange(min=1), default=20, help="Times that a refused message is sent.")
 @setting("on_unroutable", type=click.Choice(["hold", "drop"]), default="hold", help="What becomes of events without a queue.")
-@setting("clean_up_after", default="IMMEDIATELY", help="When sent messages are deleted: IMMEDIATELY, NEVER, or a time.")
+@setting(
+    "clean_up_after",
+    type=CLEAN_UP,
+    default="IMMEDIATELY",
+    help="When sent messages are deleted: IMMEDIATELY, NEVER, or a time.",
+)
 @setting("expiration", type=SECONDS, help="How long messages live that name no expiration.  [default: forever]")
 @setting("notification_timeout", type=SECONDS, default="60", help="Longest sleep when idle.")
 @setting("poll_interval", type=SECONDS, default="1", help="Sleep when idle where LISTEN does not deliver.")
@@ -67,21 +71,13 @@ def _relay(database_url: str, broker: str, given: dict[str, Any]) -> MessageRela
         publish_timeout=given["publish_timeout"].total_seconds(),
         max_attempts=given["max_attempts"],
         on_unroutable=given["on_unroutable"],
-        clean_up_after=_clean_up(given["clean_up_after"]),
+        clean_up_after=given["clean_up_after"],
         expiration=given["expiration"],
         notification_timeout=given["notification_timeout"].total_seconds(),
         poll_interval=given["poll_interval"].total_seconds(),
         enable_metrics=given["metrics"],
         grace_period=given["grace_period"].total_seconds(),
     )
-
-
-def _clean_up(value: str) -> Any:
-    upper = value.upper()
-    if upper in ("IMMEDIATELY", "NEVER"):
-        return upper
-    time: timedelta = SECONDS.convert(value, None, None)
-    return time
 
 
 async def _run(made: MessageRelay, place: Place, given: dict[str, Any], *, database_url: str, broker: str) -> None:

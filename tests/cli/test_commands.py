@@ -73,9 +73,27 @@ def test_a_misspelt_variable_stops_a_command(monkeypatch: pytest.MonkeyPatch) ->
     assert "OUTBOX_DATABSE_URL is not a setting, did you mean OUTBOX_DATABASE_URL?" in answer.output
 
 
-@pytest.mark.parametrize(("option", "value"), [("--publish-timeout", "soon"), ("--lanes", "0"), ("--on-unroutable", "burn")])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--publish-timeout", "soon"),
+        ("--publish-timeout", "-1"),
+        ("--clean-up-after", "soon"),
+        ("--lanes", "0"),
+        ("--on-unroutable", "burn"),
+    ],
+)
 def test_a_wrong_option_is_named(option: str, value: str) -> None:
     answer = CliRunner().invoke(main, ["relay", "--database-url", "postgresql://db/x", option, value])
+    assert answer.exit_code == 2
+    assert option in answer.output
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--duration", "-3"), ("--mix", "book=nan"), ("--mix", "book=inf"), ("--mix", "")]
+)
+def test_a_wrong_option_of_the_demo_is_named(option: str, value: str) -> None:
+    answer = CliRunner().invoke(main, ["demo", option, value])
     assert answer.exit_code == 2
     assert option in answer.output
 
