@@ -123,13 +123,13 @@ class PostgresStore:
         """For reading, too: a transaction pooler may send what is outside of one to a server that did not prepare it."""
         with unavailable_errors(doing):
             async with taken_from(self._pool) as connection:
-                await connection.execute(self._sql["begin"], timeout=_TIMEOUT)
                 try:
+                    await connection.execute(self._sql["begin"], timeout=_TIMEOUT)
                     yield connection
+                    await connection.execute("commit", timeout=_TIMEOUT)
                 except BaseException:
                     await roll_back_quietly(connection)
                     raise
-                await connection.execute("commit", timeout=_TIMEOUT)
 
     async def _claimed(self, connection: Connection, limit: int) -> Sequence[PendingMessage]:
         """Begins, and claims; in smaller and smaller batches while a row is among them that the server cannot show."""
@@ -207,12 +207,19 @@ class PostgresClaim:
     ) -> None:
         try:
             if error is None:
-                with unavailable_errors("ending a claim"):
-                    await self._connection.execute("commit", timeout=_TIMEOUT)
+                await self._commit()
             else:
                 await roll_back_quietly(self._connection)
         finally:
             await give_back(self._pool, self._connection)
+
+    async def _commit(self) -> None:
+        with unavailable_errors("ending a claim"):
+            try:
+                await self._connection.execute("commit", timeout=_TIMEOUT)
+            except BaseException:
+                await roll_back_quietly(self._connection)
+                raise
 
     async def settle(self, outcomes: Sequence[RelayOutcome]) -> None:
         """See `outbox.ports.Claim.settle`."""
