@@ -6,7 +6,7 @@ import random
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,8 @@ from outbox.errors import ConfigurationError, MissingExtraError
 if TYPE_CHECKING:
     import httpx
 
-ENDS = ("confirmed", "rejected")
+ENDS = {"order.confirmed": "confirmed", "order.rejected": "rejected"}
+"""The last event of an order, and what it has come to."""
 WATCHERS = 4
 _CUSTOMERS = ("ada", "alan", "barbara", "edsger", "grace", "hedy", "katherine", "linus")
 _LOOK_AGAIN_SECONDS = 0.25
@@ -55,7 +56,7 @@ class Tally:
     ended: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
     waiting: deque[tuple[str, float]] = field(default_factory=deque)
-    """Order ids, and when they were placed."""
+    """Order ids, and when to look at them, soonest first."""
 
     @property
     def open(self) -> int:
@@ -144,7 +145,6 @@ class Traffic:
             "sku": random.choices(list(self.mix), list(self.mix.values()))[0],  # noqa: S311
             "quantity": random.randint(1, 5),  # noqa: S311
         }
-        began = time.monotonic()
         try:
             answer = await client.post("/orders", json=order)
             answer.raise_for_status()
@@ -153,30 +153,60 @@ class Traffic:
             self.tally.last_refusal = str(error) or type(error).__name__
         else:
             self.tally.placed += 1
-            self.tally.waiting.append((answer.json()["id"], began))
+            self._look_later(answer.json()["id"])
         progress.show(self.tally)
 
     async def _watch(self, client: "httpx.AsyncClient", placing: "asyncio.Task[None]", progress: "_Progress") -> None:
-        """Asks for the oldest order that is not watched; it goes to the back of the line until it has ended."""
-        import httpx
+        """Asks for one order after the other until all have ended.
 
+        Who finds an order open pauses, so that looking is no burden: the more orders are open, the longer each waits for
+        its turn. That makes no time longer, since times are the service's own.
+        """
         while self.tally.open or not placing.done():
-            if not self.tally.waiting:
+            if not self.tally.waiting or self.tally.waiting[0][1] > time.monotonic():
                 await asyncio.sleep(_LOOK_AGAIN_SECONDS / 5)
                 continue
-            id_, began = self.tally.waiting.popleft()
-            try:
-                answer = await client.get(f"/orders/{id_}")
-                status = answer.json().get("status") if answer.is_success else None
-            except httpx.HTTPError:
-                status = None
-            if status in ENDS:
-                self.tally.ended[status] += 1
-                self.tally.seconds.append(time.monotonic() - began)
-                progress.show(self.tally)
+            id_, _ = self.tally.waiting.popleft()
+            end = await _end_of(client, id_)
+            if end is None:
+                self._look_later(id_)
+                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
             else:
-                self.tally.waiting.append((id_, began))
-                await asyncio.sleep(_LOOK_AGAIN_SECONDS / max(1, len(self.tally.waiting) / WATCHERS))
+                self.tally.ended[end.status] += 1
+                self.tally.seconds.append(end.seconds)
+                progress.show(self.tally)
+
+    def _look_later(self, id_: str) -> None:
+        self.tally.waiting.append((id_, time.monotonic() + _LOOK_AGAIN_SECONDS))
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """What an order has come to, and how long after it was placed its last event was handled, by the service's clock."""
+
+    status: str
+    seconds: float
+
+
+async def _end_of(client: "httpx.AsyncClient", id_: str) -> _End | None:
+    """The order's end; None if it is still to come, or the service does not answer."""
+    import httpx
+
+    try:
+        answer = await client.get(f"/orders/{id_}")
+        answer.raise_for_status()
+    except httpx.HTTPError:
+        return None
+    order = answer.json()
+    for event in order["events"]:
+        status = ENDS.get(event["event"])
+        if status is not None:
+            return _End(status, (_time(event["at"]) - _time(order["placed_at"])).total_seconds())
+    return None
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 class _Progress:
@@ -202,13 +232,13 @@ class _Progress:
 
     def show(self, tally: Tally) -> None:
         """Moves the bar."""
-        ended = ", ".join(f"{tally.ended[status]} {status}" for status in ENDS)
+        ended = ", ".join(f"{tally.ended[status]} {status}" for status in ENDS.values())
         self._progress.update(self._task, completed=tally.placed + tally.refused, ended=ended)
 
 
 def _report(tally: Tally) -> None:
     click.echo(f"placed     {tally.placed}")
-    for status in ENDS:
+    for status in ENDS.values():
         click.echo(f"{status:<10} {tally.ended[status]}")
     if tally.open:
         click.echo(f"still open {tally.open}")

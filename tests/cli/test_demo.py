@@ -1,0 +1,100 @@
+"""`outbox demo`: what it says of the orders is true, and looking at them is no burden."""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from click.testing import CliRunner
+
+from outbox.cli import main
+
+PLACED = {"id": "1", "status": "placed"}
+CONFIRMED = {
+    "id": "1",
+    "status": "confirmed",
+    "placed_at": "2026-01-01T00:00:00.000000Z",
+    "events": [
+        {"event": "order.placed", "at": "2026-01-01T00:00:00.100000Z"},
+        {"event": "order.confirmed", "at": "2026-01-01T00:00:00.250000Z"},
+    ],
+}
+
+
+class _Stub(ThreadingHTTPServer):
+    """A service whose orders are all the same, and whose answers about them take their time."""
+
+    def __init__(self, order: dict[str, object], seconds: float) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.order, self.seconds = order, seconds
+        self.asked: Counter[str] = Counter()
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: _Stub
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        """An order, or whether the service lives."""
+        self.server.asked["GET"] += 1
+        if self.path.startswith("/orders"):
+            time.sleep(self.server.seconds)
+        self._answer(200, self.server.order)
+
+    def do_POST(self) -> None:
+        """The order that was placed."""
+        self.rfile.read(int(self.headers["content-length"]))
+        self._answer(201, PLACED)
+
+    def _answer(self, status: int, content: dict[str, object]) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 — the name is the base class's
+        """Says nothing."""
+
+
+@contextmanager
+def service(order: dict[str, object], *, seconds: float = 0.0) -> Iterator[_Stub]:
+    with _Stub(order, seconds) as stub:
+        thread = threading.Thread(target=stub.serve_forever)
+        thread.start()
+        try:
+            yield stub
+        finally:
+            stub.shutdown()
+            thread.join()
+
+
+def test_its_times_are_the_service_s_own_however_late_it_looks() -> None:
+    with service(CONFIRMED, seconds=0.5) as stub:
+        answer = CliRunner().invoke(main, ["demo", "--url", stub.url, "--rate", "20", "--duration", "0.5"])
+    assert answer.exit_code == 0, answer.output
+    assert "confirmed  10" in answer.output
+    assert "to the end half within 0.25 s, 95 % within 0.25 s" in answer.output
+
+
+def test_an_order_has_ended_when_its_last_event_was_handled() -> None:
+    unnoted = {**CONFIRMED, "events": []}
+    with service(unnoted) as stub:
+        answer = CliRunner().invoke(main, ["demo", "--url", stub.url, "--rate", "10", "--duration", "0.5", "--wait", "0.5"])
+    assert answer.exit_code == 1
+    assert "still open 5" in answer.output
+    assert "to the end" not in answer.output
+
+
+def test_it_does_not_ask_more_often_the_more_orders_are_open() -> None:
+    with service({**CONFIRMED, "status": "placed", "events": []}) as stub:
+        CliRunner().invoke(main, ["demo", "--url", stub.url, "--rate", "200", "--duration", "1", "--wait", "1"])
+    assert stub.asked["GET"] <= 60  # four watchers, four times a second, two seconds: 32
