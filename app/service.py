@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_asyn
 from starlette.types import Message, Receive, Scope, Send
 
 import outbox
-from app import metrics
+from app import docs, metrics
 from app.dependencies import get_session
 from app.orders.routes import router as orders
 from app.parts import names, wanted_parts
@@ -55,8 +55,10 @@ def create_service(settings: Settings | None = None, tell: Tell = tell_log) -> S
         title="Outbox",
         version=outbox.__version__,
         summary="Events that are published in the transaction of the business write.",
+        docs_url=None,
         lifespan=_Lifespan(settings, tell),
     )
+    docs.install(service)
     service.add_api_route("/", _front_door, include_in_schema=False)
     service.include_router(health_router(_health))
     service.include_router(orders, dependencies=[Depends(_serves_the_api)])
@@ -143,7 +145,7 @@ def _serves_the_api(request: Request) -> None:
 
 
 def _front_door() -> RedirectResponse:
-    return RedirectResponse("/docs")
+    return RedirectResponse(docs.PATH)
 
 
 main = create_service()

@@ -32,6 +32,12 @@ class PlacedOrder(BaseModel):
     status: Status
 
 
+class Missing(BaseModel):
+    """Why there is no such order."""
+
+    detail: str
+
+
 class NotedEvent(BaseModel):
     """One thing that happened to the order."""
 
@@ -59,7 +65,7 @@ async def place_order(new: NewOrder, session: SessionDep, publisher: PublisherDe
     return PlacedOrder(id=order.id, status=Status.PLACED)
 
 
-@router.get("/{order_id}")
+@router.get("/{order_id}", responses={status.HTTP_404_NOT_FOUND: {"model": Missing}})
 async def get_order(order_id: UUID, session: SessionDep) -> OrderView:
     """How far the order has come."""
     order = await session.get(Order, order_id)
