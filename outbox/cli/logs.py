@@ -31,3 +31,5 @@ def configure_logging(level: str) -> None:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(PlainFormatter(colours=sys.stderr.isatty()))
         root.addHandler(handler)
+        # It reports each attempt to connect as an error; ours say once that a broker is away, and when it is back.
+        logging.getLogger("aiormq").setLevel(logging.DEBUG if level == "DEBUG" else logging.CRITICAL)

@@ -216,6 +216,14 @@ def test_a_relay_without_its_table_ends_with_the_advice_to_migrate(database_url:
         assert "Traceback" not in process.output
 
 
+def test_a_broker_that_is_away_is_one_line_and_not_another_for_each_attempt(database_url: str, tmp_path: Path) -> None:
+    asyncio.run(ensure_outbox_schema_async(database_url))
+    away = {"OUTBOX_BROKER_URL": "amqp://ada:hunter2@127.0.0.1:1/", "OUTBOX_MONITORING_PORT": "0"}
+    with running([*CLI, "relay"], tmp_path, {"OUTBOX_DATABASE_URL": database_url, **away}) as process:
+        process.says("lost the broker, trying again")
+        assert "aiormq" not in process.output
+
+
 async def test_the_usual_monitoring_port_is_left_to_others_if_it_is_taken(caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = Place("127.0.0.1", port=None, usual_port=taken.getsockname()[1])
