@@ -1,4 +1,4 @@
-"""Cancelled at any moment, a transaction of the relay ends before its connection goes back: the driver finds nothing to tell."""
+"""Cancelled at any moment, a transaction of the relay ends before its connection goes back, and the driver has no complaint."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
