@@ -6,6 +6,7 @@ import logging
 import socket
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 import uvicorn
@@ -42,6 +43,12 @@ def main(arguments: Sequence[str] = ()) -> int:
 def tell_terminal(topic: str, text: str) -> None:
     """One step, as a line that begins with what it is about."""
     click.echo(f"  {click.style(f'{topic:<9}', bold=True)} {text}")
+
+
+def suggested_command() -> str:
+    """The command `outbox` of this environment, as it can be typed here."""
+    beside, here = Path(sys.executable).with_name("outbox"), Path.cwd()
+    return str(beside.relative_to(here)) if beside.is_relative_to(here) else "outbox"
 
 
 def _migrate(settings: Settings) -> int:
@@ -148,7 +155,7 @@ def _welcome(link: str, *, metrics: bool) -> str:
             f"      -d '{_ORDER}'",
             f"    curl -s {link}/orders/ID",
             "",
-            f"  Continuous traffic: outbox demo --url {link}",
+            f"  Continuous traffic: {suggested_command()} demo --url {link}",
             "  Ctrl-C ends everything.",
             "",
         )

@@ -85,7 +85,7 @@ def tell_broker(installation: Installation, tell: Tell) -> None:
 
 @asynccontextmanager
 async def _embedded(data_dir: Path, tell: Tell) -> AsyncIterator[str]:
-    from outbox.embedded import EmbeddedPostgres
+    from outbox.embedded import DataFolderInUseError, EmbeddedPostgres
 
     tell("Database", "an embedded PostgreSQL, since OUTBOX_DATABASE_URL is not set")
     tell("Data", f"in {_short(data_dir)}, kept between runs")
@@ -94,6 +94,8 @@ async def _embedded(data_dir: Path, tell: Tell) -> AsyncIterator[str]:
         yield await asyncio.to_thread(server.start)
     except MissingExtraError as error:
         raise MissingExtraError(purpose="Running without OUTBOX_DATABASE_URL", extra=error.extra) from error
+    except DataFolderInUseError as error:
+        raise DataFolderInUseError(f"{error}: OUTBOX_DATA_DIR") from error
     finally:
         await asyncio.to_thread(server.stop)
 

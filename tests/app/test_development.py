@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from app.__main__ import suggested_command
 from tests.app.support import Service
 from tests.support import eventually_sync
 from tests.support.processes import OurProcess, free_port, running
@@ -75,6 +76,16 @@ def test_what_it_prints_fits_into_80_columns(tmp_path: Path) -> None:
         assert [line for line in lines if len(line) > 80] == []
 
 
+def test_the_command_that_it_suggests_can_be_typed_where_it_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv/bin/python"))
+    assert suggested_command() == ".venv/bin/outbox"
+    monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
+    assert suggested_command() == "outbox"
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_ctrl_c_ends_everything(times: int, tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
     with everything(tmp_path, settings) as service:
@@ -126,6 +137,7 @@ def test_a_second_one_on_the_same_data_is_told_so_in_a_sentence(tmp_path: Path, 
             assert second.wait() == 1
             assert "Traceback" not in second.output
             assert "is taken, so it is" in second.output
+            assert "choose another folder: OUTBOX_DATA_DIR" in second.output
             assert sum("outbox: " in line for line in second.output.splitlines()) == 1
         service.ends_as(service.place(), "confirmed")
 
