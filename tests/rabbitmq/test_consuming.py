@@ -50,7 +50,7 @@ async def test_a_retry_keeps_id_properties_and_headers_and_carries_nothing_of_th
         for delay in (SHORT, INSTANT):
             await (await inbox.next()).settle(Retry(delay, FAILURE))
         arrival = (await inbox.next()).arrival
-        kept = arrival.header.properties
+        kept = arrival.properties
         assert kept.expiration is None
         for name, value in properties.items():
             if name not in ("expiration", "timestamp"):

@@ -6,12 +6,12 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
-import aiormq
 from aiormq.exceptions import AMQPChannelError, AMQPError, ConnectionClosed, ProbableAuthenticationError
 from pamqp.constants import REPLY_SUCCESS
 from yarl import URL
 
 from outbox.errors import BrokerUnavailableError, UrlError
+from outbox.transports.rabbitmq.streaming import StreamedConnection
 from outbox.urls import redacted
 
 if TYPE_CHECKING:
@@ -133,7 +133,9 @@ class OwnLink:
         self._attempt += 1
         try:
             async with asyncio.timeout(self._timeout.total_seconds()):
-                self._connection = await aiormq.connect(self._url)
+                connection = StreamedConnection(self._url)
+                await connection.connect()
+                self._connection = connection
                 # The first turn of its reader makes it ready.
                 await self._connection.ready()
         except Exception as error:  # noqa: BLE001 - a socket, TLS or AMQP may fail in any way, and it is all the same to us

@@ -9,10 +9,11 @@ from outbox.engine.backoff import Pauses
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
 from outbox.outcome import RETURNED
 from outbox.ports import Receive, Subscription
+from outbox.transports.rabbitmq.arriving import Arrival
 from outbox.transports.rabbitmq.connection import Link, UnresponsiveError
 from outbox.transports.rabbitmq.deliveries import RabbitDelivery
 from outbox.transports.rabbitmq.inquiry import inquiry_on
-from outbox.transports.rabbitmq.receiving import Arrival, ConsumerChannel
+from outbox.transports.rabbitmq.receiving import ConsumerChannel
 
 if TYPE_CHECKING:
     from outbox.transports.rabbitmq.isolation import Isolation

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, assert_never
 from aio_pika import IncomingMessage
 from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
+from pamqp.header import ContentHeader
 
 from outbox.errors import MalformedMessageError, StaleDeliveryError
 from outbox.message import Message
@@ -16,7 +17,8 @@ from outbox.transports.rabbitmq.wire import CRASHES, DELIVERY_COUNT, read_attemp
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from outbox.transports.rabbitmq.receiving import Arrival, ConsumerChannel
+    from outbox.transports.rabbitmq.arriving import Arrival
+    from outbox.transports.rabbitmq.receiving import ConsumerChannel
 
 
 class Settlement(Protocol):
@@ -70,7 +72,9 @@ class RabbitDelivery:
         """See `outbox.ports.Delivery`."""
         if self._message is None:
             arrival = self.arrival
-            self._message = read_message(arrival.header.properties, arrival.method.routing_key or "", arrival.body)
+            if arrival.defect:
+                raise MalformedMessageError(arrival.defect)
+            self._message = read_message(arrival.properties, arrival.method.routing_key, arrival.body)
         return self._message
 
     @property
@@ -78,14 +82,9 @@ class RabbitDelivery:
         """The aio-pika message, with its original routing key. It is settled by its outcome: acknowledging it is refused."""
         if self._incoming is None:
             arrival = self.arrival
-            method = Basic.Deliver(
-                consumer_tag=arrival.method.consumer_tag,
-                delivery_tag=arrival.method.delivery_tag,
-                redelivered=arrival.method.redelivered,
-                exchange=arrival.method.exchange,
-                routing_key=self.routing_key,
-            )
-            delivered = DeliveredMessage(delivery=method, header=arrival.header, body=arrival.body, channel=self.source.channel)
+            method = Basic.Deliver(**(arrival.method._asdict() | {"routing_key": self.routing_key}))
+            header = ContentHeader(body_size=len(arrival.body), properties=arrival.properties)
+            delivered = DeliveredMessage(delivery=method, header=header, body=arrival.body, channel=self.source.channel)
             self._incoming = IncomingMessage(delivered, no_ack=True)
         return self._incoming
 
@@ -116,12 +115,12 @@ class RabbitDelivery:
         try:
             return self.message.id
         except MalformedMessageError:
-            return self.arrival.header.properties.message_id or ""
+            return self.arrival.properties.message_id or ""
 
     @property
     def routing_key(self) -> str:
         """What it was first sent with, as far as that can be read."""
-        arrived_with = self.arrival.method.routing_key or ""
+        arrived_with = self.arrival.method.routing_key
         try:
             return read_routing_key(self.arrival.headers, arrived_with)
         except MalformedMessageError:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from outbox.transports.rabbitmq.receiving import Arrival
+    from outbox.transports.rabbitmq.arriving import Arrival
 
 QUIET = timedelta(milliseconds=100)
 """So long no other marked message may have arrived before one runs alone: the others are on their way back by then."""

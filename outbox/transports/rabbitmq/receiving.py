@@ -1,28 +1,24 @@
-"""One channel that consumes from one queue: deliveries put together from their frames, and the answers to them."""
+"""One channel that consumes from one queue: the deliveries that it brings, and the answers to them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aiormq.abc import ChannelFrame
 from aiormq.exceptions import AMQPChannelError, ChannelClosed
-from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.constants import REPLY_SUCCESS
-from pamqp.header import ContentHeader
 
-from outbox.codec import ATTEMPT
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
-from outbox.message import NO_HEADERS
 from outbox.transports.rabbitmq.acknowledging import Acknowledgements
+from outbox.transports.rabbitmq.arriving import Arrival, Assembly
 from outbox.transports.rabbitmq.confirming import connection_cut
 from outbox.transports.rabbitmq.connection import UnresponsiveError, broker_version, losses
 from outbox.transports.rabbitmq.inquiry import NotAllowed, NotThere
+from outbox.transports.rabbitmq.streaming import StreamedConnection
 from outbox.transports.rabbitmq.tapping import Tap, abandon
-from outbox.transports.rabbitmq.wire import ISOLATED
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel, AbstractConnection
@@ -31,41 +27,6 @@ _TIMEOUT = timedelta(seconds=10)
 _CLOSING = timedelta(seconds=3)
 _RETURNS_DO_NOT_COUNT_SINCE = (4, 3)
 _WRITE_AGAIN = timedelta(milliseconds=5)
-
-
-@dataclass(slots=True)
-class Arrival:
-    """What the broker delivered, as it came.
-
-    `settling`: its outcome is known. `postponed`: a copy of it comes later, and it has no outcome.
-    """
-
-    method: Basic.Deliver
-    header: ContentHeader
-    body: bytes
-    settling: bool = False
-    postponed: bool = False
-
-    @property
-    def tag(self) -> int:
-        """The number by which the broker knows it on its channel."""
-        return self.method.delivery_tag or 0
-
-    @property
-    def headers(self) -> Mapping[str, Any]:
-        """As they arrived."""
-        return self.header.properties.headers or NO_HEADERS
-
-    @property
-    def mark(self) -> str | None:
-        """The mark of a message that runs alone."""
-        mark = self.headers.get(ISOLATED)
-        return None if mark is None else str(mark)
-
-    @property
-    def identity(self) -> tuple[str | None, str, str | None]:
-        """What tells this entry of the queue from earlier ones with the same id: the broker counts a copy anew."""
-        return self.header.properties.message_id, repr(self.headers.get(ATTEMPT)), self.mark
 
 
 Arrived = Callable[["ConsumerChannel", Arrival], None]
@@ -87,21 +48,16 @@ class ConsumerChannel:
         self._arrived = arrived
         self._let_go = let_go
         self._returns_count = broker_version(channel.connection) < _RETURNS_DO_NOT_COUNT_SINCE
-        self._method: Basic.Deliver | None = None
-        self._header: ContentHeader | None = None
-        self._pieces: list[bytes] = []
-        self._missing = 0
         self._unwritten = b""
         self._consumer_tag: str | None = None
         self._handing_over = True
         self._cancelled = False
         self._late: list[int] = []
         self._acknowledgements = Acknowledgements(channel.number, self._write)
-        self._tap = Tap(
-            channel,
-            {Basic.Deliver: self._on_deliver, ContentHeader: self._on_header, ContentBody: self._on_body},
-            watched={Basic.Cancel: self._on_cancelled_by_broker},
-        )
+        self._assembly = Assembly(self._on_arrival)
+        self._tap = Tap(channel, self._assembly.handlers, watched={Basic.Cancel: self._on_cancelled_by_broker})
+        if isinstance(channel.connection, StreamedConnection):
+            channel.connection.stream.divert(channel.number, self._assembly.take)
         channel.closing.add_done_callback(self._on_closed)
 
     @classmethod
@@ -204,26 +160,9 @@ class ConsumerChannel:
             await self._drain()
             await self._channel.close(ChannelClosed(REPLY_SUCCESS, "closed by this side"))
 
-    def _on_deliver(self, frame: Basic.Deliver) -> None:
-        self._method = frame
-
-    def _on_header(self, frame: ContentHeader) -> None:
-        self._header, self._pieces, self._missing = frame, [], frame.body_size
-        if not self._missing:
-            self._complete()
-
-    def _on_body(self, frame: ContentBody) -> None:
-        self._pieces.append(frame.value)
-        self._missing -= len(frame.value)
-        if self._missing <= 0:
-            self._complete()
-
-    def _complete(self) -> None:
-        method, header = self._method, self._header
-        if method is None or header is None or self.ended.is_set():
+    def _on_arrival(self, arrival: Arrival) -> None:
+        if self.ended.is_set():
             return
-        body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        arrival = Arrival(method, header, body)
         tag = arrival.tag
         self.in_hand[tag] = arrival
         self._acknowledgements.arrived(tag)
@@ -270,6 +209,8 @@ class ConsumerChannel:
         self._end("the broker cancelled the consumer")
 
     def _on_closed(self, closing: "asyncio.Future[None]") -> None:
+        if isinstance(self._channel.connection, StreamedConnection):
+            self._channel.connection.stream.restore(self._channel.number, self._assembly.take)
         error = None if closing.cancelled() else closing.exception()
         if self._tap.close_reason is not None:
             self._end(self._tap.close_reason[1])

@@ -25,10 +25,10 @@ from outbox.transports.rabbitmq.frames import Publication, UnsendableError
 from outbox.transports.rabbitmq.wire import CRASHES, ISOLATED, copy_of, kept_headers
 
 if TYPE_CHECKING:
+    from outbox.transports.rabbitmq.arriving import Arrival
     from outbox.transports.rabbitmq.deliveries import RabbitDelivery
     from outbox.transports.rabbitmq.isolation import Isolation
     from outbox.transports.rabbitmq.publishing import Pipeline
-    from outbox.transports.rabbitmq.receiving import Arrival
     from outbox.transports.rabbitmq.roads import Roads
     from outbox.transports.rabbitmq.surviving import Survivals
 
@@ -80,9 +80,12 @@ class CopySettlement:
             await self.bury(delivery, refused.failure)
 
     async def bury(self, delivery: "RabbitDelivery", failure: Failure) -> None:
-        """A copy goes to the dead letters; where it cannot, the broker is told to put the original there."""
+        """A copy goes to the dead letters; where it cannot, the broker is told to put the original there.
+
+        So it is with properties that cannot be read: a copy would be without them.
+        """
         exchange = await self._roads.to_dead_letters(self._exchange)
-        if exchange is None:
+        if exchange is None or delivery.arrival.defect:
             delivery.reject()
             return
 
@@ -190,7 +193,7 @@ class CopySettlement:
         return headers | {CRASHES: crashes} if (crashes := delivery.crashes) else headers
 
     def _copy(self, delivery: "RabbitDelivery", headers: Mapping[str, Any], *, exchange: str) -> Publication:
-        properties, body = delivery.arrival.header.properties, delivery.arrival.body
+        properties, body = delivery.arrival.properties, delivery.arrival.body
         return copy_of(delivery.message_id, properties, headers, body, exchange=exchange, routing_key=self._queue)
 
     def _dead_copy(self, delivery: "RabbitDelivery", failure: Failure, exchange: str) -> Publication:

@@ -1,0 +1,131 @@
+"""AMQP 0-9-1 frames of deliveries, from bytes to what they say: the counterpart of `frames.py`."""
+
+import struct
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pamqp.commands import Basic
+from pamqp.decode import field_table
+
+METHOD_FRAME, HEADER_FRAME, BODY_FRAME = 1, 2, 3
+HEAD_SIZE = 7
+"""Bytes of a frame before its payload: type, channel, size. One more follows the payload."""
+
+_DELIVER = struct.pack(">HH", 60, 60)
+_MORE_FLAGS = 1
+_MILLISECONDS_SINCE = 0xFFFF_FFFF
+
+frame_head = struct.Struct(">BHI").unpack_from
+_tag_and_redelivered = struct.Struct(">QB").unpack_from
+_size_and_flags = struct.Struct(">QH").unpack_from
+_uint64 = struct.Struct(">Q").unpack_from
+
+
+class Deliver(NamedTuple):
+    """What the method frame of a delivery says. Text that is not UTF-8 has signs of replacement in it."""
+
+    consumer_tag: str
+    delivery_tag: int
+    redelivered: bool
+    exchange: str
+    routing_key: str
+
+
+def is_deliver(frames: bytes, at: int) -> bool:
+    """Whether the method frame whose payload begins at `at` is a `Basic.Deliver`."""
+    return frames.startswith(_DELIVER, at)
+
+
+def read_deliver(frames: bytes, at: int) -> Deliver:
+    """Reads the payload of a `Basic.Deliver` at `at`."""
+    at += len(_DELIVER)
+    end = at + 1 + frames[at]
+    consumer_tag = frames[at + 1 : end]
+    delivery_tag, redelivered = _tag_and_redelivered(frames, end)
+    at = end + 9
+    end = at + 1 + frames[at]
+    exchange = frames[at + 1 : end]
+    routing_key = frames[end + 1 : end + 1 + frames[end]]
+    return Deliver(
+        consumer_tag.decode(errors="replace"),
+        delivery_tag,
+        redelivered != 0,
+        exchange.decode(errors="replace"),
+        routing_key.decode(errors="replace"),
+    )
+
+
+def read_body_size(frames: bytes, at: int) -> int:
+    """The size of the body that follows the content header whose payload begins at `at`."""
+    size: int = _size_and_flags(frames, at + 4)[0]
+    return size
+
+
+def read_properties(frames: bytes, at: int, end: int) -> Basic.Properties:
+    """The properties in the content header whose payload begins at `at`.
+
+    Raises `ValueError` or something else for what cannot be read: the broker passes on bytes that are not text, and times in
+    the year 56407924.
+    """
+    flags = _size_and_flags(frames, at + 4)[1]
+    if flags & _MORE_FLAGS:
+        raise ValueError("there are more properties than AMQP 0-9-1 has")
+    properties = Basic.Properties()
+    at += 14
+    for name, read in _readers(flags):
+        value, at = read(frames, at)
+        setattr(properties, name, value)
+    if at > end:
+        raise ValueError("the properties end before they are complete")
+    return properties
+
+
+_Read = Callable[[bytes, int], tuple[Any, int]]
+
+
+@lru_cache(maxsize=256)
+def _readers(flags: int) -> tuple[tuple[str, _Read], ...]:
+    """Which properties there are, and how each is read. The messages of one publisher have the same flags."""
+    return tuple((name, read) for name, flag, read in _PROPERTIES if flags & flag)
+
+
+def _short_string(frames: bytes, at: int) -> tuple[str, int]:
+    end = at + 1 + frames[at]
+    return frames[at + 1 : end].decode(), end
+
+
+def _table(frames: bytes, at: int) -> tuple[dict[str, Any], int]:
+    size = int.from_bytes(frames[at : at + 4])
+    end = at + 4 + size
+    return field_table(frames[at:end])[1] if size else {}, end
+
+
+def _octet(frames: bytes, at: int) -> tuple[int, int]:
+    return frames[at], at + 1
+
+
+def _timestamp(frames: bytes, at: int) -> tuple[datetime, int]:
+    """In seconds; many publishers write milliseconds."""
+    (value,) = _uint64(frames, at)
+    return datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS_SINCE else value, UTC), at + 8
+
+
+# In the order of the specification, which is the order on the wire.
+_PROPERTIES: tuple[tuple[str, int, _Read], ...] = (
+    ("content_type", 0x8000, _short_string),
+    ("content_encoding", 0x4000, _short_string),
+    ("headers", 0x2000, _table),
+    ("delivery_mode", 0x1000, _octet),
+    ("priority", 0x0800, _octet),
+    ("correlation_id", 0x0400, _short_string),
+    ("reply_to", 0x0200, _short_string),
+    ("expiration", 0x0100, _short_string),
+    ("message_id", 0x0080, _short_string),
+    ("timestamp", 0x0040, _timestamp),
+    ("message_type", 0x0020, _short_string),
+    ("user_id", 0x0010, _short_string),
+    ("app_id", 0x0008, _short_string),
+    ("cluster_id", 0x0004, _short_string),
+)

@@ -1,0 +1,156 @@
+"""Deliveries taken off the stream of frames: read as pamqp would, and everything else is left to aiormq."""
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from pamqp.body import ContentBody
+from pamqp.commands import Basic
+from pamqp.frame import marshal
+from pamqp.header import ContentHeader
+from pamqp.heartbeat import Heartbeat
+
+from outbox.events import DependencyLost
+from outbox.outcome import DONE
+from outbox.transports.rabbitmq import streaming
+from outbox.transports.rabbitmq.arriving import Arrival, Assembly
+from outbox.transports.rabbitmq.reading import Deliver
+from outbox.transports.rabbitmq.streaming import FrameStream
+from tests.rabbitmq.conftest import MakeBroker
+from tests.rabbitmq.support import Recorder, consuming, deliver, message
+
+PROPERTIES = Basic.Properties(
+    content_type="application/json",
+    content_encoding="gzip",
+    headers={"text": "ä", "nested": {"list": [1, -1, 2**40, True, None, 0.5]}, "price": Decimal("-1.50")},
+    delivery_mode=2,
+    priority=3,
+    correlation_id="c",
+    reply_to="answers",
+    expiration="60000",
+    message_id="7",
+    timestamp=datetime(2026, 7, 1, tzinfo=UTC),
+    message_type="order",
+    user_id="shop",
+    app_id="till",
+)
+
+
+def _delivery(channel: int, *pieces: bytes, properties: Basic.Properties = PROPERTIES) -> list[bytes]:
+    method = Basic.Deliver("ctag", 2**33, True, "shop", "order.placed")
+    header = ContentHeader(body_size=sum(map(len, pieces)), properties=properties)
+    return [marshal(frame, channel) for frame in (method, header, *map(ContentBody, pieces))]
+
+
+async def _read(frames: list[bytes], *, chunk: int) -> tuple[list[Arrival], list[bytes]]:
+    """What channel 1 is delivered, and the frames that are left, if the socket gives `chunk` bytes at a time."""
+    reader, arrivals, left = asyncio.StreamReader(), list[Arrival](), list[bytes]()
+    stream = FrameStream(reader)
+    stream.divert(1, Assembly(arrivals.append).take)
+    received = b"".join(frames)
+
+    async def feed() -> None:
+        for start in range(0, len(received), chunk):
+            reader.feed_data(received[start : start + chunk])
+            await asyncio.sleep(0)
+        reader.feed_eof()
+
+    feeding = asyncio.create_task(feed())
+    with suppress(EndOfStream):
+        while True:
+            head = await _head(stream)
+            left.append(head + await stream.readexactly(int.from_bytes(head[3:]) + 1))
+    await feeding
+    return arrivals, left
+
+
+class EndOfStream(Exception):
+    """Between two frames."""
+
+
+async def _head(stream: FrameStream) -> bytes:
+    try:
+        return await stream.readexactly(7)
+    except asyncio.IncompleteReadError as error:
+        if error.partial:
+            raise
+        raise EndOfStream from None
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 100, 1_000_000])
+async def test_deliveries_are_read_and_everything_else_is_left(chunk: int) -> None:
+    others = [
+        marshal(Heartbeat(), 0),
+        marshal(Basic.CancelOk("ctag"), 1),
+        *_delivery(2, b"for somebody else"),
+        marshal(Basic.Cancel("ctag"), 1),
+    ]
+    frames = [others[0], *_delivery(1, b"one"), *others[1:3], *_delivery(1), *others[3:], *_delivery(1, b"tw", b"o")]
+    arrivals, left = await _read(frames, chunk=chunk)
+    assert left == others
+    assert [arrival.body for arrival in arrivals] == [b"one", b"", b"two"]
+    for arrival in arrivals:
+        assert arrival.method == Deliver("ctag", 2**33, True, "shop", "order.placed")
+        assert arrival.properties == PROPERTIES
+        assert arrival.defect == ""
+
+
+async def test_a_message_without_properties_is_read() -> None:
+    [arrival], _ = await _read(_delivery(1, b"bare", properties=Basic.Properties()), chunk=1_000)
+    assert (arrival.body, arrival.defect, dict(arrival.headers)) == (b"bare", "", {})
+
+
+async def test_the_answer_of_another_protocol_is_left_as_it_is() -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data(b"AMQP\x01\x01\x00\x09")
+    reader.feed_eof()
+    assert await FrameStream(reader).readexactly(7) == b"AMQP\x01\x01\x00"
+
+
+async def test_a_stream_that_ends_within_a_frame_says_so() -> None:
+    with pytest.raises(asyncio.IncompleteReadError):
+        await _read([b"".join(_delivery(1, b"one"))[:-1]], chunk=1_000)
+
+
+async def test_a_channel_that_took_over_a_number_keeps_its_deliveries() -> None:
+    taken: list[int] = []
+
+    def first(*_: object) -> bool:
+        raise AssertionError("it has ended")
+
+    def second(type_: int, *_: object) -> bool:
+        taken.append(type_)
+        return True
+
+    reader = asyncio.StreamReader()
+    stream = FrameStream(reader)
+    stream.divert(1, first)
+    stream.divert(1, second)
+    stream.restore(1, first)
+    reader.feed_data(b"".join(_delivery(1, b"one")) + marshal(Heartbeat(), 0))
+    assert await stream.readexactly(8) == marshal(Heartbeat(), 0)
+    assert taken == [1, 2, 3]
+    stream.restore(1, second)
+    reader.feed_data(marshal(Basic.CancelOk("ctag"), 1))
+    assert await stream.readexactly(7) == marshal(Basic.CancelOk("ctag"), 1)[:7]
+
+
+async def test_aiormq_sees_signs_of_life_while_deliveries_pass_it_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "_SIGN_OF_LIFE_SECONDS", -1.0)
+    _, left = await _read(_delivery(1, b"one"), chunk=1_000_000)
+    assert left == [marshal(Heartbeat(), 0)] * 3
+
+
+@pytest.mark.chaos
+async def test_a_connection_that_only_delivers_is_not_taken_for_dead(make_broker: MakeBroker, broker_url: str) -> None:
+    """Brokers send no heartbeats while they send something else; with one a second, aiormq gives up after six."""
+    recorder = Recorder()
+    broker = make_broker(f"{broker_url}?heartbeat=1", observer=recorder)
+    async with consuming(broker) as inbox:
+        ends = asyncio.get_running_loop().time() + 8
+        while asyncio.get_running_loop().time() < ends:
+            await deliver(broker, message())
+            await (await inbox.next()).settle(DONE)
+    assert recorder.of(DependencyLost) == []
