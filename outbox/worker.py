@@ -97,7 +97,10 @@ class Worker:
         await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
 
     def stop(self) -> None:
-        """Asks `run` to drain and return. May be called from anywhere, signal handlers included, and more than once."""
+        """Asks `run` to drain and return. May be called from anywhere, signal handlers included, and more than once.
+
+        The wish lasts: a later `run` returns at once.
+        """
         self._stopping.request()
 
     async def _work(self, stopping: Stopping) -> None:
