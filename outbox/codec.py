@@ -104,6 +104,6 @@ def decode_instant(text: object, *, source: str) -> datetime:
         raise MalformedMessageError(f"{source} is not text")
     try:
         instant = datetime.fromisoformat(text)
-    except ValueError as error:
+        return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
         raise MalformedMessageError(f"{source} is not a time: {text[:64]!r}") from error
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)

@@ -28,7 +28,7 @@ class Failure:
         lines = "".join(traceback.format_exception(error))
         return cls(
             type=qualified_name(type(error)),
-            message=str(error)[:MESSAGE_LIMIT],
+            message=_message_of(error)[:MESSAGE_LIMIT],
             traceback=lines[-TRACEBACK_LIMIT:],
         )
 
@@ -89,6 +89,14 @@ DeliveryOutcome = Done | Retry | Dead | Returned
 
 DONE = Done()
 RETURNED = Returned()
+
+
+def _message_of(error: BaseException) -> str:
+    """What `error` says. Handlers raise what they like, and some exceptions cannot say anything."""
+    try:
+        return str(error)
+    except Exception as failure:  # noqa: BLE001  whatever it is, it must not hide the error that it is about
+        return f"its message cannot be read: {type(failure).__name__}"
 
 
 def qualified_name(type_: type) -> str:

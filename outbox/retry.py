@@ -69,6 +69,6 @@ class RetryPolicy:
         chosen = self.attempts.delay_after(attempt) if delay is None else delay
         if chosen is None:
             return Dead(self.exhausted, failure)
-        if expires_at is not None and now + chosen >= expires_at:
+        if expires_at is not None and chosen >= expires_at - now:
             return Dead(Cause.EXPIRED, failure)
         return Retry(chosen, failure)

@@ -150,3 +150,8 @@ def test_a_message_of_strangers_can_be_read(body: bytes) -> None:
     read = read_message(Basic.Properties(), "a.b", body)
     assert (read.routing_key, read.body, dict(read.headers)) == ("a.b", body, {})
     assert read.tracking_ids == (read.id,)
+
+
+def test_a_deadline_beyond_the_end_of_time_is_none() -> None:
+    properties = Basic.Properties(timestamp=datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC), expiration="60000")
+    assert read_message(properties, "a.b", b"").expires_at is None

@@ -34,3 +34,14 @@ def test_a_failure_is_bounded_and_keeps_the_end_of_its_traceback() -> None:
 @pytest.mark.parametrize(("type_", "name"), [(ValueError, "ValueError"), (OddError, "tests.unit.test_outcome.OddError")])
 def test_builtins_are_named_without_their_module(type_: type, name: str) -> None:
     assert qualified_name(type_) == name
+
+
+def test_an_error_that_cannot_say_what_it_is_is_a_failure_all_the_same() -> None:
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise AttributeError("reason")
+
+    failure = Failure.of(Unspeakable())
+    assert failure.type.endswith("Unspeakable")
+    assert failure.message == "its message cannot be read: AttributeError"
+    assert "Unspeakable" in failure.traceback

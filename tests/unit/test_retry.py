@@ -111,3 +111,9 @@ def test_jitter_differs_between_messages() -> None:
 def test_retry_after_takes_a_timedelta_that_is_not_negative(delay: object) -> None:
     with pytest.raises(ConfigurationError, match="timedelta"):
         RetryAfter(delay)  # type: ignore[arg-type]
+
+
+def test_a_delay_beyond_the_end_of_time_outlasts_every_deadline() -> None:
+    policy = RetryPolicy(Delays(()))
+    decision = policy.decide(FAILURE, attempt=1, now=NOW, expires_at=NOW + timedelta(hours=1), delay=timedelta.max)
+    assert decision == Dead(Cause.EXPIRED, FAILURE)

@@ -315,7 +315,17 @@ async def test_annotations_may_be_postponed_and_name_what_is_local() -> None:
 # --- ends --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), StopAsyncIteration(), pytest.fail.Exception("no")])
+class Unspeakable(Exception):
+    """Such as one that was copied from another process without its attributes."""
+
+    def __str__(self) -> str:
+        raise AttributeError("reason")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit(3), asyncio.CancelledError(), StopAsyncIteration(), pytest.fail.Exception("no"), Unspeakable()],
+)
 async def test_whatever_a_handler_raises_is_a_failure_of_its_message_and_nobody_elses(error: BaseException) -> None:
     calls: list[int] = []
 

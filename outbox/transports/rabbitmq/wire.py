@@ -159,7 +159,12 @@ def _read_deadline(headers: Mapping[str, Any], sent_at: datetime | None, expirat
     """Of publishers that know nothing of the header, what their timestamp and expiration say."""
     if EXPIRES_AT in headers:
         return decode_instant(headers[EXPIRES_AT], source=EXPIRES_AT)
-    return sent_at + expiration if sent_at is not None and expiration is not None else None
+    if sent_at is None or expiration is None:
+        return None
+    try:
+        return sent_at + expiration
+    except OverflowError:
+        return None
 
 
 def _read_text(headers: Mapping[str, Any], name: str) -> str | None:
