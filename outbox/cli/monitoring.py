@@ -4,6 +4,7 @@ import asyncio
 import errno
 import json
 import logging
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -48,7 +49,8 @@ def monitored(place: Place, health: HealthChecks, *, metrics: bool) -> Iterator[
     server = _listen(place, _pages(health, asyncio.get_running_loop(), metrics=metrics))
     thread = threading.Thread(target=server.serve_forever, name="outbox monitoring", daemon=True)
     thread.start()
-    logger.info("Health and metrics: http://%s:%d/outbox/health/ready", place.host, server.server_port)
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    logger.info("Health and metrics: http://%s:%d/outbox/health/ready", host, server.server_port)
     try:
         yield
     finally:
@@ -73,7 +75,8 @@ def _listen(place: Place, app: "Page") -> WSGIServer:
 
 
 def _server(host: str, port: int, app: "Page") -> WSGIServer:
-    return make_server(host, port, app, server_class=_Server, handler_class=_QuietHandler)
+    server_class = _IPv6Server if ":" in host else _Server
+    return make_server(host, port, app, server_class=server_class, handler_class=_QuietHandler)
 
 
 def _pages(health: HealthChecks, loop: asyncio.AbstractEventLoop, *, metrics: bool) -> "Page":
@@ -120,6 +123,10 @@ def _answer(start: "StartResponse", status: str, content: dict[str, object]) -> 
 
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
+
+
+class _IPv6Server(_Server):
+    address_family = socket.AF_INET6
 
 
 class _QuietHandler(WSGIRequestHandler):

@@ -232,3 +232,21 @@ async def test_the_usual_monitoring_port_is_left_to_others_if_it_is_taken(caplog
             answer = await asyncio.to_thread(httpx.get, link)
     assert answer.json() == {"status": "ready", "parts": {}}
     assert "is taken: health and metrics are on port" in caplog.text
+
+
+def _has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
+async def test_health_and_metrics_are_served_on_ipv6_too(caplog: pytest.LogCaptureFixture) -> None:
+    place = Place("::1", port=None, usual_port=free_port())
+    with caplog.at_level(logging.INFO, "outbox"), monitored(place, HealthChecks(), metrics=False):
+        link = caplog.messages[-1].split()[-1]
+        assert link.startswith("http://[::1]:")
+        answer = await asyncio.to_thread(httpx.get, link)
+    assert answer.json() == {"status": "ready", "parts": {}}
