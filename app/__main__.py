@@ -13,7 +13,7 @@ import uvicorn
 
 import outbox
 from app.service import Service, create_service
-from app.settings import Settings, read_settings
+from app.settings import Runs, Settings, read_settings
 from app.startup import prepared
 from outbox.cli.command import Sentence
 from outbox.cli.logs import configure_logging
@@ -93,7 +93,7 @@ class _Server(uvicorn.Server):
             await super().startup(sockets)
         except SystemExit:
             raise ConfigurationError(self._problem() or "the service could not start; see above") from None
-        click.echo(_welcome(self._link, metrics=self._settings.metrics))
+        click.echo(_welcome(self._link, self._settings))
 
     def _problem(self) -> str | None:
         problem: str | None = getattr(self._service.state, "problem", None)
@@ -137,28 +137,26 @@ def _link(host: str, listener: socket.socket) -> str:
     return f"http://{reachable}:{listener.getsockname()[1]}"
 
 
-def _welcome(link: str, *, metrics: bool) -> str:
+def _welcome(link: str, settings: Settings) -> str:
     """What to open, and what to try."""
     links = {"Service": link, "API docs": f"{link}/docs", "Health": f"{link}/outbox/health/ready"}
-    if metrics:
+    if settings.metrics:
         links["Metrics"] = f"{link}/metrics"
     listed = [f"  {click.style(f'{name:<9}', bold=True)} {click.style(address, fg='cyan')}" for name, address in links.items()]
-    return "\n".join(
-        (
-            "",
-            *listed,
-            "",
-            "  Place an order, then watch it with the id that you get:",
-            "",
-            f"    curl -s {link}/orders \\",
-            "      -H 'content-type: application/json' \\",
-            f"      -d '{_ORDER}'",
-            f"    curl -s {link}/orders/ID",
-            "",
-            f"  Continuous traffic: {suggested_command()} demo --url {link}",
-            "  Ctrl-C ends everything.",
-            "",
-        )
+    example = _example(link) if Runs.API in settings.run else ()
+    return "\n".join(("", *listed, "", *example, "  Ctrl-C ends everything.", ""))
+
+
+def _example(link: str) -> tuple[str, ...]:
+    return (
+        "  Place an order, then watch it with the id that you get:",
+        "",
+        f"    curl -s {link}/orders \\",
+        "      -H 'content-type: application/json' \\",
+        f"      -d '{_ORDER}'",
+        f"    curl -s {link}/orders/ID",
+        "",
+        f"  Continuous traffic: {suggested_command()} demo --url {link}",
     )
 
 

@@ -76,6 +76,13 @@ def test_what_it_prints_fits_into_80_columns(tmp_path: Path) -> None:
         assert [line for line in lines if len(line) > 80] == []
 
 
+def test_it_suggests_no_order_where_none_can_be_placed(tmp_path: Path, settings: dict[str, str]) -> None:
+    with everything(tmp_path, settings | {"OUTBOX_RUN": "relay,worker"}) as service:
+        assert service.get("/orders/6b1d0000-0000-0000-0000-000000000000").status_code == 404
+        assert "curl" not in service.process.output
+        assert "demo" not in service.process.output
+
+
 def test_the_command_that_it_suggests_can_be_typed_where_it_was_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
