@@ -12,6 +12,7 @@ Tests that use RabbitMQ get the marker `rabbitmq` by themselves; a test that ask
 (`request.getfixturevalue`) carries the marker explicitly.
 """
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -45,7 +46,10 @@ _RABBITMQ_FIXTURES = {"rabbitmq_server", "broker_url", "broker_admin", "own_rabb
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker that `make test-fast` leaves out beside `rabbitmq` and `chaos`."""
+    """Declare the marker that `make test-fast` leaves out beside `rabbitmq` and `chaos`; let tests interrupt processes."""
+    # A shell starts background jobs with SIGINT ignored, and everything that they start would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "slow: takes more than a few seconds; left out of `make test-fast`")
 
 

@@ -8,6 +8,8 @@ import sys
 import textwrap
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -222,8 +224,13 @@ PROGRAM = textwrap.dedent(
 )
 
 
-def _program(drain: float) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", PROGRAM.format(drain=drain)], stdout=subprocess.PIPE, text=True)
+@contextmanager
+def _program(drain: float) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen([sys.executable, "-c", PROGRAM.format(drain=drain)], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def _line(process: subprocess.Popen[str]) -> str:
