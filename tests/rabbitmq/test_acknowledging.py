@@ -90,6 +90,15 @@ async def test_everything_that_is_left_goes_back_in_one_frame() -> None:
     assert len(wire.writes) == 2
 
 
+async def test_what_is_held_is_not_given_back_with_everything_that_is_left() -> None:
+    acknowledgements, wire = in_hand(1, 2, 3)
+    acknowledgements.hold()
+    acknowledgements.ack(1)
+    acknowledgements.reject(2)
+    acknowledgements.give_back_all()
+    assert wire.writes == [["reject 2", "ack 1"], ["give back ..3"]]
+
+
 async def test_what_is_held_leaves_when_it_is_released() -> None:
     acknowledgements, wire = in_hand(1, 2)
     acknowledgements.hold()

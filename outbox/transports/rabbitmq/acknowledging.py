@@ -48,8 +48,8 @@ class Acknowledgements:
         self._refuse(tag, _REJECT, 0)
 
     def give_back_all(self) -> None:
-        """The broker shall deliver again whatever is still in hand."""
-        self.flush()
+        """The broker shall deliver again whatever is still in hand; what was held back leaves before."""
+        self.release()
         unfinished = [tag for tag in self._in_hand if tag not in self._answered]
         if unfinished:
             self._in_hand.clear()

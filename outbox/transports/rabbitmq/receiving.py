@@ -158,6 +158,8 @@ class ConsumerChannel:
             self._end("closed")
         async with _courtesy(_CLOSING):
             await self._drain()
+        self._unwritten = b""  # the broker takes nothing from a channel that it has closed
+        async with _courtesy(_CLOSING):
             await self._channel.close(ChannelClosed(REPLY_SUCCESS, "closed by this side"))
 
     def _on_arrival(self, arrival: Arrival) -> None:
@@ -179,7 +181,10 @@ class ConsumerChannel:
         self._acknowledgements.give_back(tag)
 
     def _write(self, frames: bytes) -> None:
-        """Hands frames to the connection, in order; when it is congested, a little later."""
+        """Hands frames to the connection; when it is congested, a little later.
+
+        Always in order: an acknowledgement of a run would cover what was to be given back before it.
+        """
         if self.ended.is_set():
             return
         congested = bool(self._unwritten)
@@ -188,7 +193,8 @@ class ConsumerChannel:
             self._write_again()
 
     def _write_again(self) -> None:
-        if self.ended.is_set() or not self._unwritten:
+        if not self._unwritten or self._channel.is_closed or self._tap.close_reason is not None:
+            self._unwritten = b""
             return
         try:
             self._channel.connection.write_queue.put_nowait(ChannelFrame(payload=self._unwritten, should_close=False))
@@ -198,9 +204,11 @@ class ConsumerChannel:
             self._unwritten = b""
 
     async def _drain(self) -> None:
-        frames, self._unwritten = self._unwritten, b""
+        """Returns when all frames written so far are on their way."""
+        while self._unwritten:  # noqa: ASYNC110  as often as `_write_again` tries
+            await asyncio.sleep(_WRITE_AGAIN.total_seconds())
         drained = self._channel.create_future()
-        frame = ChannelFrame(payload=frames, should_close=False, drain_future=drained)
+        frame = ChannelFrame(payload=b"", should_close=False, drain_future=drained)
         await self._channel.create_task(self._channel.connection.write_queue.put(frame))
         await drained
 
