@@ -155,11 +155,11 @@ class ConfirmChannel:
 
     async def _write(self, chunk: bytes) -> None:
         """Hands `chunk` to the connection. A large one waits until the socket has room again."""
-        drained = self._channel.create_future() if len(chunk) >= _CHUNK else None
-        frame = ChannelFrame(payload=chunk, should_close=False, drain_future=drained)
         queue = self._channel.connection.write_queue
         try:
             with losses():
+                drained = self._channel.create_future() if len(chunk) >= _CHUNK else None
+                frame = ChannelFrame(payload=chunk, should_close=False, drain_future=drained)
                 try:
                     queue.put_nowait(frame)
                 except asyncio.QueueFull:

@@ -36,8 +36,9 @@ class LostError(BrokerUnavailableError):
 def losses() -> Iterator[None]:
     """Turns whatever aiormq raises when a connection or channel is not there any more into `LostError`.
 
-    That includes plain `Exception`, and `CancelledError` in a task that nobody cancelled: aiormq cancels its own tasks when
-    a channel closes, and whoever waits for them is told so. Refusals of the broker (`AMQPChannelError`) pass through.
+    That includes plain `Exception`, `InvalidStateError` where it rejects one future twice, and `CancelledError` in a task that
+    nobody cancelled: aiormq cancels its own tasks when a channel closes, and whoever waits for them is told so. Refusals of
+    the broker (`AMQPChannelError`) pass through.
     """
     try:
         yield
@@ -47,7 +48,7 @@ def losses() -> Iterator[None]:
         if being_cancelled():
             raise
         raise LostError("the connection was closed") from None
-    except (AMQPError, OSError, EOFError, RuntimeError) as error:
+    except (AMQPError, OSError, EOFError, RuntimeError, asyncio.InvalidStateError) as error:
         raise _lost(error) from None
     except Exception as error:
         if type(error) is not Exception:
