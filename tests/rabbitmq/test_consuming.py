@@ -261,6 +261,15 @@ async def test_a_lost_connection_is_nobody_s_death(
         assert (delivery.crashes, delivery.blamed) == (0, False)
 
 
+async def test_a_message_that_runs_alone_keeps_its_deadline(broker: RabbitBroker, broker_admin: RabbitAdmin) -> None:
+    """Also one whose publisher knows nothing of ours, and says it with an expiration, which copies do not carry."""
+    async with consuming(broker) as inbox:
+        properties = {"timestamp": 1_980_000_000, "expiration": "60000"}
+        await broker_admin.publish(EXCHANGE, "order.placed", b"{}", properties=properties)
+        assert not await (await inbox.next()).isolate()
+        assert (await inbox.next()).message.expires_at == datetime.fromtimestamp(1_980_000_060, UTC)
+
+
 async def test_a_message_that_runs_alone_is_not_blamed_for_being_left(broker: RabbitBroker) -> None:
     await bound(broker)
     await deliver(broker, message())

@@ -10,7 +10,7 @@ import pytest
 from outbox.codec import EXCEPTION_TYPE
 from outbox.duration import as_delays
 from outbox.errors import TopologyError
-from outbox.events import Advice
+from outbox.events import Advice, DependencyRestored
 from outbox.outcome import DONE, RETURNED, Cause, Dead, Retry
 from outbox.ports import UNROUTABLE
 from outbox.transports.rabbitmq import RabbitBroker
@@ -149,6 +149,20 @@ async def test_a_restricted_user_works_when_everything_is_provisioned(
         await deliver(restricted, message(target_queue="mail", body=b"straight"))
         assert (await inbox.next()).message.body == b"straight"
     assert recorder.events == []
+
+
+async def test_rights_that_are_taken_away_later_are_noticed(make_broker: MakeBroker, broker_admin: RabbitAdmin) -> None:
+    url = await broker_admin.create_user("demoted", "s3cret")
+    await broker_admin.permit("demoted")
+    recorder = Recorder()
+    demoted = make_broker(url, observer=recorder)
+    async with consuming(demoted, retry_delays=as_delays(["0"])) as inbox:
+        await broker_admin.permit("demoted", **RESTRICTED)
+        await eventually(broker_admin.close_connections)
+        await eventually(lambda: recorder.of(DependencyRestored), timeout=20)
+        await deliver(demoted, message())
+        await asyncio.wait_for((await inbox.next()).settle(Dead(Cause.EXHAUSTED, FAILURE)), 10)
+        await eventually(lambda: _is(demoted.count_dead_letters("mail"), 1))
 
 
 async def test_a_user_with_all_rights_leaves_the_error_with_the_dead_letter(

@@ -15,7 +15,7 @@ from outbox.outcome import Dead, DeliveryOutcome, Done, Failure, Retry, Returned
 from outbox.transports.rabbitmq.wire import CRASHES, DELIVERY_COUNT, read_attempt, read_count, read_message, read_routing_key
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from outbox.transports.rabbitmq.arriving import Arrival
     from outbox.transports.rabbitmq.receiving import ConsumerChannel
@@ -125,6 +125,14 @@ class RabbitDelivery:
             return read_routing_key(self.arrival.headers, arrived_with)
         except MalformedMessageError:
             return arrived_with
+
+    @property
+    def expires_at(self) -> "datetime | None":
+        """Its deadline, as far as that can be read."""
+        try:
+            return self.message.expires_at
+        except MalformedMessageError:
+            return None
 
     async def isolate(self) -> bool:
         """See `outbox.ports.Delivery`."""

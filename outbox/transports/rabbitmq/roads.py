@@ -64,7 +64,8 @@ class Roads:
         return known[delay]
 
     async def mend(self, exchange: str, queue: str) -> None:
-        """Declares again what a copy needs and what is missing by now. Raises like `to_delay`."""
+        """Declares again what a copy needs and is missing by now, and asks anew what is allowed. Raises like `to_delay`."""
+        self._allowed.clear()
         async with inquiry_on(self._link) as inquiry:
             await self._topology.ensure_dead_letters(inquiry, exchange, queue)
             for delay, name in list(self._delays.get(exchange, {}).items()):

@@ -70,8 +70,6 @@ class CopySettlement:
     async def retry(self, delivery: "RabbitDelivery", delay: timedelta) -> None:
         """A copy with the next attempt's number waits for `delay`; one that cannot be sent is a dead letter."""
         headers = self._headers(delivery) | {ATTEMPT: delivery.attempt + 1}
-        if delivery.message.expires_at is not None:
-            headers[EXPIRES_AT] = encode_instant(delivery.message.expires_at)
 
         async def draft() -> Publication:
             return self._copy(delivery, headers, exchange=await self._roads.to_delay(self._exchange, delay))
@@ -84,15 +82,14 @@ class CopySettlement:
 
         So it is with properties that cannot be read: a copy would be without them.
         """
-        exchange = await self._roads.to_dead_letters(self._exchange)
-        if exchange is None or delivery.arrival.defect:
-            delivery.reject()
-            return
 
         async def draft() -> Publication:
+            exchange = await self._roads.to_dead_letters(self._exchange)
+            if exchange is None:
+                raise UnsendableError("this user may not write to the exchange for dead letters")
             return self._dead_copy(delivery, failure, exchange)
 
-        if await self._replace(delivery, draft) is not None:
+        if delivery.arrival.defect or await self._replace(delivery, draft) is not None:
             delivery.reject()
 
     async def give_back(self, delivery: "RabbitDelivery") -> None:
@@ -190,7 +187,11 @@ class CopySettlement:
 
     def _headers(self, delivery: "RabbitDelivery") -> dict[str, Any]:
         headers = kept_headers(delivery.arrival.headers) | {ROUTING_KEY: delivery.routing_key}
-        return headers | {CRASHES: crashes} if (crashes := delivery.crashes) else headers
+        if (expires_at := delivery.expires_at) is not None:
+            headers[EXPIRES_AT] = encode_instant(expires_at)
+        if crashes := delivery.crashes:
+            headers[CRASHES] = crashes
+        return headers
 
     def _copy(self, delivery: "RabbitDelivery", headers: Mapping[str, Any], *, exchange: str) -> Publication:
         properties, body = delivery.arrival.properties, delivery.arrival.body
