@@ -7,6 +7,7 @@ from typing import Any
 
 import aio_pika
 import pytest
+from yarl import URL
 
 from outbox import codec
 from outbox.errors import BrokerUnavailableError, MalformedMessageError, StaleDeliveryError
@@ -342,6 +343,19 @@ async def test_subscribing_while_the_broker_is_away_says_so(make_broker: MakeBro
     with pytest.raises(BrokerUnavailableError):
         async with consuming(make_broker("amqp://127.0.0.1:1/%2F")):
             pass
+
+
+@pytest.mark.parametrize(
+    ("part", "reason"), [("path", "vhost nowhere not found"), ("password", "refused the user or the password")]
+)
+async def test_a_connection_that_the_broker_refuses_says_why(
+    make_broker: MakeBroker, broker_url: str, part: str, reason: str
+) -> None:
+    url = URL(broker_url)
+    wrong = url.with_path("/nowhere") if part == "path" else url.with_password("sesame")
+    with pytest.raises(BrokerUnavailableError, match=reason) as caught:
+        await make_broker(str(wrong)).open()
+    assert "sesame" not in str(caught.value)
 
 
 async def test_stopping_and_leaving_are_bounded_when_the_broker_does_not_answer(

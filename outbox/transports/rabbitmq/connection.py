@@ -132,18 +132,21 @@ class OwnLink:
 
     async def _connect(self) -> "AbstractConnection":
         self._attempt += 1
+        connection: StreamedConnection | None = None
         try:
             async with asyncio.timeout(self._timeout.total_seconds()):
                 connection = StreamedConnection(self._url)
                 await connection.connect()
                 self._connection = connection
                 # The first turn of its reader makes it ready.
-                await self._connection.ready()
+                await connection.ready()
         except Exception as error:  # noqa: BLE001 - a socket, TLS or AMQP may fail in any way, and it is all the same to us
-            self._failure = f"no connection to {self._safe_url}: {_reason(error, self._timeout)}"
+            said_by_broker = "" if connection is None else connection.close_reason
+            reason = _reason(error, self._timeout, said_by_broker)
+            self._failure = f"no connection to {self._safe_url}: {reason}"
             raise BrokerUnavailableError(self._failure) from None
         self._failure = ""
-        return self._connection
+        return connection
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -229,9 +232,11 @@ def _parsed(url: str) -> URL:
     )
 
 
-def _reason(error: BaseException, timeout: timedelta) -> str:
+def _reason(error: BaseException, timeout: timedelta, said_by_broker: str) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {timeout.total_seconds():g} s"
     if isinstance(error, ProbableAuthenticationError):
         return f"the broker refused the user or the password: {error}"
+    if said_by_broker:
+        return f"the broker refused: {said_by_broker}"
     return redacted(str(error) or type(error).__name__)

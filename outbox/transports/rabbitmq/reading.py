@@ -14,6 +14,7 @@ HEAD_SIZE = 7
 """Bytes of a frame before its payload: type, channel, size. One more follows the payload."""
 
 _DELIVER = struct.pack(">HH", 60, 60)
+_CLOSE = struct.pack(">HH", 10, 50)
 _MORE_FLAGS = 1
 _MILLISECONDS_SINCE = 0xFFFF_FFFF
 
@@ -55,6 +56,17 @@ def read_deliver(frames: bytes, at: int) -> Deliver:
         exchange.decode(errors="replace"),
         routing_key.decode(errors="replace"),
     )
+
+
+def is_close(frames: bytes, at: int) -> bool:
+    """Whether the method frame whose payload begins at `at` is a `Connection.Close`."""
+    return frames.startswith(_CLOSE, at)
+
+
+def read_close(frames: bytes, at: int) -> str:
+    """The reason that a `Connection.Close` at `at` gives."""
+    start = at + len(_CLOSE) + 3
+    return frames[start : start + frames[start - 1]].decode(errors="replace")
 
 
 def read_body_size(frames: bytes, at: int) -> int:

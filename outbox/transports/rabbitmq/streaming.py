@@ -16,7 +16,7 @@ from pamqp.frame import marshal
 from pamqp.heartbeat import Heartbeat
 from yarl import URL
 
-from outbox.transports.rabbitmq.reading import HEAD_SIZE, frame_head
+from outbox.transports.rabbitmq.reading import HEAD_SIZE, frame_head, is_close, read_close
 
 Take = Callable[[int, bytes, int, int], bool]
 """Called with a frame's type, bytes that hold its payload, and where in them that begins and ends; whether it is taken.
@@ -31,7 +31,10 @@ _FRAME_TYPES = (1, 2, 3, FRAME_HEARTBEAT)
 
 
 class FrameStream:
-    """Stands in for the `asyncio.StreamReader` of an aiormq connection, and passes on to it what nobody else takes."""
+    """Stands in for the `asyncio.StreamReader` of an aiormq connection, and passes on to it what nobody else takes.
+
+    `close_reason` is what the broker closed the connection with, if it did; while connecting, aiormq does not tell.
+    """
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
@@ -40,6 +43,7 @@ class FrameStream:
         self._at = 0
         self._for_aiormq = b""
         self._passed_on_at = asyncio.get_running_loop().time()
+        self.close_reason = ""
 
     def divert(self, channel_number: int, take: Take) -> None:
         """From here on `take` is offered each frame of that channel."""
@@ -86,6 +90,8 @@ class FrameStream:
             take = self._takers.get(channel_number)
             if take is None or not take(type_, self._received, start, end):
                 self._passed_on_at = now()
+                if channel_number == 0 and is_close(self._received, start):
+                    self.close_reason = read_close(self._received, start)
                 return self._passed_on(end + 1)
             self._at = end + 1
             if now() - self._passed_on_at > _SIGN_OF_LIFE_SECONDS:
@@ -117,6 +123,11 @@ class StreamedConnection(aiormq.Connection):
 
     def __init__(self, url: URL) -> None:
         super().__init__(url, transport_factory=_Streaming(self))
+
+    @property
+    def close_reason(self) -> str:
+        """What the broker closed it with; "" if it did not."""
+        return self.stream.close_reason if hasattr(self, "stream") else ""
 
 
 class _Streaming(TransportFactory):
