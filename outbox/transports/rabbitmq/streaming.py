@@ -42,7 +42,7 @@ class FrameStream:
         self._received = b""
         self._at = 0
         self._for_aiormq = b""
-        self._passed_on_at = asyncio.get_running_loop().time()
+        self._read_at = self._passed_on_at = asyncio.get_running_loop().time()
         self.close_reason = ""
 
     def divert(self, channel_number: int, take: Take) -> None:
@@ -76,44 +76,45 @@ class FrameStream:
 
         Once a second at least there is one, a heartbeat if need be: aiormq gives up a connection on which it sees nothing.
         """
-        now = asyncio.get_running_loop().time
         while True:
-            await self._have(HEAD_SIZE)
-            start = self._at + HEAD_SIZE
-            type_, channel_number, size = frame_head(self._received, self._at)
+            received, at = self._received, self._at
+            start = at + HEAD_SIZE
+            if start > len(received):
+                await self._have(HEAD_SIZE)
+                continue
+            type_, channel_number, size = frame_head(received, at)
             if type_ not in _FRAME_TYPES:
                 return self._passed_on(start)  # no frame, but a broker of another protocol version
             end = start + size
-            if end >= len(self._received):
+            if end >= len(received):
                 await self._have(HEAD_SIZE + size + 1)
-                start, end = self._at + HEAD_SIZE, self._at + HEAD_SIZE + size
+                continue
             take = self._takers.get(channel_number)
-            if take is None or not take(type_, self._received, start, end):
-                self._passed_on_at = now()
-                if channel_number == 0 and is_close(self._received, start):
-                    self.close_reason = read_close(self._received, start)
+            if take is None or not take(type_, received, start, end):
+                if channel_number == 0 and is_close(received, start):
+                    self.close_reason = read_close(received, start)
                 return self._passed_on(end + 1)
             self._at = end + 1
-            if now() - self._passed_on_at > _SIGN_OF_LIFE_SECONDS:
-                self._passed_on_at = now()
+            if self._read_at - self._passed_on_at > _SIGN_OF_LIFE_SECONDS:
+                self._passed_on_at = self._read_at
                 return _HEARTBEAT
 
     def _passed_on(self, end: int) -> bytes:
         frame, self._at = self._received[self._at : end], end
+        self._passed_on_at = self._read_at
         return frame
 
     async def _have(self, count: int) -> None:
         """Waits until so many bytes are there, from the present place on."""
-        missing = count - (len(self._received) - self._at)
-        if missing <= 0:
-            return
         rest = self._received[self._at :]
+        missing = count - len(rest)
         more = await self._reader.read(max(missing, _CHUNK))
         if not more:
             raise asyncio.IncompleteReadError(rest, count)
         if len(more) < missing:
             more += await self._reader.readexactly(missing - len(more))
         self._received, self._at = rest + more, 0
+        self._read_at = asyncio.get_running_loop().time()
 
 
 class StreamedConnection(aiormq.Connection):
