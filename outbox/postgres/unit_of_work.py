@@ -5,10 +5,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import asyncpg
-
 from outbox.errors import ConfigurationError, DatabaseUnavailableError, MissingExtraError
-from outbox.postgres.pool import COMMAND_TIMEOUT, CONNECT_TIMEOUT, Pool, open_pool, reason_of
+from outbox.postgres.pool import COMMAND_TIMEOUT, CONNECT_TIMEOUT, DRIVER_ERRORS, Pool, open_pool, reason_of, taken_from
 from outbox.urls import postgres_url
 
 if TYPE_CHECKING:
@@ -81,9 +79,9 @@ class PostgresUnitsOfWork:
     async def _in_connection(self, wanted: frozenset[str]) -> AsyncIterator[Mapping[str, object]]:
         if self._pool is None:
             raise ConfigurationError("there is no pool for handlers that take a connection or a publisher")
-        with _unavailable_errors():
-            connection = await self._pool.acquire(timeout=CONNECT_TIMEOUT.total_seconds())
-        try:
+        async with AsyncExitStack() as stack:
+            with _unavailable_errors():
+                connection = await stack.enter_async_context(taken_from(self._pool))
             transaction = connection.transaction()
             with _unavailable_errors():
                 await transaction.start()
@@ -93,8 +91,6 @@ class PostgresUnitsOfWork:
             async with _committing(transaction.commit, transaction.rollback):
                 yield resources
                 await _require_sound(connection)
-        finally:
-            await self._pool.release(connection, timeout=CONNECT_TIMEOUT.total_seconds())
 
 
 @asynccontextmanager
@@ -125,7 +121,7 @@ def _unavailable_errors() -> Iterator[None]:
     """Whatever goes wrong before the handler runs is not the message's fault."""
     try:
         yield
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except DRIVER_ERRORS as error:
         raise DatabaseUnavailableError(f"beginning a handler's transaction: {reason_of(error)}") from error
     except Exception as error:
         if not type(error).__module__.startswith("sqlalchemy."):

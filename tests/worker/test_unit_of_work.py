@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import asyncpg
 import pytest
@@ -12,6 +12,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from outbox import Consumer, Reject, Worker, ensure_outbox_schema_async
+from outbox.errors import DatabaseUnavailableError
+from outbox.postgres.unit_of_work import PostgresUnitsOfWork
 from outbox.publisher import BoundPublisher
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import existing, message
@@ -270,6 +272,30 @@ async def test_a_backend_that_is_terminated_while_a_handler_runs_costs_one_attem
     assert await _sales(db) == 1
 
 
+@pytest.mark.parametrize(
+    "stumble", [asyncpg.InternalClientError("another operation is in progress"), AttributeError("no attribute of None")]
+)
+async def test_what_the_driver_stumbles_over_before_the_handler_runs_is_no_fault_of_the_message(stumble: Exception) -> None:
+    class Stumbling:
+        def transaction(self) -> "Stumbling":
+            return self
+
+        async def start(self) -> None:
+            raise stumble
+
+    class Lending:
+        async def acquire(self, **_: object) -> Stumbling:
+            return Stumbling()
+
+        async def release(self, *_: object, **__: object) -> None:
+            raise stumble
+
+    units = PostgresUnitsOfWork(pool=cast("Any", Lending()), engine=None, bind=lambda connection: connection)
+    with pytest.raises(DatabaseUnavailableError):
+        async with units.begin(frozenset({"connection"})):
+            pass
+
+
 @pytest.mark.parametrize("with_session", [True, False])
 async def test_backends_that_are_terminated_between_messages_cost_nothing(
     shop: str, db: Connection, with_session: bool
@@ -293,7 +319,7 @@ async def test_backends_that_are_terminated_between_messages_cost_nothing(
             await place.broker.send([message("order.placed")], timeout=TIMEOUT)
             await eventually(lambda: len(attempts) >= count and place.broker.is_idle("mail"), timeout=SOON)  # noqa: B023
             await db.execute(
-                "select pg_terminate_backend(pid) from pg_stat_activity"
+                "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
                 " where pid <> pg_backend_pid() and datname = current_database() and backend_type = 'client backend'"
             )
             await db.execute("delete from sale")
