@@ -276,6 +276,10 @@ def test_a_delay_that_nobody_announced_is_rounded_up(milliseconds: float, rounde
     assert rounded_delay(timedelta(milliseconds=milliseconds)) == timedelta(milliseconds=rounded)
 
 
+def test_a_delay_longer_than_the_broker_can_count_is_the_longest() -> None:
+    assert delay_resource("shop", rounded_delay(timedelta.max)) == "shop.delay_4294967294ms"
+
+
 @pytest.mark.parametrize(
     ("version", "limit"), [("3.10.8", None), ("3.13.7", None), ("4.0.5", -1), ("4.2.0-rc.1", -1), (None, None)]
 )

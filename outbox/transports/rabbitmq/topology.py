@@ -36,11 +36,11 @@ def delay_resource(exchange: str, delay: timedelta) -> str:
 
 
 def rounded_delay(delay: timedelta) -> timedelta:
-    """`delay` rounded up to two significant digits.
+    """`delay` rounded up to two significant digits, as far as the broker can count.
 
     For delays that nobody announced: each distinct one is a queue that stays, and handlers may compute them.
     """
-    milliseconds = -(-delay // timedelta(milliseconds=1))
+    milliseconds = -(-min(delay, _LONGEST_DELAY) // timedelta(milliseconds=1))
     unit = 10 ** max(0, len(str(milliseconds)) - 2)
     return timedelta(milliseconds=-(-milliseconds // unit) * unit)
 
