@@ -90,6 +90,7 @@ async def survive(
         except AssertionError as error:
             raise AssertionError(f"seed {seed}, after {past[-5:]}: {error}") from None
     await all_is_well(system, fate.publishers)
+    await system.stop()  # while its broker is there, which this test asked for later than for the system
 
 
 TRANSPORTS = [pytest.param("rabbitmq", marks=pytest.mark.rabbitmq), "postgres"]
