@@ -237,14 +237,14 @@ async def test_late_confirms_are_not_taken_for_those_of_the_next_batch(
 
 
 async def test_a_cancelled_send_leaves_nothing_behind_that_could_confuse_the_next(
-    make_broker: MakeBroker, broker_url: str, broker: RabbitBroker, mail: str, proxied: Callable[[str], Proxy]
+    make_broker: MakeBroker, broker_url: str, broker_admin: RabbitAdmin, mail: str, proxied: Callable[[str], Proxy]
 ) -> None:
     proxy = proxied(broker_url)
     through = make_broker(proxy.url)
     await deliver(through, message())
     proxy.pause(Towards.CLIENT)
     sending = asyncio.create_task(send(through, message(), message()))
-    await asyncio.sleep(0.1)  # the batch has left, and its confirms are held back
+    await eventually(lambda: depth_is(broker_admin, mail, 3))  # the batch has arrived, and its confirms are held back
     sending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sending
@@ -253,7 +253,7 @@ async def test_a_cancelled_send_leaves_nothing_behind_that_could_confuse_the_nex
 
 
 async def test_a_connection_that_is_lost_in_the_middle_is_made_again_and_the_rest_is_sent(
-    make_broker: MakeBroker, broker_url: str, broker: RabbitBroker, mail: str, proxied: Callable[[str], Proxy]
+    make_broker: MakeBroker, broker_url: str, broker_admin: RabbitAdmin, mail: str, proxied: Callable[[str], Proxy]
 ) -> None:
     proxy = proxied(broker_url)
     through = make_broker(proxy.url)
@@ -261,10 +261,14 @@ async def test_a_connection_that_is_lost_in_the_middle_is_made_again_and_the_res
     proxy.pause(Towards.CLIENT)
     batch = [message() for _ in range(100)]
     sending = asyncio.create_task(send(through, *batch))
-    await asyncio.sleep(0.1)  # the batch has left, and its confirms are held back
+    await eventually(lambda: depth_is(broker_admin, mail, 101))  # the batch has arrived, and its confirms are held back
     proxy.cut()
     proxy.resume()
     assert list(await sending) == [CONFIRMED] * 100
+
+
+async def depth_is(admin: RabbitAdmin, queue: str, count: int) -> bool:
+    return await admin.depth(queue) == count
 
 
 async def test_connections_that_an_operator_closes_are_no_message_s_fault(
