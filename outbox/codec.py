@@ -23,6 +23,7 @@ EXCEPTION_TYPE = "x-outbox-exception-type"
 EXCEPTION_MESSAGE = "x-outbox-exception-message"
 EXCEPTION_TRACEBACK = "x-outbox-exception-traceback"
 REQUEUE_COUNT = "x-outbox-requeue-count"
+FAILURES = "x-outbox-failures"
 RESERVED_PREFIX = "x-outbox-"
 
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from outbox.outcome import Failure
 
@@ -16,7 +16,9 @@ class OutboxMessage:
     """One event to publish with `Publisher.bulk_publish`; the same fields as `Publisher.publish` takes.
 
     `expiration` is in seconds or a timedelta; `eta` a datetime (naive means local time), a timedelta from now, or
-    milliseconds from now.
+    milliseconds from now. Messages of one `ordering_key` leave one after another. `dedup_key` names one logical event or timer:
+    while a message with it is pending, another one is ignored, or takes its place. `priority` is 0 to 9, higher first, and not
+    for messages with an ordering key.
     """
 
     routing_key: str
@@ -24,6 +26,10 @@ class OutboxMessage:
     expiration: float | timedelta | None = None
     eta: datetime | timedelta | float | None = None
     headers: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    ordering_key: str | None = field(default=None, kw_only=True)
+    dedup_key: str | None = field(default=None, kw_only=True)
+    on_conflict: Literal["ignore", "replace"] = field(default="ignore", kw_only=True)
+    priority: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +38,8 @@ class Message:
 
     `id` is the last of `tracking_ids`, the root of the causation chain the first. `headers` are the application's own,
     without the `x-outbox-…` ones. `expiration` is the time left at the first sending; `expires_at` is the deadline that
-    follows from it and limits all retries. `target_queue` addresses one queue directly instead of the exchange.
+    follows from it and limits all retries. `target_queue` addresses one queue directly instead of the exchange. `hlc` is the
+    stamp of its publisher's hybrid logical clock, in microseconds since 1970. `requeue_count` is how often it was requeued.
     """
 
     id: str
@@ -46,6 +53,8 @@ class Message:
     expires_at: datetime | None = None
     ordering_key: str | None = None
     target_queue: str | None = None
+    hlc: int | None = None
+    requeue_count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,15 @@ TRACEBACK_LIMIT = 8_000
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something did not work, as text that can be stored: bounded, and independent of the exception object."""
+    """Why something did not work, as text that can be stored: bounded, and independent of the exception object.
+
+    `worker` names the process in which a handler failed; it is empty for what failed elsewhere.
+    """
 
     type: str
     message: str
     traceback: str = ""
+    worker: str = ""
 
     @classmethod
     def of(cls, error: BaseException) -> "Failure":
@@ -83,9 +87,16 @@ class Returned:
     """It was taken, and is given back as it was: nothing is spent, somebody takes it again."""
 
 
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """It cannot be handled now, for a reason that is not its own: it comes back after `delay`, and has spent nothing."""
+
+    delay: timedelta
+
+
 Outcome = Done | Retry | Dead
 RelayOutcome = Done | Retry | Dead | Held | Returned
-DeliveryOutcome = Done | Retry | Dead | Returned
+DeliveryOutcome = Done | Retry | Dead | Returned | Postponed
 
 DONE = Done()
 RETURNED = Returned()

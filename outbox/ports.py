@@ -87,7 +87,8 @@ class Subscription:
     """One queue, the binding key that fills it, and how its messages are to be delivered.
 
     `prefetch_count` bounds the deliveries in hand, handlers running and not. `retry_delays` are the delays that the consumer
-    may ask for, so that a broker can prepare them.
+    may ask for, so that a broker can prepare them. `ordered`: deliveries with one ordering key arrive in the order in which
+    they were sent, all at one worker or each only after the one before it is settled; whoever receives them handles them so.
     """
 
     queue: str
@@ -95,6 +96,7 @@ class Subscription:
     exchange_name: str
     prefetch_count: int
     retry_delays: tuple[timedelta, ...]
+    ordered: bool = False
 
 
 class Delivery(Protocol):
@@ -136,7 +138,8 @@ class Delivery(Protocol):
         """Makes `outcome` durable, and only then lets go of the message.
 
         Done: gone. Retry: comes back to this queue only, after the delay, with `attempt + 1`, id, properties and headers
-        kept. Dead: in the queue's dead letters, with the failure. Returned: delivered again as it was, nothing spent. Raises
+        kept. Dead: in the queue's dead letters, with the failure. Returned: delivered again as it was, nothing spent.
+        Postponed: comes back to this queue only, after the delay, as it was. Raises
         `StaleDeliveryError` if the delivery is no longer ours; then nothing was changed. Raises `BrokerUnavailableError` if the
         broker cannot record it now; then the delivery is still in hand, to be settled again.
         """
@@ -236,6 +239,23 @@ class Store(Protocol):
 
     async def backlog(self) -> Backlog:
         """Counts what is unsent; an estimate will do for a large number, for this is asked often."""
+        ...
+
+
+class Gate(Protocol):
+    """Whether somebody asked a part of the system to pause. What is in hand is finished; nothing new is taken."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether a pause is wanted now."""
+        ...
+
+    async def opened(self) -> None:
+        """Returns once no pause is wanted."""
+        ...
+
+    async def closing(self) -> None:
+        """Returns once a pause is wanted."""
         ...
 
 

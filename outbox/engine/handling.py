@@ -9,7 +9,7 @@ from outbox.engine.consuming import Consumer
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError
 from outbox.events import Processed, ProcessingStatus, Received, SettleFailed
 from outbox.message import Message
-from outbox.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure, Retry, Returned
+from outbox.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.ports import Delivery
 from outbox.retry import RetryPolicy
 
@@ -159,7 +159,7 @@ def _status(outcome: DeliveryOutcome) -> ProcessingStatus | None:
             return ProcessingStatus.UNDECODABLE
         case Retry() | Dead():
             return ProcessingStatus.FAILED
-        case Returned():
+        case Returned() | Postponed():
             return None
         case _:
             assert_never(outcome)

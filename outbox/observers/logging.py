@@ -30,7 +30,7 @@ from outbox.events import (
     WakeMode,
     WakeModeChanged,
 )
-from outbox.outcome import Cause, Dead, Done, Held, Retry, Returned
+from outbox.outcome import Cause, Dead, Done, Held, Postponed, Retry, Returned
 from outbox.urls import redacted
 
 _log = logging.getLogger("outbox")
@@ -145,6 +145,8 @@ def _processed(event: Processed) -> None:
             _log.log(level, text, event.attempt, _delivery(event), cause.value, _safe(failure))
         case Returned():
             _log.log(level, "gave back %s", _delivery(event))
+        case Postponed(delay):
+            _log.log(level, "postponed %s for %s", _delivery(event), _seconds(delay))
         case _:
             assert_never(event.outcome)
 
@@ -159,7 +161,7 @@ def _level_of(event: Processed) -> int:
             return logging.ERROR
         case Dead():
             return logging.WARNING
-        case Returned():
+        case Returned() | Postponed():
             return logging.DEBUG
         case _:
             assert_never(event.outcome)

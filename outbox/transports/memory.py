@@ -13,7 +13,7 @@ from typing import Any, assert_never
 from outbox import codec
 from outbox.errors import MalformedMessageError, StaleDeliveryError
 from outbox.message import Message
-from outbox.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Retry, Returned
+from outbox.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.ports import CONFIRMED, UNROUTABLE, Intake, Receive, SendResult, Subscription
 from outbox.topics import matches
 
@@ -304,6 +304,8 @@ class _Delivery:
                 pass
             case Retry(delay):
                 self.queue.put_after(delay, replace(self.entry, attempt=self.entry.attempt + 1, redelivered=False))
+            case Postponed(delay):
+                self.queue.put_after(delay, replace(self.entry, redelivered=False))
             case Dead(cause, failure):
                 self.queue.bury(self.entry, cause, failure)
             case Returned():

@@ -121,6 +121,13 @@ from unnest($1::bigint[], $2::uuid[], $3::interval[]) as settled (id, token, del
 where delivery.id = settled.id and delivery.lease_token = settled.token and delivery.id = any($1::bigint[])
 returning delivery.id
 
+-- name: postpone
+update {delivery} as delivery
+set available_at = now() + settled.delay, isolated = false, lease_token = null, leased_until = null
+from unnest($1::bigint[], $2::uuid[], $3::interval[]) as settled (id, token, delay)
+where delivery.id = settled.id and delivery.lease_token = settled.token and delivery.id = any($1::bigint[])
+returning delivery.id
+
 -- name: give_back
 -- It goes in front of what came later, not behind it. The suspicion of a blamed one stays.
 update {delivery} as delivery

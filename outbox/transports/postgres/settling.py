@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 from outbox.engine.backoff import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
-from outbox.outcome import Dead, DeliveryOutcome, Done, Retry, Returned
+from outbox.outcome import Dead, DeliveryOutcome, Done, Postponed, Retry, Returned
 from outbox.transports.postgres.delivery import PostgresDelivery
 
 MOST_AT_ONCE = 1_000
@@ -142,7 +142,7 @@ class Settling:
             settlement.fail(f"the lease of {settlement.delivery} ran out before it was settled")
 
 
-_RINGING = frozenset({"retry", "give_back"})
+_RINGING = frozenset({"retry", "postpone", "give_back"})
 """These make rows due sooner than a sleeper elsewhere believes."""
 
 
@@ -163,6 +163,8 @@ def _statement(outcome: DeliveryOutcome) -> str:
             return "bury"
         case Returned():
             return "give_back"
+        case Postponed():
+            return "postpone"
         case _:
             assert_never(outcome)
 
@@ -171,7 +173,7 @@ def _arguments(settlement: _Settlement) -> tuple[object, ...]:
     """One row of the statement's arrays."""
     delivery = settlement.delivery
     match settlement.outcome:
-        case Retry(delay):
+        case Retry(delay) | Postponed(delay):
             return delivery.id, delivery.token, min(delay, LONGEST_DELAY)
         case Dead(cause, failure):
             texts = (settlement.source, cause.value, failure.type, failure.message, failure.traceback)
@@ -192,7 +194,7 @@ def _was_written(settlement: _Settlement, row: Any) -> bool:
     match settlement.outcome:
         case Retry():
             return row is None or row["attempt"] > settlement.delivery.attempt
-        case Returned():
+        case Returned() | Postponed():
             return True
         case _:
             return row is None

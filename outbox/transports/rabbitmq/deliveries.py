@@ -11,7 +11,7 @@ from pamqp.header import ContentHeader
 
 from outbox.errors import MalformedMessageError, StaleDeliveryError
 from outbox.message import Message
-from outbox.outcome import Dead, DeliveryOutcome, Done, Failure, Retry, Returned
+from outbox.outcome import Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.transports.rabbitmq.wire import CRASHES, DELIVERY_COUNT, read_attempt, read_count, read_message, read_routing_key
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Settlement(Protocol):
     """What it takes to settle otherwise than by an acknowledgement."""
 
-    async def retry(self, delivery: "RabbitDelivery", delay: "timedelta") -> None:
-        """Has a copy wait for `delay`, then acknowledges."""
+    async def come_back(self, delivery: "RabbitDelivery", delay: "timedelta", *, attempt: int) -> None:
+        """Has a copy of that attempt wait for `delay`, then acknowledges."""
         ...
 
     async def bury(self, delivery: "RabbitDelivery", failure: Failure) -> None:
@@ -160,7 +160,9 @@ class RabbitDelivery:
             case Done():
                 self.ack()
             case Retry(delay):
-                await self._settlement.retry(self, delay)
+                await self._settlement.come_back(self, delay, attempt=self.attempt + 1)
+            case Postponed(delay):
+                await self._settlement.come_back(self, delay, attempt=self.attempt)
             case Dead(_, failure):
                 await self._settlement.bury(self, failure)
             case Returned():

@@ -67,9 +67,9 @@ class CopySettlement:
         self._survivals = survivals
         self._isolation = isolation
 
-    async def retry(self, delivery: "RabbitDelivery", delay: timedelta) -> None:
-        """A copy with the next attempt's number waits for `delay`; one that cannot be sent is a dead letter."""
-        headers = self._headers(delivery) | {ATTEMPT: delivery.attempt + 1}
+    async def come_back(self, delivery: "RabbitDelivery", delay: timedelta, *, attempt: int) -> None:
+        """A copy with that attempt's number waits for `delay`; one that cannot be sent is a dead letter."""
+        headers = self._headers(delivery) | {ATTEMPT: attempt}
 
         async def draft() -> Publication:
             return self._copy(delivery, headers, exchange=await self._roads.to_delay(self._exchange, delay))
