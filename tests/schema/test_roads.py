@@ -36,9 +36,19 @@ async def test_alembic_and_ensure_outbox_schema_make_the_same(
     await ensure_outbox_schema_async(database_url)
     assert await catalog(connection) == by_alembic
     assert [row[0] for row in by_alembic["tables"]] == [
+        "outbox_component",
+        "outbox_control",
         "outbox_dead_letter",
+        "outbox_dead_letter_edition",
         "outbox_delivery",
+        "outbox_history",
+        "outbox_history_default",
+        "outbox_inbox",
+        "outbox_lease",
+        "outbox_operation",
+        "outbox_operation_item",
         "outbox_schema_version",
+        "outbox_stats",
         "outbox_subscription",
         "outbox_table",
     ]

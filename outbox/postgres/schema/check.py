@@ -7,7 +7,7 @@ from outbox.errors import SchemaError
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import queries
-from outbox.postgres.schema.objects import SATELLITES, table_names
+from outbox.postgres.schema.objects import SATELLITES, TRANSPORT, table_names
 from outbox.postgres.schema.shape import Difference, outbox_differences, satellite_differences
 
 _VITAL = frozenset({"column", "trigger"})
@@ -32,12 +32,12 @@ async def check_outbox_table(connection: Connection, table: TableName) -> str:
 
 async def check_transport_tables(connection: Connection, table: TableName) -> str:
     """The schema in which the tables of the Postgres transport are found that belong beside `table`. Raises `SchemaError`."""
-    names = ", ".join(SATELLITES.values())
+    names = ", ".join(SATELLITES[kind] for kind in TRANSPORT)
     schema = await _schema_of(connection, TableName(SATELLITES["delivery"], table.schema))
     if schema is None:
         raise SchemaError(f"the tables of the Postgres transport ({names}) do not exist: create them with {_MIGRATE}")
     lacks: list[Difference] = []
-    for query in satellite_differences(table.schema, by_path=True):
+    for query in satellite_differences(table.schema, kinds=TRANSPORT, by_path=True):
         lacks += await _lacks(connection, query)
     if lacks:
         raise SchemaError(

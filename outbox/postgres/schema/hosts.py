@@ -4,10 +4,10 @@ from alembic import op
 from outbox.schema import downgrade, upgrade
 
 def upgrade_revision():
-    upgrade(op, to="0001")
+    upgrade(op, to="0002")
 
 def downgrade_revision():
-    downgrade(op, since="0001")
+    downgrade(op, since="0002")
 """
 
 from collections.abc import Callable, Mapping
@@ -62,9 +62,10 @@ def include_name_beside(*table_names: str) -> IncludeName:
 
 def _include_all_but(*outbox_tables: str) -> IncludeName:
     ours = {*outbox_tables, *SATELLITES.values(), VERSION_TABLE}
+    partition = f"{SATELLITES['history']}_"
 
     def include(name: str | None, type_: str, _parent_names: Mapping[str, str | None]) -> bool:
-        return type_ != "table" or name not in ours
+        return type_ != "table" or not (name in ours or (name or "").startswith(partition))
 
     return include
 

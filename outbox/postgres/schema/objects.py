@@ -8,15 +8,26 @@ from outbox.postgres.queries import queries
 
 OUTBOX_TABLE = "outbox_table"
 VERSION_TABLE = "outbox_schema_version"
-SATELLITES = {"subscription": "outbox_subscription", "delivery": "outbox_delivery", "dead_letter": "outbox_dead_letter"}
+SATELLITES = {
+    "subscription": "outbox_subscription",
+    "delivery": "outbox_delivery",
+    "dead_letter": "outbox_dead_letter",
+    "edition": "outbox_dead_letter_edition",
+    "operation": "outbox_operation",
+    "operation_item": "outbox_operation_item",
+    "inbox": "outbox_inbox",
+    "history": "outbox_history",
+    "stats": "outbox_stats",
+    "component": "outbox_component",
+    "control": "outbox_control",
+    "lease": "outbox_lease",
+}
 """Tables with fixed names beside an outbox table, whatever that one is called."""
+TRANSPORT = ("subscription", "delivery", "dead_letter")
+"""Those that the Postgres transport needs."""
 
 # Names that later versions will need beside every outbox table are kept free from the start.
-_RESERVED = (
-    frozenset(SATELLITES.values())
-    | {VERSION_TABLE}
-    | {f"outbox_{kept}" for kept in ("inbox", "history", "operation", "audit", "component", "control", "stats")}
-)
+_RESERVED = frozenset(SATELLITES.values()) | {VERSION_TABLE, "outbox_audit", "outbox_history_default"}
 _RING_BODY = f"\n{queries('ring_body.sql')['body']}\n"
 
 # No suffix ends with an underscore and another one: `a` + `_x_idx` and `a_x` + `_idx` would be one name.
@@ -32,6 +43,12 @@ _OUTBOX_OBJECTS = {
     "held_index": "held_idx",
     "sent_index": "sent_idx",
     "failed_index": "failed_idx",
+    "check_requeue_count": "check_requeue_count",
+    "due_index": "due_idx",
+    "ordered_due_index": "ordered_due_idx",
+    "ordered_index": "ordered_idx",
+    "blocked_index": "blocked_idx",
+    "dedup_index": "dedup_idx",
 }
 _SATELLITE_OBJECTS = {
     "subscription": {"primary_key": "pkey"},
@@ -42,6 +59,7 @@ _SATELLITE_OBJECTS = {
         "check_requeue_count": "check_requeue_count",
         "check_lease": "check_lease",
         "index": "due_idx",
+        "ordered_index": "ordered_idx",
     },
     "dead_letter": {
         "primary_key": "pkey",
@@ -50,7 +68,27 @@ _SATELLITE_OBJECTS = {
         "check_source": "check_source",
         "check_status": "check_status",
         "index": "queue_idx",
+        "identity_index": "identity_idx",
+        "message_index": "message_idx",
+        "group_index": "group_idx",
+        "listing_index": "listing_idx",
+        "search_index": "search_idx",
+        "tracking_index": "tracking_idx",
     },
+    "edition": {"primary_key": "pkey"},
+    "operation": {
+        "primary_key": "pkey",
+        "check_action": "check_action",
+        "check_state": "check_state",
+        "check_end": "check_end",
+    },
+    "operation_item": {"primary_key": "pkey", "check_outcome": "check_outcome", "letter_index": "letter_idx"},
+    "inbox": {"primary_key": "pkey", "age_index": "age_idx"},
+    "history": {"check_fact": "check_fact", "message_index": "message_idx", "root_index": "root_idx"},
+    "stats": {"primary_key": "pkey", "check_seconds": "check_seconds"},
+    "component": {"primary_key": "pkey", "check_kind": "check_kind"},
+    "control": {"primary_key": "pkey", "check_scope": "check_scope", "check_name": "check_name"},
+    "lease": {"primary_key": "pkey"},
 }
 
 
@@ -73,8 +111,8 @@ def outbox_names(table: TableName) -> dict[str, str]:
 
 
 def satellite_names(schema: str | None) -> dict[str, str]:
-    """The placeholders of `transport_tables.sql`, for the tables in `schema`; None: where `create table` makes them."""
-    names: dict[str, str] = {}
+    """The placeholders of the files of the other tables, for those in `schema`; None: where `create table` makes them."""
+    names: dict[str, str] = {"history_default": TableName("outbox_history_default", schema).sql}
     for prefix, table in SATELLITES.items():
         own = table_names(TableName(table, schema))
         names |= {prefix: own["table"]} | {

@@ -1,11 +1,21 @@
 """What a table lacks of the shape that this release works with."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from outbox.postgres.names import TableName
 from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import SATELLITES, outbox_names, satellite_names, table_names
+
+SATELLITE_FILES = (
+    "transport_tables.sql",
+    "delivery_2.sql",
+    "dead_letter_2.sql",
+    "inbox_table.sql",
+    "history_table.sql",
+    "reporting_tables.sql",
+)
+"""Where the shapes of the tables beside an outbox table are written; a table's shape may lie in several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +36,30 @@ def outbox_differences(table: TableName, *, by_path: bool = False) -> str:
 
     `by_path`: of the table that an unqualified name finds through the search path, instead of the one that it would create.
     """
-    return _differences(table, queries("outbox_table.sql", **outbox_names(table))["shape"], by_path=by_path)
+    names = outbox_names(table)
+    shapes = [queries(file, **names)["shape"] for file in ("outbox_table.sql", "outbox_table_2.sql")]
+    return _differences(table, shapes, by_path=by_path)
 
 
-def satellite_differences(schema: str | None, *, by_path: bool = False) -> Sequence[str]:
-    """The same for each table beside it."""
-    blocks = queries("transport_tables.sql", **satellite_names(schema))
+def satellite_differences(
+    schema: str | None, *, kinds: Iterable[str] = tuple(SATELLITES), by_path: bool = False
+) -> Sequence[str]:
+    """The same for each table of these `kinds` beside it."""
+    files = [queries(file, **satellite_names(schema)) for file in SATELLITE_FILES]
     return [
-        _differences(TableName(table, schema), blocks[f"{kind}_shape"], by_path=by_path) for kind, table in SATELLITES.items()
+        _differences(
+            TableName(SATELLITES[kind], schema),
+            [blocks[f"{kind}_shape"] for blocks in files if f"{kind}_shape" in blocks],
+            by_path=by_path,
+        )
+        for kind in kinds
     ]
 
 
-def _differences(table: TableName, shape: str, *, by_path: bool) -> str:
-    wanted = "\n".join(line for line in shape.splitlines() if not line.startswith("--"))
+def _differences(table: TableName, shapes: Sequence[str], *, by_path: bool) -> str:
+    wanted = ",\n".join(
+        "\n".join(line for line in shape.splitlines() if not line.startswith("--")).rstrip(",") for shape in shapes
+    )
     names = table_names(table)
     if by_path:
         names["target"] = f"to_regclass('{table.sql}')"

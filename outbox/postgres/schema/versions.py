@@ -1,6 +1,6 @@
 """The versions of the schema: what each adds, and how it is taken back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from outbox.errors import SchemaError
@@ -62,8 +62,27 @@ def _first_downgrade(table: TableName) -> Statements:
     return tuple(queries("downgrade.sql", **satellite_names(table.schema), **table_names(table)).values())
 
 
+def _second_outbox_table(table: TableName) -> Statements:
+    return _all_but_shapes(queries("outbox_table_2.sql", **outbox_names(table)))
+
+
+def _second_satellites(schema: str | None) -> Statements:
+    names = satellite_names(schema)
+    files = ("delivery_2.sql", "dead_letter_2.sql", "inbox_table.sql", "history_table.sql", "reporting_tables.sql")
+    return tuple(statement for file in files for statement in _all_but_shapes(queries(file, **names)))
+
+
+def _second_downgrade(table: TableName) -> Statements:
+    return tuple(queries("downgrade_2.sql", **satellite_names(table.schema), **outbox_names(table)).values())
+
+
+def _all_but_shapes(blocks: Mapping[str, str]) -> Statements:
+    return tuple(block for name, block in blocks.items() if not name.endswith("shape"))
+
+
 VERSIONS: tuple[Version, ...] = (
     Version(number="0001", outbox_table=_first_outbox_table, satellites=_first_satellites, downgrade=_first_downgrade),
+    Version(number="0002", outbox_table=_second_outbox_table, satellites=_second_satellites, downgrade=_second_downgrade),
 )
 HEAD = VERSIONS[-1].number
 

@@ -30,8 +30,20 @@ create table if not exists {table} (
 )
 
 -- name: pending_index
--- What the relay claims, in the order in which it is due: the claim reads it from its front, without sorting.
-create index if not exists {pending_index} on {table} (send_after, id) where sent_at is null and failed_at is null
+-- What the relay claims, in the order in which it is due: the claim reads it from its front, without sorting. The second version
+-- replaced it; where that has been, building it again would be in vain.
+do $pending$
+begin
+    if not exists (
+        select
+        from pg_index i
+        join pg_class c on c.oid = i.indexrelid
+        where i.indrelid = {target} and c.relname = '{due_index_name}'
+    ) then
+        create index if not exists {pending_index} on {table} (send_after, id) where sent_at is null and failed_at is null;
+    end if;
+end
+$pending$
 
 -- name: held_index
 -- Unroutable rows by routing key: releasing a key, and finding keys that nobody probes, touch those rows only.
@@ -84,7 +96,6 @@ alter table {table} set (
 ('constraint', '{check_failure_name}', 'valid'),
 ('constraint', '{check_expiration_name}', 'valid'),
 ('constraint', '{check_order_name}', 'valid'),
-('index', '{pending_index_name}', 'valid'),
 ('index', '{held_index_name}', 'valid'),
 ('index', '{sent_index_name}', 'valid'),
 ('index', '{failed_index_name}', 'valid'),

@@ -1,0 +1,18 @@
+"""The inbox, order and timers, dead letters with their history, facts, statistics, components and control."""
+
+from alembic import op
+
+from outbox.postgres.schema.hosts import apply_version, revert_version
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    apply_version(op, revision, since=down_revision)
+
+
+def downgrade() -> None:
+    revert_version(op, revision, to=down_revision)

@@ -1,0 +1,151 @@
+-- name: dead_letter_columns
+-- `deaths` is how often it died, each time after having been requeued; `failures` what failed of it, oldest first, as
+-- `outbox.failures` encodes it; `properties` and `header_types` what AMQP knows beyond JSON. `search` and `preview` are masked.
+alter table {dead_letter}
+    add column if not exists properties jsonb,
+    add column if not exists header_types jsonb,
+    add column if not exists failures jsonb not null default '[]',
+    add column if not exists deaths integer not null default 1,
+    add column if not exists first_failed_at timestamptz not null default now(),
+    add column if not exists fingerprint text not null default '',
+    add column if not exists worker text not null default '',
+    add column if not exists hlc bigint,
+    add column if not exists preview text not null default '',
+    add column if not exists search tsvector not null default '',
+    add column if not exists version integer not null default 1,
+    add column if not exists resolved_at timestamptz,
+    add column if not exists resolved_by text,
+    add column if not exists resolution text
+
+-- name: dead_letter_identity_index
+-- The same death is recorded once, whoever records it. A message without an id is never taken for another one.
+create unique index if not exists {dead_letter_identity_index} on {dead_letter} (queue, md5(message_id), requeue_count, attempt, md5(body))
+    where message_id is not null
+
+-- name: dead_letter_message_index
+create index if not exists {dead_letter_message_index} on {dead_letter} (message_id)
+
+-- name: dead_letter_group_index
+create index if not exists {dead_letter_group_index} on {dead_letter} (fingerprint, failed_at desc, id desc)
+
+-- name: dead_letter_listing_index
+create index if not exists {dead_letter_listing_index} on {dead_letter} (failed_at desc, id desc)
+
+-- name: dead_letter_search_index
+create index if not exists {dead_letter_search_index} on {dead_letter} using gin (search)
+
+-- name: dead_letter_tracking_index
+create index if not exists {dead_letter_tracking_index} on {dead_letter} using gin (tracking_ids jsonb_path_ops)
+
+-- name: edition_table
+-- Bodies and headers as they were before an edit, so that nothing of a message is lost by mending it.
+create table if not exists {edition} (
+    dead_letter_id bigint not null references {dead_letter} (id) on delete cascade,
+    version integer not null,
+    body bytea not null,
+    content_type text,
+    headers jsonb,
+    replaced_at timestamptz not null default now(),
+    replaced_by text,
+    constraint {edition_primary_key} primary key (dead_letter_id, version)
+)
+
+-- name: operation_table
+-- A change of many dead letters, made in batches by whoever runs maintenance, and going on after a restart.
+create table if not exists {operation} (
+    id bigint generated always as identity,
+    action text not null,
+    state text not null default 'running',
+    selector jsonb not null,
+    options jsonb not null default '{}',
+    reason text,
+    requested_by text,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now(),
+    finished_at timestamptz,
+    continue_at timestamptz not null default now(),
+    total integer not null,
+    stopped_because text,
+    constraint {operation_primary_key} primary key (id),
+    constraint {operation_check_action} check (action in ('requeue', 'discard', 'restore', 'purge')),
+    constraint {operation_check_state} check (state in ('running', 'paused', 'cancelled', 'stopped', 'finished')),
+    constraint {operation_check_end} check ((finished_at is not null) = (state in ('cancelled', 'stopped', 'finished')))
+)
+
+-- name: operation_item_table
+-- What an operation is to do with one dead letter, and what came of it. `letter` is its id as operators know it.
+create table if not exists {operation_item} (
+    operation_id bigint not null references {operation} (id) on delete cascade,
+    position integer not null,
+    letter text not null,
+    outcome text not null default 'pending',
+    detail text,
+    settled_at timestamptz,
+    constraint {operation_item_primary_key} primary key (operation_id, position),
+    constraint {operation_item_check_outcome} check (outcome in ('pending', 'done', 'skipped', 'failed', 'died again'))
+)
+
+-- name: operation_item_letter_index
+create index if not exists {operation_item_letter_index} on {operation_item} (letter, operation_id)
+
+-- name: dead_letter_shape
+('column', 'properties', 'jsonb'),
+('column', 'header_types', 'jsonb'),
+('column', 'failures', 'jsonb not null default'),
+('column', 'deaths', 'integer not null default'),
+('column', 'first_failed_at', 'timestamp with time zone not null default'),
+('column', 'fingerprint', 'text not null default'),
+('column', 'worker', 'text not null default'),
+('column', 'hlc', 'bigint'),
+('column', 'preview', 'text not null default'),
+('column', 'search', 'tsvector not null default'),
+('column', 'version', 'integer not null default'),
+('column', 'resolved_at', 'timestamp with time zone'),
+('column', 'resolved_by', 'text'),
+('column', 'resolution', 'text'),
+('index', '{dead_letter_identity_index_name}', 'valid'),
+('index', '{dead_letter_message_index_name}', 'valid'),
+('index', '{dead_letter_group_index_name}', 'valid'),
+('index', '{dead_letter_listing_index_name}', 'valid'),
+('index', '{dead_letter_search_index_name}', 'valid'),
+('index', '{dead_letter_tracking_index_name}', 'valid')
+
+-- name: edition_shape
+('column', 'dead_letter_id', 'bigint not null'),
+('column', 'version', 'integer not null'),
+('column', 'body', 'bytea not null'),
+('column', 'content_type', 'text'),
+('column', 'headers', 'jsonb'),
+('column', 'replaced_at', 'timestamp with time zone not null default'),
+('column', 'replaced_by', 'text'),
+('constraint', '{edition_primary_key_name}', 'valid')
+
+-- name: operation_shape
+('column', 'id', 'bigint not null default'),
+('column', 'action', 'text not null'),
+('column', 'state', 'text not null default'),
+('column', 'selector', 'jsonb not null'),
+('column', 'options', 'jsonb not null default'),
+('column', 'reason', 'text'),
+('column', 'requested_by', 'text'),
+('column', 'created_at', 'timestamp with time zone not null default'),
+('column', 'updated_at', 'timestamp with time zone not null default'),
+('column', 'finished_at', 'timestamp with time zone'),
+('column', 'continue_at', 'timestamp with time zone not null default'),
+('column', 'total', 'integer not null'),
+('column', 'stopped_because', 'text'),
+('constraint', '{operation_primary_key_name}', 'valid'),
+('constraint', '{operation_check_action_name}', 'valid'),
+('constraint', '{operation_check_state_name}', 'valid'),
+('constraint', '{operation_check_end_name}', 'valid')
+
+-- name: operation_item_shape
+('column', 'operation_id', 'bigint not null'),
+('column', 'position', 'integer not null'),
+('column', 'letter', 'text not null'),
+('column', 'outcome', 'text not null default'),
+('column', 'detail', 'text'),
+('column', 'settled_at', 'timestamp with time zone'),
+('constraint', '{operation_item_primary_key_name}', 'valid'),
+('constraint', '{operation_item_check_outcome_name}', 'valid'),
+('index', '{operation_item_letter_index_name}', 'valid')

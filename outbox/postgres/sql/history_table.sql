@@ -1,0 +1,46 @@
+-- name: history_table
+-- One row is one fact about a message, without its body. Rows are never changed; days are dropped whole.
+create table if not exists {history} (
+    at timestamptz not null default now(),
+    fact text not null,
+    message_id text not null,
+    root_id text not null,
+    parent_id text,
+    routing_key text not null,
+    queue text,
+    attempt integer,
+    waited interval,
+    ran interval,
+    error_type text,
+    error_message text,
+    component text not null default '',
+    constraint {history_check_fact} check (fact in ('sent', 'processed', 'retried', 'died', 'requeued', 'duplicate'))
+) partition by range (at)
+
+-- name: history_default
+-- For facts of days that no partition was made for.
+create table if not exists {history_default} partition of {history} default
+
+-- name: history_message_index
+create index if not exists {history_message_index} on {history} (message_id, at)
+
+-- name: history_root_index
+create index if not exists {history_root_index} on {history} (root_id, at)
+
+-- name: history_shape
+('column', 'at', 'timestamp with time zone not null default'),
+('column', 'fact', 'text not null'),
+('column', 'message_id', 'text not null'),
+('column', 'root_id', 'text not null'),
+('column', 'parent_id', 'text'),
+('column', 'routing_key', 'text not null'),
+('column', 'queue', 'text'),
+('column', 'attempt', 'integer'),
+('column', 'waited', 'interval'),
+('column', 'ran', 'interval'),
+('column', 'error_type', 'text'),
+('column', 'error_message', 'text'),
+('column', 'component', 'text not null default'),
+('constraint', '{history_check_fact_name}', 'valid'),
+('index', '{history_message_index_name}', 'valid'),
+('index', '{history_root_index_name}', 'valid')

@@ -1,0 +1,63 @@
+-- name: columns
+alter table {table} add column if not exists requeue_count integer not null default 0
+
+-- name: checks
+do $checks$
+begin
+    if not exists (select from pg_constraint where conrelid = {target} and conname = '{check_requeue_count_name}') then
+        alter table {table} add constraint {check_requeue_count} check (requeue_count >= 0);
+    end if;
+end
+$checks$
+
+-- name: due_index
+-- What the relay claims: class by class, and in a class in the order in which it is due. Rows with an ordering key are claimed
+-- by key, and are not in it.
+create index if not exists {due_index} on {table} (priority, send_after, id)
+    where sent_at is null and failed_at is null and ordering_key is null
+
+-- name: ordered_due_index
+-- Which keys have something due.
+create index if not exists {ordered_due_index} on {table} (send_after, id)
+    where sent_at is null and failed_at is null and ordering_key is not null
+
+-- name: ordered_index
+-- The rows of one key in their order, parked ones included. By hash, because a key may be too long for an index: two keys that
+-- share one are ordered as if they were one.
+create index if not exists {ordered_index} on {table} (hashtextextended(ordering_key, 0), id)
+    where sent_at is null and ordering_key is not null
+
+-- name: blocked_index
+-- Rows that wait for an earlier one of their key. Finding keys that nobody goes on with touches those only.
+create index if not exists {blocked_index} on {table} (hashtextextended(ordering_key, 0), id)
+    where sent_at is null and failed_at is null and ordering_key is not null and last_error = 'blocked'
+
+-- name: dedup_index
+create index if not exists {dedup_index} on {table} (dedup_key)
+    where dedup_key is not null and sent_at is null and failed_at is null
+
+-- name: drop_pending_index
+-- The index of the first version, which the two of due rows replace.
+do $pending$
+declare
+    replaced constant regclass := (
+        select indexrelid
+        from pg_index i
+        join pg_class c on c.oid = i.indexrelid
+        where i.indrelid = {target} and c.relname = '{pending_index_name}'
+    );
+begin
+    if replaced is not null then
+        execute 'drop index ' || replaced;
+    end if;
+end
+$pending$
+
+-- name: shape
+('column', 'requeue_count', 'integer not null default'),
+('constraint', '{check_requeue_count_name}', 'valid'),
+('index', '{due_index_name}', 'valid'),
+('index', '{ordered_due_index_name}', 'valid'),
+('index', '{ordered_index_name}', 'valid'),
+('index', '{blocked_index_name}', 'valid'),
+('index', '{dedup_index_name}', 'valid')
