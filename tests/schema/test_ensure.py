@@ -355,7 +355,7 @@ async def test_what_a_newer_release_made_is_left_alone(connection: asyncpg.Conne
 async def test_two_recorded_versions_are_refused(connection: asyncpg.Connection, database_url: str) -> None:
     await ensure_outbox_schema_async(database_url)
     await connection.execute("insert into outbox_schema_version values ('0000')")
-    with pytest.raises(SchemaError, match="should name one version and names 2: 0000, 0001"):
+    with pytest.raises(SchemaError, match="should name one version and names 2: 0000, 0002"):
         await ensure_outbox_schema_async(database_url)
 
 
@@ -364,7 +364,7 @@ async def test_two_recorded_versions_are_refused(connection: asyncpg.Connection,
     [
         "drop trigger outbox_table_ring on outbox_table",
         "alter table outbox_table disable trigger outbox_table_ring",
-        "drop index outbox_table_pending_idx",
+        "drop index outbox_table_due_idx",
         "alter table outbox_table drop constraint outbox_table_check_end",
         "alter table outbox_table drop column hlc",
         "alter table outbox_table alter column send_after drop default",

@@ -185,7 +185,7 @@ async def test_an_unqualified_name_means_the_first_schema_of_the_search_path(
     await connection.execute('create schema "my-schema"; set search_path = "my-schema", public')
     await ensure_outbox_schema_async(connection)
     assert (await catalog(connection))["tables"] == []
-    assert len((await catalog(connection, "my-schema"))["tables"]) == 5
+    assert len((await catalog(connection, "my-schema"))["tables"]) == 15
 
 
 # --- rights --------------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from outbox.errors import SchemaError
 from outbox.postgres.schema import HEAD
+from outbox.postgres.schema.objects import SATELLITES
 from outbox.schema import (
     downgrade,
     ensure_outbox_schema_async,
@@ -115,7 +116,30 @@ async def test_a_downgrade_never_drops_messages(alembic: Alembic, connection: as
     with pytest.raises(Exception, match=what):
         await alembic.downgrade()
     assert await catalog(connection) == before
-    assert "0001" in await alembic.current()
+    assert HEAD in await alembic.current()
+
+
+async def test_a_database_of_the_first_version_is_upgraded_with_its_rows_and_taken_back(
+    alembic: Alembic, connection: asyncpg.Connection, database_url: str
+) -> None:
+    await ensure_outbox_schema_async(database_url)
+    newest = await catalog(connection)
+    await clear(connection)
+    await _as_host(database_url, lambda op: upgrade(op, to="0001"))
+    first = await catalog(connection)
+    await connection.execute("insert into outbox_table (routing_key, body) values ('a', '')")
+    await connection.execute(_DELIVERY)
+    await connection.execute(_DEAD_LETTER)
+
+    await alembic.upgrade()
+    assert await catalog(connection) == newest
+    await _as_host(database_url, lambda op: downgrade(op, since=HEAD, to="0001"))
+    assert await catalog(connection) == first
+    await ensure_outbox_schema_async(database_url)
+    assert await catalog(connection) == newest
+
+    for table in ("outbox_table", "outbox_delivery", "outbox_dead_letter"):
+        assert await connection.fetchval(f"select count(*) from {table}") == 1
 
 
 async def test_alembic_finds_the_version_that_ensure_recorded(alembic: Alembic, database_url: str) -> None:
@@ -163,11 +187,11 @@ async def test_a_hosts_own_revision_makes_the_same(connection: asyncpg.Connectio
     await ensure_outbox_schema_async(database_url)
     expected = await catalog(connection)
     await clear(connection)
-    await _as_host(database_url, lambda op: upgrade(op, to="0001"))
+    await _as_host(database_url, lambda op: upgrade(op, to=HEAD))
     assert await catalog(connection) == expected
     await ensure_outbox_schema_async(database_url)
     assert await catalog(connection) == expected
-    await _as_host(database_url, lambda op: downgrade(op, since="0001"))
+    await _as_host(database_url, lambda op: downgrade(op, since=HEAD))
     assert await catalog(connection) == await _empty_catalog(connection)
 
 
@@ -177,8 +201,8 @@ async def test_a_hosts_revision_runs_on_any_driver(connection: asyncpg.Connectio
         engine = create_engine(database_url.replace("postgresql://", f"postgresql+{driver}://"))
         with engine.begin() as sync:
             op = Operations(MigrationContext.configure(sync))
-            upgrade(op, to="0001", table_name="orders_outbox")
-            upgrade(sync, to="0001", table_name="bills_outbox")
+            upgrade(op, to=HEAD, table_name="orders_outbox")
+            upgrade(sync, to=HEAD, table_name="bills_outbox")
         engine.dispose()
 
     await asyncio.to_thread(run)
@@ -187,7 +211,7 @@ async def test_a_hosts_revision_runs_on_any_driver(connection: asyncpg.Connectio
 
 
 async def test_a_revision_names_a_version_that_there_is(database_url: str) -> None:
-    with pytest.raises(SchemaError, match="the versions are 0001"):
+    with pytest.raises(SchemaError, match="the versions are 0001, 0002"):
         await _as_host(database_url, lambda op: upgrade(op, to="9999"))
     with pytest.raises(SchemaError, match="'8888' is not known"):
         await _as_host(database_url, lambda op: upgrade(op, to="0001", since="8888"))
@@ -219,8 +243,8 @@ async def test_migrate_makes_a_table_of_another_name_with_the_others_beside_it(
 ) -> None:
     await connection.execute("create schema app")
     await migrate(database_url, "app.orders_outbox")
-    names = [row[0] for row in (await catalog(connection, "app"))["tables"]]
-    assert names == ["orders_outbox", "outbox_dead_letter", "outbox_delivery", "outbox_schema_version", "outbox_subscription"]
+    names = {row[0] for row in (await catalog(connection, "app"))["tables"]}
+    assert names == {"orders_outbox", "outbox_history_default", "outbox_schema_version", *SATELLITES.values()}
     assert (await catalog(connection))["tables"] == []
 
 

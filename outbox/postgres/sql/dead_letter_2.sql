@@ -40,14 +40,15 @@ create index if not exists {dead_letter_tracking_index} on {dead_letter} using g
 -- name: edition_table
 -- Bodies and headers as they were before an edit, so that nothing of a message is lost by mending it.
 create table if not exists {edition} (
-    dead_letter_id bigint not null references {dead_letter} (id) on delete cascade,
+    dead_letter_id bigint not null,
     version integer not null,
     body bytea not null,
     content_type text,
     headers jsonb,
     replaced_at timestamptz not null default now(),
     replaced_by text,
-    constraint {edition_primary_key} primary key (dead_letter_id, version)
+    constraint {edition_primary_key} primary key (dead_letter_id, version),
+    constraint {edition_foreign_key} foreign key (dead_letter_id) references {dead_letter} (id) on delete cascade
 )
 
 -- name: operation_table
@@ -75,13 +76,14 @@ create table if not exists {operation} (
 -- name: operation_item_table
 -- What an operation is to do with one dead letter, and what came of it. `letter` is its id as operators know it.
 create table if not exists {operation_item} (
-    operation_id bigint not null references {operation} (id) on delete cascade,
+    operation_id bigint not null,
     position integer not null,
     letter text not null,
     outcome text not null default 'pending',
     detail text,
     settled_at timestamptz,
     constraint {operation_item_primary_key} primary key (operation_id, position),
+    constraint {operation_item_foreign_key} foreign key (operation_id) references {operation} (id) on delete cascade,
     constraint {operation_item_check_outcome} check (outcome in ('pending', 'done', 'skipped', 'failed', 'died again'))
 )
 
@@ -118,7 +120,8 @@ create index if not exists {operation_item_letter_index} on {operation_item} (le
 ('column', 'headers', 'jsonb'),
 ('column', 'replaced_at', 'timestamp with time zone not null default'),
 ('column', 'replaced_by', 'text'),
-('constraint', '{edition_primary_key_name}', 'valid')
+('constraint', '{edition_primary_key_name}', 'valid'),
+('constraint', '{edition_foreign_key_name}', 'valid')
 
 -- name: operation_shape
 ('column', 'id', 'bigint not null default'),
@@ -147,5 +150,6 @@ create index if not exists {operation_item_letter_index} on {operation_item} (le
 ('column', 'detail', 'text'),
 ('column', 'settled_at', 'timestamp with time zone'),
 ('constraint', '{operation_item_primary_key_name}', 'valid'),
+('constraint', '{operation_item_foreign_key_name}', 'valid'),
 ('constraint', '{operation_item_check_outcome_name}', 'valid'),
 ('index', '{operation_item_letter_index_name}', 'valid')
