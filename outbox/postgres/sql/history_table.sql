@@ -22,10 +22,15 @@ create table if not exists {history} (
 create table if not exists {history_default} partition of {history} default
 
 -- name: history_message_index
-create index if not exists {history_message_index} on {history} (message_id, at)
+-- By hash, because an id may be any text, also one that is too long for an index.
+create index if not exists {history_message_index} on {history} (hashtextextended(message_id, 0), at)
 
 -- name: history_root_index
-create index if not exists {history_root_index} on {history} (root_id, at)
+create index if not exists {history_root_index} on {history} (hashtextextended(root_id, 0), at)
+
+-- name: history_recent_index
+-- The beginnings of chains, newest first.
+create index if not exists {history_recent_index} on {history} (at) where fact = 'sent' and parent_id is null
 
 -- name: history_shape
 ('column', 'at', 'timestamp with time zone not null default'),
@@ -43,4 +48,5 @@ create index if not exists {history_root_index} on {history} (root_id, at)
 ('column', 'component', 'text not null default'),
 ('constraint', '{history_check_fact_name}', 'valid'),
 ('index', '{history_message_index_name}', 'valid'),
-('index', '{history_root_index_name}', 'valid')
+('index', '{history_root_index_name}', 'valid'),
+('index', '{history_recent_index_name}', 'valid')
