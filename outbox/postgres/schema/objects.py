@@ -89,7 +89,12 @@ _SATELLITE_OBJECTS = {
         "letter_index": "letter_idx",
     },
     "inbox": {"primary_key": "pkey", "age_index": "age_idx"},
-    "history": {"check_fact": "check_fact", "message_index": "message_idx", "root_index": "root_idx"},
+    "history": {
+        "check_fact": "check_fact",
+        "message_index": "message_idx",
+        "root_index": "root_idx",
+        "recent_index": "recent_idx",
+    },
     "stats": {"primary_key": "pkey", "check_seconds": "check_seconds"},
     "component": {"primary_key": "pkey", "check_kind": "check_kind"},
     "control": {"primary_key": "pkey", "check_scope": "check_scope", "check_name": "check_name"},
