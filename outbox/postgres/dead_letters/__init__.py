@@ -1,0 +1,27 @@
+"""Dead letters and parked messages, read in one list without being touched."""
+
+from outbox.postgres.dead_letters.letters import (
+    DeadLetter,
+    DeadLetterDetail,
+    DeadLetterFilter,
+    Edition,
+    Group,
+    GroupBy,
+    Position,
+    Sort,
+    Source,
+    Status,
+)
+
+__all__ = [
+    "DeadLetter",
+    "DeadLetterDetail",
+    "DeadLetterFilter",
+    "Edition",
+    "Group",
+    "GroupBy",
+    "Position",
+    "Sort",
+    "Source",
+    "Status",
+]

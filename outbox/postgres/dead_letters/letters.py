@@ -1,0 +1,158 @@
+"""Dead letters as they are read: a line of the list, the whole of one, a group of those that failed alike, and filters."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from outbox.failures import FailedAttempt
+from outbox.outcome import Failure
+
+PARKED_PREFIX = "outbox-"
+"""Begins the id of a row that the relay parked: `outbox-17` is row 17 of the outbox table, `17` row 17 of the dead letters."""
+
+Sort = Literal["newest", "oldest"]
+GroupBy = Literal["fingerprint", "queue", "routing_key"]
+
+
+class Source(StrEnum):
+    """Who gave a message up: the relay that could not send it, a worker whose handler failed, or the broker."""
+
+    RELAY = "relay"
+    WORKER = "worker"
+    BROKER = "broker"
+
+
+class Status(StrEnum):
+    """What a person made of a dead letter; `OPEN`: nothing yet."""
+
+    OPEN = "open"
+    REQUEUED = "requeued"
+    DISCARDED = "discarded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetterFilter:
+    """Which dead letters are meant: those that fit everything that is given; without anything, all.
+
+    `ids` are as operators know them. `group_id` is a fingerprint. `q` is searched for in the masked text, with the syntax of
+    search engines: words, "phrases", or, -not. `failed_after` is included, `failed_before` is not. `min_failures` counts the
+    attempts that failed; a relay's are its attempts to send.
+    """
+
+    ids: tuple[str, ...] = ()
+    source: Source | None = None
+    queue: str | None = None
+    routing_key: str | None = None
+    exception_type: str | None = None
+    group_id: str | None = None
+    status: Status | None = None
+    tracking_id: str | None = None
+    message_id: str | None = None
+    failed_after: datetime | None = None
+    failed_before: datetime | None = None
+    min_failures: int | None = None
+    q: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """One line of the list: everything but the payload. `exception_message` and `preview` are masked.
+
+    `deaths` is how often it died, `failures` how many attempts failed in all. `queue` is empty for a parked message that no
+    queue in particular was meant for.
+    """
+
+    id: str
+    source: Source
+    status: Status
+    exchange: str
+    queue: str
+    routing_key: str
+    message_id: str | None
+    tracking_ids: tuple[str, ...]
+    ordering_key: str | None
+    cause: str
+    exception_type: str
+    exception_message: str
+    fingerprint: str
+    worker: str
+    attempt: int
+    requeue_count: int
+    deaths: int
+    failures: int
+    created_at: datetime
+    first_failed_at: datetime
+    failed_at: datetime
+    version: int
+    resolved_at: datetime | None
+    resolved_by: str | None
+    resolution: str | None
+    content_type: str | None
+    size: int
+    preview: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edition:
+    """A dead letter's payload as it was before an edit."""
+
+    version: int
+    body: bytes
+    content_type: str | None
+    headers: Mapping[str, Any] | None
+    replaced_at: datetime
+    replaced_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetterDetail:
+    """The whole of one, nothing masked but `letter`.
+
+    `headers` and `properties` hold what JSON can; `header_types` says where AMQP knows more, see `outbox.postgres.deaths`.
+    `trail` is what failed, oldest first, and `failure` the end of it.
+    """
+
+    letter: DeadLetter
+    body: bytes
+    headers: Mapping[str, Any]
+    properties: Mapping[str, Any]
+    header_types: Mapping[str, Any]
+    hlc: int | None
+    failure: Failure
+    trail: Sequence[FailedAttempt]
+    editions: Sequence[Edition]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Dead letters that have something in common, and how many of them there are.
+
+    `id` is what a filter takes: a fingerprint, a queue or a routing key. `last_requeued_at` is when one of them was requeued
+    last, and `since_requeue` how many died after that; all of them if none ever was.
+    """
+
+    by: GroupBy
+    id: str
+    title: str
+    count: int
+    open: int
+    first_seen: datetime
+    last_seen: datetime
+    last_requeued_at: datetime | None
+    since_requeue: int
+    sample_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Where a page of the list ended: the last line's time of failure and id."""
+
+    failed_at: datetime
+    id: str
+
+    @classmethod
+    def of(cls, letter: DeadLetter) -> "Position":
+        """The position right after `letter`."""
+        return cls(failed_at=letter.failed_at, id=letter.id)
