@@ -127,6 +127,32 @@ class CleanedUp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceStarted:
+    """This process does maintenance now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceStopped:
+    """This process does maintenance no longer: it ends, or another one has taken over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DutyDone:
+    """A duty of maintenance changed so many rows, or tables."""
+
+    duty: str
+    changed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DutyFailed:
+    """A duty of maintenance could not be done; it is tried again at its next time, and the others go on."""
+
+    duty: str
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerStarted:
     """A consumer takes messages from its queue."""
 
@@ -194,6 +220,30 @@ class DeadLettersMeasured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Paused:
+    """A relay (`queue` None), or a worker's consumer of `queue`, takes nothing new, because somebody asked for it."""
+
+    exchange_name: str
+    queue: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """The pause is over."""
+
+    exchange_name: str
+    queue: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryLost:
+    """So many facts were not written to the history, `reason` says why; the messages are not concerned."""
+
+    count: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
     """Something works, but not as well as it could; `text` names it and what would mend it."""
 
@@ -211,11 +261,18 @@ Event = (
     | DependencyLost
     | DependencyRestored
     | CleanedUp
+    | MaintenanceStarted
+    | MaintenanceStopped
+    | DutyDone
+    | DutyFailed
     | ConsumerStarted
     | ConsumerStopped
     | Received
     | Processed
     | SettleFailed
     | DeadLettersMeasured
+    | Paused
+    | Resumed
+    | HistoryLost
     | Advice
 )

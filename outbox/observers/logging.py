@@ -19,11 +19,16 @@ from outbox.events import (
     DeadLettersMeasured,
     DependencyLost,
     DependencyRestored,
+    DutyDone,
+    DutyFailed,
     Event,
+    MaintenanceStarted,
+    MaintenanceStopped,
     Processed,
     Received,
     RelayStarted,
     RelayStopped,
+    Resumed,
     RoundFinished,
     SendFailed,
     SettleFailed,
@@ -109,6 +114,22 @@ def _cleaned_up(event: CleanedUp) -> None:
     _log.debug("deleted %d sent rows of %s", event.deleted, event.table)
 
 
+def _maintenance_started(_: MaintenanceStarted) -> None:
+    _log.info("maintenance is done by this process now")
+
+
+def _maintenance_stopped(_: MaintenanceStopped) -> None:
+    _log.info("maintenance is done by this process no longer")
+
+
+def _duty_done(event: DutyDone) -> None:
+    _log.info("maintenance: %s, %d", event.duty, event.changed)
+
+
+def _duty_failed(event: DutyFailed) -> None:
+    _log.error("maintenance: %s failed and is tried again later: %s", event.duty, _safe(event.failure))
+
+
 def _wake_mode_changed(event: WakeModeChanged) -> None:
     level = logging.INFO if event.mode is WakeMode.LISTENING else logging.WARNING
     _log.log(level, "%s on channel %s: %s", event.mode.value, event.channel, _safe(event.reason))
@@ -187,6 +208,22 @@ def _dependency_restored(event: DependencyRestored) -> None:
     _log.info("the %s is back", event.dependency.value)
 
 
+def _paused(event: Paused) -> None:
+    _log.info("paused: %s takes nothing new", _part(event))
+
+
+def _resumed(event: Resumed) -> None:
+    _log.info("resumed: %s", _part(event))
+
+
+def _part(event: Paused | Resumed) -> str:
+    return f"the relay to exchange {event.exchange_name}" if event.queue is None else f"queue {event.queue}"
+
+
+def _history_lost(event: HistoryLost) -> None:
+    _log.warning("%d facts were not written to the history: %s", event.count, _safe(event.reason))
+
+
 def _advice(event: Advice) -> None:
     _log.warning("%s", _safe(event.text))
 
@@ -201,10 +238,15 @@ _TELLERS: Mapping[type, Callable[[Any], None]] = {
     DeadLettersMeasured: _dead_letters_measured,
     DependencyLost: _dependency_lost,
     DependencyRestored: _dependency_restored,
+    DutyDone: _duty_done,
+    DutyFailed: _duty_failed,
+    MaintenanceStarted: _maintenance_started,
+    MaintenanceStopped: _maintenance_stopped,
     Processed: _processed,
     Received: _received,
     RelayStarted: _relay_started,
     RelayStopped: _relay_stopped,
+    Resumed: _resumed,
     RoundFinished: _round_finished,
     SendFailed: _send_failed,
     SettleFailed: _settle_failed,

@@ -14,9 +14,12 @@ from outbox.events import (
     ConsumerStopped,
     DeadLettersMeasured,
     Event,
+    HistoryLost,
+    Paused,
     Processed,
     ProcessingStatus,
     Received,
+    Resumed,
     RoundFinished,
     SendFailed,
     WakeMode,
@@ -76,6 +79,13 @@ class PrometheusObserver:
         self._active_consumers = Gauge(
             "outbox_active_consumers", "Consumers connected", queue_and_exchange, multiprocess_mode="livesum"
         )
+        self._paused = Gauge(
+            "outbox_paused",
+            'Relays (queue "") and consumers that take nothing new because somebody paused them',
+            queue_and_exchange,
+            multiprocess_mode="livesum",
+        )
+        self._history_lost = Counter("outbox_history_lost_total", "Facts that were not written to the history")
         self._consumers: dict[tuple[str, str], _Consumer] = {}
         self._reactions: Mapping[type, Callable[[Any], None]] = {
             BacklogMeasured: self._backlog_measured,
@@ -83,8 +93,11 @@ class PrometheusObserver:
             ConsumerStarted: self._consumer_started,
             ConsumerStopped: self._consumer_stopped,
             DeadLettersMeasured: self._dead_letters_measured,
+            HistoryLost: self._count_lost_history,
+            Paused: self._count_paused,
             Processed: self._message_processed,
             Received: self._message_received,
+            Resumed: self._count_resumed,
             RoundFinished: self._round_finished,
             SendFailed: self._send_failed,
             WakeModeChanged: self._wake_mode_changed,
@@ -126,6 +139,15 @@ class PrometheusObserver:
 
     def _dead_letters_measured(self, event: DeadLettersMeasured) -> None:
         self._dead_letters.labels(event.queue).set(event.count)
+
+    def _count_paused(self, event: Paused) -> None:
+        self._paused.labels(event.queue or "", event.exchange_name).inc()
+
+    def _count_resumed(self, event: Resumed) -> None:
+        self._paused.labels(event.queue or "", event.exchange_name).dec()
+
+    def _count_lost_history(self, event: HistoryLost) -> None:
+        self._history_lost.inc(event.count)
 
     def _message_received(self, event: Received) -> None:
         self._consumer(event).received.inc()
