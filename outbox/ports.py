@@ -6,7 +6,7 @@ Each comment is a promise that the contract tests hold every adapter to.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -202,9 +202,9 @@ class DeadMessage:
     failure: Failure
     by_broker: bool
     content_type: str | None = None
-    headers: Mapping[str, Any] = NO_HEADERS
-    header_types: Mapping[str, Any] = NO_HEADERS
-    properties: Mapping[str, Any] = NO_HEADERS
+    headers: Mapping[str, Any] = field(default_factory=lambda: NO_HEADERS)
+    header_types: Mapping[str, Any] = field(default_factory=lambda: NO_HEADERS)
+    properties: Mapping[str, Any] = field(default_factory=lambda: NO_HEADERS)
     tracking_ids: tuple[str, ...] = ()
     ordering_key: str | None = None
     hlc: int | None = None
@@ -251,14 +251,36 @@ class DeadLetterQueues(Protocol):
 # --- handlers' transactions --------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """Messages of one queue that a transaction marks as processed before anything else is done in it.
+
+    Another transaction that marked one of them, and has not ended, is waited for, up to `patience`.
+    """
+
+    queue: str
+    message_ids: Sequence[str]
+    patience: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A transaction that has begun: what of it was wanted, by name, and which messages it marked that had no mark before."""
+
+    resources: Mapping[str, object]
+    marked: frozenset[str] = frozenset()
+
+
 class UnitsOfWork(Protocol):
     """Transactions for handlers that write to the database."""
 
-    def begin(self, wanted: frozenset[str]) -> AbstractAsyncContextManager[Mapping[str, object]]:
-        """A transaction, and by name those of `session`, `connection` and `publisher` that are wanted, all of them in it.
+    def begin(self, wanted: frozenset[str], marks: Marks | None = None) -> AbstractAsyncContextManager[Unit]:
+        """A transaction, and those of `session`, `connection` and `publisher` that are wanted, all of them in it.
 
-        Left normally it commits, left by an exception it rolls back; a commit that fails raises. Entering raises
-        `DatabaseUnavailableError` while the database is away.
+        Left normally it commits, left by an exception it rolls back; a commit that fails raises, with marks always
+        `CommitFailedError`. With marks it commits only together with them: a handler that committed by itself is refused.
+        Entering raises `DatabaseUnavailableError` while the database is away, and `MarkHeldError` when another transaction
+        holds one of the marks for too long.
         """
         ...
 
