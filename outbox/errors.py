@@ -14,6 +14,8 @@ OutboxError
 ├── TopologyError                        a broker resource or a permission is missing: provision what it names
 ├── BrokerUnavailableError               the broker is away, blocked or too slow; the message is not to blame
 ├── DatabaseUnavailableError             the database is away or refuses; try again later
+├── MarkHeldError                        the same message is being handled elsewhere; look again later
+├── CommitFailedError                    a handler's transaction was not committed, or nobody knows: the inbox tells
 ├── StaleDeliveryError                   the delivery is no longer ours: its lease ran out or its channel closed
 ├── MalformedMessageError (ValueError)   headers or body that cannot be read; retrying would not help
 ├── EmbeddedPostgresError                (outbox.embedded) the embedded server did not start or stop
@@ -84,6 +86,14 @@ class BrokerUnavailableError(OutboxError):
 
 class DatabaseUnavailableError(OutboxError):
     """The database is away, or refuses what was asked of it now. Try again later."""
+
+
+class MarkHeldError(OutboxError):
+    """Another transaction is handling the same message, and has not ended in time. Its mark will tell how it ended."""
+
+
+class CommitFailedError(OutboxError):
+    """The commit of a handler's transaction failed, or its answer was lost; the cause is what the driver raised."""
 
 
 class StaleDeliveryError(OutboxError):

@@ -4,11 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from outbox.outcome import Failure
 
 NO_HEADERS: Mapping[str, Any] = MappingProxyType({})
+
+
+class PublishOptions(TypedDict, total=False):
+    """What `Publisher.publish` takes beside routing key and body; meanings and defaults are those of `OutboxMessage`."""
+
+    expiration: float | timedelta | None
+    eta: datetime | timedelta | float | None
+    headers: Mapping[str, Any] | None
+    ordering_key: str | None
+    dedup_key: str | None
+    on_conflict: Literal["ignore", "replace"]
+    priority: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +28,10 @@ class OutboxMessage:
     """One event to publish with `Publisher.bulk_publish`; the same fields as `Publisher.publish` takes.
 
     `expiration` is in seconds or a timedelta; `eta` a datetime (naive means local time), a timedelta from now, or
-    milliseconds from now. Messages of one `ordering_key` leave one after another. `dedup_key` names one logical event or timer:
-    while a message with it is pending, another one is ignored, or takes its place. `priority` is 0 to 9, higher first, and not
-    for messages with an ordering key.
+    milliseconds from now. `headers` are JSON values, which travel with it. Messages of one `ordering_key` leave one after
+    another. `dedup_key`, of at most 1,000 bytes, names one logical event or timer: while a message with it is pending, another
+    one is ignored, or, with `on_conflict="replace"`, takes its place. `priority` is 0 to 9, higher first, and not for messages
+    with an ordering key.
     """
 
     routing_key: str
@@ -40,6 +53,7 @@ class Message:
     without the `x-outbox-…` ones. `expiration` is the time left at the first sending; `expires_at` is the deadline that
     follows from it and limits all retries. `target_queue` addresses one queue directly instead of the exchange. `hlc` is the
     stamp of its publisher's hybrid logical clock, in microseconds since 1970. `requeue_count` is how often it was requeued.
+    `anonymous`: its sender gave it no id, so that it has another one each time it is delivered.
     """
 
     id: str
@@ -55,6 +69,7 @@ class Message:
     target_queue: str | None = None
     hlc: int | None = None
     requeue_count: int = 0
+    anonymous: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,6 +108,7 @@ def read_message(properties: Basic.Properties, routing_key: str, body: bytes) ->
         expiration=expiration,
         expires_at=_read_deadline(headers, properties.timestamp, expiration),
         ordering_key=_read_text(headers, ORDERING_KEY),
+        anonymous=not properties.message_id and not tracking_ids,
     )
 
 
