@@ -1,0 +1,122 @@
+"""Maintenance: duties that one process does for all, each at its own interval, for as long as it holds the lease."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from time import monotonic
+from typing import Protocol
+
+from outbox.engine.backoff import Pauses
+from outbox.engine.lifecycle import Stopping
+from outbox.engine.outages import Outage
+from outbox.errors import DatabaseUnavailableError
+from outbox.events import Dependency, DutyDone, DutyFailed, MaintenanceStarted, MaintenanceStopped
+from outbox.outcome import Failure
+from outbox.ports import Observer
+
+LEASE = timedelta(seconds=30)
+"""How long a process that died without a word keeps others from taking over; renewed every third of it."""
+STANDBY = timedelta(seconds=5)
+"""How often a process that waits looks whether the lease is free."""
+
+
+class Lease(Protocol):
+    """What only one process holds at a time."""
+
+    async def hold(self) -> bool:
+        """Takes it, or renews it, for `LEASE`; whether it is ours. Raises `DatabaseUnavailableError`."""
+        ...
+
+    async def release(self) -> None:
+        """Lets others have it at once. Raises `DatabaseUnavailableError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duty:
+    """`work` does one small batch and returns how many rows it changed; as long as that is not 0, it is called again at once.
+
+    It must do no harm when two processes do it at the same time.
+    """
+
+    name: str
+    every: timedelta
+    work: Callable[[], Awaitable[int]]
+
+
+class Maintaining:
+    """Does duties under a lease, or stands by for whoever holds it."""
+
+    def __init__(self, lease: Lease, duties: Sequence[Duty], observer: Observer, *, lasts: timedelta = LEASE) -> None:
+        self._lease = lease
+        self._duties = duties
+        self._observer = observer
+        self._lasts = lasts
+        self._outage = Outage(Dependency.DATABASE, observer)
+
+    async def run(self, stopping: Stopping) -> None:
+        """Works until `stopping` is requested; the batch in hand is finished, and the lease released."""
+        while not stopping.requested:
+            try:
+                if await self._lease.hold():
+                    self._outage.answers()
+                    await self._serve(stopping)
+                else:
+                    await stopping.wait(STANDBY)
+            except DatabaseUnavailableError as error:
+                await stopping.wait(self._outage.lost(str(error)))
+
+    async def _serve(self, stopping: Stopping) -> None:
+        """Does all duties until `stopping`, or until the lease is lost."""
+        self._observer.notify(MaintenanceStarted())
+        lost = Stopping()
+        with stopping.telling(lost.request):
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._keep_lease(lost))
+                for duty in self._duties:
+                    tasks.create_task(self._repeat(duty, lost))
+        with suppress(DatabaseUnavailableError):  # it ends by itself
+            await self._lease.release()
+        self._observer.notify(MaintenanceStopped())
+
+    async def _keep_lease(self, lost: Stopping) -> None:
+        """Renews it; requests `lost` when somebody else has it, or when it may have run out meanwhile."""
+        held_until = monotonic() + self._lasts.total_seconds()
+        pauses = Pauses()
+        pause = self._lasts / 3
+        while not await lost.wait(pause):
+            asked = monotonic()
+            try:
+                if not await self._lease.hold():
+                    lost.request()
+            except DatabaseUnavailableError as error:
+                self._outage.lost(str(error))
+                pause = pauses.next()
+                if monotonic() + pause.total_seconds() >= held_until:
+                    lost.request()
+            else:
+                held_until, pause = asked + self._lasts.total_seconds(), self._lasts / 3
+                pauses.reset()
+
+    async def _repeat(self, duty: Duty, lost: Stopping) -> None:
+        while not lost.requested:
+            await self._do(duty, lost)
+            await lost.wait(duty.every)
+
+    async def _do(self, duty: Duty, lost: Stopping) -> None:
+        total = 0
+        try:
+            while changed := await duty.work():
+                total += changed
+                if lost.requested:
+                    break
+        except DatabaseUnavailableError as error:
+            self._outage.lost(str(error))
+        except Exception as error:  # noqa: BLE001  one duty that cannot be done must not keep the others from being done
+            self._observer.notify(DutyFailed(duty=duty.name, failure=Failure.of(error)))
+        else:
+            self._outage.answers()
+        if total:
+            self._observer.notify(DutyDone(duty=duty.name, changed=total))

@@ -1,0 +1,107 @@
+"""One process at a time does the duties, whoever else stands by."""
+
+import asyncio
+from datetime import timedelta
+
+import asyncpg
+import pytest
+
+from outbox.engine.lifecycle import Stopping
+from outbox.engine.maintaining import Duty, Maintaining
+from outbox.events import DutyDone, DutyFailed, Event, MaintenanceStarted, MaintenanceStopped
+from outbox.postgres.leases import PostgresLease
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import open_pool
+from outbox.schema import ensure_outbox_schema_async
+from tests.support import eventually
+
+SHORT = timedelta(milliseconds=300)
+LONG = timedelta(hours=1)
+
+
+class Noting:
+    """An observer that keeps what it is told, and a process that can be told to stop."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.stopping = Stopping()
+
+    def notify(self, event: Event) -> None:
+        self.events.append(event)
+
+    def saw(self, kind: type) -> bool:
+        return any(isinstance(event, kind) for event in self.events)
+
+
+@pytest.fixture
+async def pool(database_url: str):
+    await ensure_outbox_schema_async(database_url)
+    pool = await open_pool(database_url, size=5, application_name="tests")
+    yield pool
+    await pool.close()
+
+
+def lease(pool: asyncpg.Pool, holder: str, lasts: timedelta = LONG) -> PostgresLease:
+    return PostgresLease(pool, TableName("outbox_table"), duty="maintenance", holder=holder, lasts=lasts)
+
+
+async def test_a_lease_is_held_by_one_until_it_is_released(pool: asyncpg.Pool) -> None:
+    one, other = lease(pool, "one"), lease(pool, "other")
+    assert await one.hold()
+    assert await one.hold()
+    assert not await other.hold()
+    await other.release()
+    assert not await other.hold()
+    await one.release()
+    assert await other.hold()
+    assert not await one.hold()
+
+
+async def test_a_lease_that_nobody_renews_is_taken_over(pool: asyncpg.Pool) -> None:
+    one, other = lease(pool, "one", SHORT), lease(pool, "other")
+    assert await one.hold()
+    await eventually(other.hold)
+    assert not await one.hold()
+    assert await pool.fetchval("select holder from outbox_lease") == "other"
+
+
+async def test_whoever_stands_by_takes_over_when_the_holder_ends(pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outbox.engine.maintaining.STANDBY", timedelta(milliseconds=20))
+    one, other = Noting(), Noting()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(Maintaining(lease(pool, "one"), [], one).run(one.stopping))
+        await eventually(lambda: one.saw(MaintenanceStarted))
+        tasks.create_task(Maintaining(lease(pool, "other"), [], other).run(other.stopping))
+        one.stopping.request()
+        await eventually(lambda: other.saw(MaintenanceStarted))
+        assert one.saw(MaintenanceStopped)
+        other.stopping.request()
+    assert await pool.fetchval("select count(*) from outbox_lease") == 0
+
+
+async def test_whoever_loses_the_lease_stops_its_duties(pool: asyncpg.Pool) -> None:
+    noting = Noting()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(Maintaining(lease(pool, "one", SHORT), [], noting, lasts=SHORT).run(noting.stopping))
+        await eventually(lambda: noting.saw(MaintenanceStarted))
+        await pool.execute("update outbox_lease set holder = 'thief', token = gen_random_uuid(), held_until = 'infinity'")
+        await eventually(lambda: noting.saw(MaintenanceStopped))
+        noting.stopping.request()
+    assert await pool.fetchval("select holder from outbox_lease") == "thief"
+
+
+async def test_a_duty_goes_on_in_batches_until_nothing_is_left_and_one_that_fails_stops_no_other(pool: asyncpg.Pool) -> None:
+    noting, batches = Noting(), iter([10, 10, 3, 0])
+
+    async def prune() -> int:
+        return next(batches, 0)
+
+    async def fail() -> int:
+        raise ValueError("no")
+
+    duties = [Duty(name="broken", every=LONG, work=fail), Duty(name="pruning", every=LONG, work=prune)]
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(Maintaining(lease(pool, "one"), duties, noting).run(noting.stopping))
+        await eventually(lambda: noting.saw(DutyDone) and noting.saw(DutyFailed))
+        noting.stopping.request()
+    assert DutyDone(duty="pruning", changed=23) in noting.events
