@@ -143,3 +143,6 @@ class _LentBroker(_LentTransport):
 
     async def count_dead_letters(self, queue: str) -> int:
         return await self._broker.count_dead_letters(queue)
+
+    async def has_queue(self, queue: str) -> bool:
+        return await self._broker.has_queue(queue)

@@ -83,6 +83,10 @@ class MemoryBroker:
         """How many dead letters `queue` has."""
         return len(self.dead_letters(queue))
 
+    async def has_queue(self, queue: str) -> bool:
+        """Whether `queue` is there."""
+        return queue in self._queues
+
     def dead_letters(self, queue: str) -> Sequence[DeadLetter]:
         """The dead letters of `queue`, oldest first."""
         return tuple(self._queue(queue).dead)

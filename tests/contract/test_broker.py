@@ -102,6 +102,14 @@ async def test_a_message_for_a_queue_that_is_not_there_is_unroutable(broker: Bro
     assert list(await broker.send([message("order.placed", target_queue="gone")], timeout=TIMEOUT)) == [UNROUTABLE]
 
 
+async def test_a_queue_is_known_as_soon_as_messages_for_it_have_somewhere_to_go(broker: Broker, other_broker: Broker) -> None:
+    assert not await broker.has_queue("mail")
+    await existing(other_broker, "mail", "order.placed")
+    assert await broker.has_queue("mail")
+    for name in ("mai", "order.placed", "", "ż" * 200, "m\0il", "m\ud800il"):
+        assert not await broker.has_queue(name)
+
+
 async def test_messages_wait_for_their_worker(broker: Broker) -> None:
     await existing(broker, "mail", "order.placed")
     await send(broker, message("order.placed"))

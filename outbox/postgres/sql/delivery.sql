@@ -173,3 +173,7 @@ where not pg_catalog.pg_try_advisory_xact_lock_shared($1)
 select count(*)
 from {dead_letter}
 where queue = $1 and status = 'open'
+
+-- name: has_queue
+-- What `send` and `hand_over` go by when they look for a message's target queue.
+select exists(select from {subscription} where queue = $1)

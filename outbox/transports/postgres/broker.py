@@ -22,6 +22,7 @@ from outbox.postgres.schema import check_transport_tables
 from outbox.transports.postgres.intake import LEAVING_TIMEOUT, PostgresIntake
 from outbox.transports.postgres.patterns import pattern_of
 from outbox.transports.postgres.sending import Sending
+from outbox.transports.postgres.settling import storable
 from outbox.transports.postgres.statements import Statements, borrowed
 from outbox.transports.postgres.tables import TransportTables
 from outbox.transports.postgres.waking import SecondsUntilDue, Waking
@@ -140,15 +141,26 @@ class PostgresBroker:
 
     async def count_dead_letters(self, queue: str) -> int:
         """See `outbox.ports.Broker.count_dead_letters`."""
-        await self.open()
-        try:
-            [row] = await self._fetch("count_dead_letters", queue)
-        except DatabaseUnavailableError as error:
-            raise BrokerUnavailableError(f"the dead letters of {queue!r} cannot be counted: {error}") from error
-        count: int = row[0]
+        count: int = await self._answer("count_dead_letters", queue)
         return count
 
+    async def has_queue(self, queue: str) -> bool:
+        """See `outbox.ports.Broker.has_queue`."""
+        if storable(queue) != queue:
+            return False
+        has_it: bool = await self._answer("has_queue", queue)
+        return has_it
+
     # --- helpers
+
+    async def _answer(self, name: str, queue: str) -> Any:
+        """The one value that a statement says of a queue."""
+        await self.open()
+        try:
+            [row] = await self._fetch(name, queue)
+        except DatabaseUnavailableError as error:
+            raise BrokerUnavailableError(f"nobody can say now what is with {queue!r}: {error}") from error
+        return row[0]
 
     @property
     def _opened_pool(self) -> Pool:

@@ -177,14 +177,14 @@ def _arguments(settlement: _Settlement) -> tuple[object, ...]:
             return delivery.id, delivery.token, min(delay, LONGEST_DELAY)
         case Dead(cause, failure):
             texts = (settlement.source, cause.value, failure.type, failure.message, failure.traceback)
-            return delivery.id, delivery.token, *map(_storable, texts)
+            return delivery.id, delivery.token, *map(storable, texts)
         case Returned():
             return delivery.id, delivery.token, delivery.blamed
         case _:
             return delivery.id, delivery.token
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """PostgreSQL's text has neither NUL nor half a surrogate pair, and an exception's message may."""
     return text.replace("\0", "\N{SYMBOL FOR NULL}").encode(errors="replace").decode()
 

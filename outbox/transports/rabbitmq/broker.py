@@ -127,15 +127,14 @@ class RabbitBroker:
 
     async def count_dead_letters(self, queue: str) -> int:
         """See `outbox.ports.Broker.count_dead_letters`."""
-        name = dead_letter_queue(queue)
-        async with inquiry_on(self._publishing) as inquiry:
-            try:
-                declared = await inquiry.ask(lambda channel: channel.queue_declare(name, passive=True))
-            except NotThere:
-                return 0
-            except AMQPChannelError as error:
-                raise BrokerUnavailableError(f"queue {name!r} cannot be looked at: {error}") from None
-        return declared.message_count or 0
+        return await self._depth(dead_letter_queue(queue)) or 0
+
+    async def has_queue(self, queue: str) -> bool:
+        """See `outbox.ports.Broker.has_queue`."""
+        try:
+            return queue != "" and await self._depth(queue) is not None
+        except ValueError:
+            return False  # the client's library: no queue has such a name
 
     async def close(self) -> None:
         """See `outbox.ports.Transport.close`."""
@@ -143,6 +142,17 @@ class RabbitBroker:
         self._opened_on = None
         await self._publishing.close()
         await self._consuming.close()
+
+    async def _depth(self, name: str) -> int | None:
+        """How many messages wait in a queue; None if it is not there."""
+        async with inquiry_on(self._publishing) as inquiry:
+            try:
+                declared = await inquiry.ask(lambda channel: channel.queue_declare(name, passive=True))
+            except NotThere:
+                return None
+            except AMQPChannelError as error:
+                raise BrokerUnavailableError(f"queue {name!r} cannot be looked at: {error}") from None
+        return declared.message_count or 0
 
     async def _queue_exchange(self, messages: Sequence[Message]) -> str:
         """The way to a queue, looked for when the first message wants to go straight to one."""
