@@ -87,6 +87,8 @@ _SATELLITE_OBJECTS = {
         "foreign_key": "fkey",
         "check_outcome": "check_outcome",
         "letter_index": "letter_idx",
+        "pending_index": "pending_idx",
+        "claim_index": "claim_idx",
     },
     "inbox": {"primary_key": "pkey", "age_index": "age_idx"},
     "history": {

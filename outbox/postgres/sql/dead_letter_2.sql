@@ -52,7 +52,8 @@ create table if not exists {edition} (
 )
 
 -- name: operation_table
--- A change of many dead letters, made in batches by whoever runs maintenance, and going on after a restart.
+-- A change of many dead letters, made in batches by whoever runs maintenance, and going on after a restart. Until `canary_until`
+-- it waits for what becomes of the first ones.
 create table if not exists {operation} (
     id bigint generated always as identity,
     action text not null,
@@ -65,7 +66,8 @@ create table if not exists {operation} (
     updated_at timestamptz not null default now(),
     finished_at timestamptz,
     continue_at timestamptz not null default now(),
-    total integer not null,
+    canary_until timestamptz,
+    total integer not null default 0,
     stopped_because text,
     constraint {operation_primary_key} primary key (id),
     constraint {operation_check_action} check (action in ('requeue', 'discard', 'restore', 'purge')),
@@ -74,21 +76,35 @@ create table if not exists {operation} (
 )
 
 -- name: operation_item_table
--- What an operation is to do with one dead letter, and what came of it. `letter` is its id as operators know it.
+-- What an operation is to do with one dead letter, and what came of it. `letter` is its id as operators know it, `requeue_count`
+-- the count with which it was sent again.
 create table if not exists {operation_item} (
     operation_id bigint not null,
     position integer not null,
     letter text not null,
     outcome text not null default 'pending',
     detail text,
+    requeue_count integer,
     settled_at timestamptz,
     constraint {operation_item_primary_key} primary key (operation_id, position),
     constraint {operation_item_foreign_key} foreign key (operation_id) references {operation} (id) on delete cascade,
-    constraint {operation_item_check_outcome} check (outcome in ('pending', 'done', 'skipped', 'failed', 'died again'))
+    constraint {operation_item_check_outcome} check (
+        outcome in ('pending', 'done', 'skipped', 'refused', 'not found', 'died again')
+    )
 )
 
 -- name: operation_item_letter_index
 create index if not exists {operation_item_letter_index} on {operation_item} (letter, operation_id)
+
+-- name: operation_item_pending_index
+-- What an operation does next.
+create index if not exists {operation_item_pending_index} on {operation_item} (operation_id, position)
+    where outcome = 'pending'
+
+-- name: operation_item_claim_index
+-- A dead letter belongs to one operation at a time.
+create unique index if not exists {operation_item_claim_index} on {operation_item} (letter)
+    where outcome = 'pending'
 
 -- name: dead_letter_shape
 ('column', 'properties', 'jsonb'),
@@ -135,7 +151,8 @@ create index if not exists {operation_item_letter_index} on {operation_item} (le
 ('column', 'updated_at', 'timestamp with time zone not null default'),
 ('column', 'finished_at', 'timestamp with time zone'),
 ('column', 'continue_at', 'timestamp with time zone not null default'),
-('column', 'total', 'integer not null'),
+('column', 'canary_until', 'timestamp with time zone'),
+('column', 'total', 'integer not null default'),
 ('column', 'stopped_because', 'text'),
 ('constraint', '{operation_primary_key_name}', 'valid'),
 ('constraint', '{operation_check_action_name}', 'valid'),
@@ -148,8 +165,11 @@ create index if not exists {operation_item_letter_index} on {operation_item} (le
 ('column', 'letter', 'text not null'),
 ('column', 'outcome', 'text not null default'),
 ('column', 'detail', 'text'),
+('column', 'requeue_count', 'integer'),
 ('column', 'settled_at', 'timestamp with time zone'),
 ('constraint', '{operation_item_primary_key_name}', 'valid'),
 ('constraint', '{operation_item_foreign_key_name}', 'valid'),
 ('constraint', '{operation_item_check_outcome_name}', 'valid'),
-('index', '{operation_item_letter_index_name}', 'valid')
+('index', '{operation_item_letter_index_name}', 'valid'),
+('index', '{operation_item_pending_index_name}', 'valid'),
+('index', '{operation_item_claim_index_name}', 'valid')
