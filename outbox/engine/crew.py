@@ -24,6 +24,11 @@ class Crew:
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
+    @property
+    def size(self) -> int:
+        """How many tasks there are now."""
+        return len(self._tasks)
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -6,11 +6,12 @@ from typing import assert_never
 from outbox.engine.attempting import Attempting, Run, Surroundings
 from outbox.engine.backoff import Pauses
 from outbox.engine.consuming import Consumer
+from outbox.engine.pausing import OPEN
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError
 from outbox.events import Processed, ProcessingStatus, Received, SettleFailed
 from outbox.message import Message
 from outbox.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
-from outbox.ports import Delivery
+from outbox.ports import Delivery, Gate
 from outbox.retry import RetryPolicy
 
 _EXPIRED = Failure("expired", "its time ran out before it was handled")
@@ -22,7 +23,7 @@ _UNEXPECTED_PAUSE = timedelta(seconds=5)
 class Handling:
     """Takes the deliveries of one consumer from arrival to settlement. Raises for nothing that a handler or a message did."""
 
-    def __init__(self, consumer: Consumer, policy: RetryPolicy, surroundings: Surroundings) -> None:
+    def __init__(self, consumer: Consumer, policy: RetryPolicy, surroundings: Surroundings, gate: Gate = OPEN) -> None:
         self._queue = consumer.queue
         self._max_deliveries = consumer.max_deliveries
         self._attempting = Attempting(consumer, policy, surroundings)
@@ -31,6 +32,7 @@ class Handling:
         self._observer = surroundings.observer
         self._quarantine = surroundings.quarantine
         self._stopping = surroundings.stopping
+        self._gate = gate
 
     async def handle(self, delivery: Delivery) -> None:
         """The whole of it; afterwards the delivery is settled, or no longer ours. Cancelled, it leaves it unsettled."""
@@ -62,7 +64,7 @@ class Handling:
     # --- run -----------------------------------------------------------------------------------------------------------
 
     async def _run_among_others(self, run: Run) -> DeliveryOutcome:
-        if self._stopping.requested:
+        if self._stopping.requested or self._gate.closed:
             return RETURNED
         self._quarantine.enter()
         try:
@@ -75,7 +77,7 @@ class Handling:
             await self._settle(run, Dead(Cause.CRASHED, _CRASHED))
             return
         async with self._quarantine.alone():
-            if self._stopping.requested:
+            if self._stopping.requested or self._gate.closed:
                 await self._settle(run, RETURNED)
             elif await self._isolated(run):
                 await self._settle(run, await self._attempting.attempt(run))

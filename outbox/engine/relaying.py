@@ -11,6 +11,7 @@ from typing import Any
 from outbox.engine.backoff import Pauses
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.outages import Outage
+from outbox.engine.pausing import OPEN, until_closing, until_opened
 from outbox.engine.rounds import Round, RoundReport, Rounds
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
 from outbox.events import (
@@ -18,11 +19,13 @@ from outbox.events import (
     BatchSent,
     CleanedUp,
     Dependency,
+    Paused,
     RelayStarted,
     RelayStopped,
+    Resumed,
     RoundFinished,
 )
-from outbox.ports import Doorbell, Observer, Store
+from outbox.ports import Doorbell, Gate, Observer, Store
 
 SMALLEST_BATCH = 50
 LARGEST_BATCH = 500
@@ -52,12 +55,21 @@ class RelaySettings:
 class Relay:
     """Moves what is committed to the outbox to where its consumers find it, until told to stop."""
 
-    def __init__(self, rounds: Rounds, store: Store, doorbell: Doorbell, observer: Observer, settings: RelaySettings) -> None:
+    def __init__(
+        self,
+        rounds: Rounds,
+        store: Store,
+        doorbell: Doorbell,
+        observer: Observer,
+        settings: RelaySettings,
+        gate: Gate = OPEN,
+    ) -> None:
         self._rounds = rounds
         self._store = store
         self._doorbell = doorbell
         self._observer = observer
         self._settings = settings
+        self._gate = gate
         self._batch = _BatchSize(settings.batch_size)
         self._looks = Pauses(first=FIRST_LOOK, longest=settings.poll_interval)
         self._turn = asyncio.Lock()
@@ -68,12 +80,13 @@ class Relay:
     async def run(self, stopping: Stopping) -> None:
         """Relays until `stopping` is requested; then finishes the rounds in flight and returns.
 
-        Outages are waited out. Raises `TopologyError` and whatever else waiting would not mend.
+        While its gate is closed it takes no rounds; housekeeping goes on. Outages are waited out. Raises `TopologyError` and
+        whatever else waiting would not mend.
         """
         self._stopping = stopping
         self._observer.notify(RelayStarted(exchange_name=self._settings.exchange_name, table=self._settings.table))
         async with asyncio.TaskGroup() as companions:
-            tasks = [companions.create_task(task) for task in (self._wake_to_stop(), *self._housekeeping())]
+            tasks = [companions.create_task(task) for task in (self._wake_to_stop(), self._heed_gate(), *self._housekeeping())]
             async with asyncio.TaskGroup() as lanes:
                 for _ in range(self._settings.lanes):
                     lanes.create_task(self._lane())
@@ -85,11 +98,25 @@ class Relay:
         await self._stopping.wait()
         self._doorbell.ring()
 
+    async def _heed_gate(self) -> None:
+        """Tells of pauses. One has begun when no lane is taking any more; a lane that naps is woken, so that it lets go."""
+        exchange_name = self._settings.exchange_name
+        while not self._stopping.requested:
+            await until_closing(self._gate, self._stopping)
+            self._doorbell.ring()
+            async with self._turn:
+                pass
+            if self._gate.closed and not self._stopping.requested:
+                self._observer.notify(Paused(exchange_name=exchange_name))
+                await until_opened(self._gate, self._stopping)
+                self._observer.notify(Resumed(exchange_name=exchange_name))
+
     # --- lanes ---------------------------------------------------------------------------------------------------------
 
     async def _lane(self) -> None:
         """Takes a round, finishes it, and takes the next. Taking, and sleeping, is for one lane at a time."""
         while not self._stopping.requested:
+            await until_opened(self._gate, self._stopping)
             try:
                 async with self._turn:
                     taken = await self._next_round()
@@ -101,8 +128,8 @@ class Relay:
                 await self._wait_for(Dependency.DATABASE, str(error))
 
     async def _next_round(self) -> "_Taken | None":
-        """The next round; None after a nap, or when it is time to stop."""
-        if self._stopping.requested:
+        """The next round; None after a nap, or when it is time to stop or to pause."""
+        if self._stopping.requested or self._gate.closed:
             return None
         taken = await self._start()
         if taken is not None:
@@ -110,7 +137,7 @@ class Relay:
         try:
             async with self._doorbell.asleep() as nap:
                 taken = await self._start()
-                if taken is None and not self._stopping.requested:
+                if taken is None and not self._stopping.requested and not self._gate.closed:
                     await nap.wait(self._until_due(await self._store.next_due()))
         except BaseException:  # rising takes a moment too, in which a cancellation may come
             if taken is not None:

@@ -11,11 +11,12 @@ from outbox.engine.crew import Crew
 from outbox.engine.handling import Handling
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.outages import Outage
+from outbox.engine.pausing import OPEN, until_closing, until_opened
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.threads import Threads
 from outbox.errors import BrokerUnavailableError, OutboxError
-from outbox.events import ConsumerStarted, ConsumerStopped, DeadLettersMeasured, Dependency
-from outbox.ports import Broker, Observer, Subscription, UnitsOfWork
+from outbox.events import ConsumerStarted, ConsumerStopped, DeadLettersMeasured, Dependency, Paused, Resumed
+from outbox.ports import Broker, Gate, Observer, Subscription, UnitsOfWork
 from outbox.retry import Delays, RetryPolicy
 
 MEASURE_EVERY = timedelta(seconds=30)
@@ -36,6 +37,10 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def _never_closed(_queue: str) -> Gate:
+    return OPEN
+
+
 class Work:
     """Takes deliveries from a broker and runs each through its consumer."""
 
@@ -47,6 +52,7 @@ class Work:
         observer: Observer,
         settings: WorkSettings,
         now: Callable[[], datetime] = _utc_now,
+        gate_of: Callable[[str], Gate] = _never_closed,
     ) -> None:
         self._broker = broker
         self._consumers = consumers
@@ -54,6 +60,8 @@ class Work:
         self._observer = observer
         self._settings = settings
         self._now = now
+        self._gate_of = gate_of
+        self._crews: set[Crew] = set()
         self._outage = Outage(Dependency.BROKER, observer)
         self._failure: OutboxError | None = None
 
@@ -61,7 +69,7 @@ class Work:
         """Works until `stopping` is requested; then finishes the handlers that run, and gives back the rest.
 
         A broker that is away is waited for. Raises `TopologyError` and whatever else waiting would not mend, after the other
-        consumers have drained.
+        consumers have drained. A consumer whose gate is closed leaves its subscription and comes back when it opens.
         """
         threads = Threads(self._thread_count())
         surroundings = Surroundings(
@@ -87,6 +95,11 @@ class Work:
         if self._failure is not None:
             raise self._failure
 
+    @property
+    def in_hand(self) -> int:
+        """How many deliveries are being handled now."""
+        return sum(crew.size for crew in self._crews)
+
     def _thread_count(self) -> int:
         count = sum(not consumer.plan.is_async for consumer in self._consumers)
         return min(count * self._settings.prefetch_count, THREAD_LIMIT)
@@ -94,7 +107,8 @@ class Work:
     async def _consume(self, consumer: Consumer, surroundings: Surroundings) -> None:
         stopping = surroundings.stopping
         delays = consumer.delays(self._settings.retry_delays)
-        handling = Handling(consumer, RetryPolicy(Delays(delays)), surroundings)
+        gate = self._gate_of(consumer.queue)
+        handling = Handling(consumer, RetryPolicy(Delays(delays)), surroundings, gate)
         subscription = Subscription(
             queue=consumer.queue,
             binding_key=consumer.binding_key,
@@ -104,15 +118,24 @@ class Work:
         )
         while not stopping.requested:
             try:
-                await self._take(subscription, handling, stopping)
+                if gate.closed:
+                    await self._pause(subscription, gate, stopping)
+                else:
+                    await self._take(subscription, handling, gate, stopping)
             except BrokerUnavailableError as error:
                 await stopping.wait(self._outage.lost(str(error)))
             except OutboxError as error:
                 self._failure = self._failure or error
                 stopping.request()
 
-    async def _take(self, subscription: Subscription, handling: Handling, stopping: Stopping) -> None:
-        """Handles what the subscription delivers until told to stop, then until what is in hand is settled."""
+    async def _pause(self, subscription: Subscription, gate: Gate, stopping: Stopping) -> None:
+        queue, exchange_name = subscription.queue, subscription.exchange_name
+        self._observer.notify(Paused(queue=queue, exchange_name=exchange_name))
+        await until_opened(gate, stopping)
+        self._observer.notify(Resumed(queue=queue, exchange_name=exchange_name))
+
+    async def _take(self, subscription: Subscription, handling: Handling, gate: Gate, stopping: Stopping) -> None:
+        """Handles what the subscription delivers until told to stop or to pause, then until what is in hand is settled."""
         crew = Crew(alarm=stopping.request)
         async with self._broker.subscribe(subscription, lambda delivery: crew.spawn(handling.handle(delivery))) as intake:
             self._outage.answers()
@@ -124,10 +147,12 @@ class Work:
                 )
             )
             try:
+                self._crews.add(crew)
                 async with crew:
-                    await stopping.wait()
+                    await until_closing(gate, stopping)
                     await intake.stop()
             finally:
+                self._crews.discard(crew)
                 self._observer.notify(ConsumerStopped(queue=subscription.queue, exchange_name=subscription.exchange_name))
 
     async def _measure_dead_letters(self) -> None:
