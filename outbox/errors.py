@@ -18,6 +18,7 @@ OutboxError
 ├── CommitFailedError                    a handler's transaction was not committed, or nobody knows: the inbox tells
 ├── StaleDeliveryError                   the delivery is no longer ours: its lease ran out or its channel closed
 ├── MalformedMessageError (ValueError)   headers or body that cannot be read; retrying would not help
+├── HandlerTimeoutError (TimeoutError)   a handler ran for longer than its consumer's `timeout`, and was cancelled
 ├── EmbeddedPostgresError                (outbox.embedded) the embedded server did not start or stop
 │   └── DataFolderInUseError             another process uses its data
 └── HandlerSignal                        raised by handlers to choose the outcome themselves
@@ -102,6 +103,10 @@ class StaleDeliveryError(OutboxError):
 
 class MalformedMessageError(OutboxError, ValueError):
     """A message whose headers or body cannot be read, now or ever."""
+
+
+class HandlerTimeoutError(OutboxError, TimeoutError):
+    """A handler ran for longer than its consumer allows. It was cancelled, and its transaction rolled back."""
 
 
 class HandlerSignal(OutboxError):

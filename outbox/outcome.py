@@ -4,6 +4,7 @@ The relay and the worker settle everything they take with one of these values. `
 """
 
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -12,6 +13,11 @@ MESSAGE_LIMIT = 2_000
 """Longest exception message that is kept, in characters."""
 TRACEBACK_LIMIT = 8_000
 """Longest traceback that is kept, in characters; its end is the part that matters."""
+NOT_REDACTED = "(left out, because redacting it failed)"
+"""What stands in the place of a text that could not be redacted."""
+
+Redact = Callable[[str], str]
+"""Takes out of a text what must not be stored or shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +33,20 @@ class Failure:
     worker: str = ""
 
     @classmethod
-    def of(cls, error: BaseException) -> "Failure":
-        """The failure that `error` stands for, with its traceback cut at the front."""
-        lines = "".join(traceback.format_exception(error))
+    def of(cls, error: BaseException, *, worker: str = "", redact: Redact | None = None) -> "Failure":
+        """The failure that `error` stands for, with its traceback cut at the front.
+
+        Its texts pass through `redact` before they are cut, so that no half of a secret is left over. What `redact` cannot
+        do, because it raises or returns no text, leaves a placeholder instead of the text.
+        """
+        message, lines = _message_of(error), "".join(traceback.format_exception(error))
+        if redact is not None:
+            message, lines = _redacted(message, redact), _redacted(lines, redact)
         return cls(
             type=qualified_name(type(error)),
-            message=_message_of(error)[:MESSAGE_LIMIT],
+            message=message[:MESSAGE_LIMIT],
             traceback=lines[-TRACEBACK_LIMIT:],
+            worker=worker,
         )
 
     def __str__(self) -> str:
@@ -108,6 +121,16 @@ def _message_of(error: BaseException) -> str:
         return str(error)
     except Exception as failure:  # noqa: BLE001  whatever it is, it must not hide the error that it is about
         return f"its message cannot be read: {type(failure).__name__}"
+
+
+def _redacted(text: str, redact: Redact) -> str:
+    try:
+        redacted = redact(text)
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException:  # noqa: BLE001  whatever it is, it must not let the text through, nor hide the error
+        return NOT_REDACTED
+    return redacted if isinstance(redacted, str) else NOT_REDACTED
 
 
 def qualified_name(type_: type) -> str:
