@@ -100,6 +100,10 @@ class MemoryBroker:
         """Whether nothing waits in `queue` and nothing of it is in hand."""
         return self.depth(queue) == 0 and not any(member.in_hand for member in self._queue(queue).members)
 
+    def has_consumer(self, queue: str) -> bool:
+        """Whether somebody takes from `queue`."""
+        return bool(self._queue(queue).members)
+
     def put_malformed(self, queue: str, message: Message, *, reason: str) -> None:
         """Puts a message into `queue` that another program wrote, whose headers cannot be read."""
         self._queue(queue).put(_Entry(message=message, malformed=reason))
