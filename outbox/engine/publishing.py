@@ -1,6 +1,6 @@
 """From what a caller publishes to rows of the outbox table: checked and encoded completely before anything is written."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -11,13 +11,26 @@ from outbox.tracking import extended_chain, new_ids
 
 LONGEST = timedelta(days=36_525)
 """Longest expiration and farthest eta, a hundred years: far beyond any use, and within every clock's range."""
+LONGEST_DEDUP_KEY = 1_000
+"""Most bytes of a dedup key, which has to fit into an index."""
+HIGHEST_PRIORITY = 9
+
+
+class Extras(NamedTuple):
+    """What a row has beyond what every row has. `replaces`: a pending row of the same dedup key makes way for it."""
+
+    ordering_key: str | None = None
+    dedup_key: str | None = None
+    replaces: bool = False
+    priority: int = 0
+    hlc: int | None = None
 
 
 class Row(NamedTuple):
     """One row of the outbox table as it will be inserted, all columns encoded.
 
     `id` is the last of `tracking_ids`, a JSON array as text. `due` is an instant, a delay from the moment of inserting, or
-    None for at once.
+    None for at once. `extras` is None for a row without any.
     """
 
     id: str
@@ -28,18 +41,28 @@ class Row(NamedTuple):
     headers: str | None
     expiration: timedelta | None
     due: datetime | timedelta | None
+    extras: Extras | None
 
 
-def rows_of(messages: Iterable[OutboxMessage], *, default_expiration: timedelta | None = None) -> list[Row]:
+def rows_of(
+    messages: Iterable[OutboxMessage],
+    *,
+    default_expiration: timedelta | None = None,
+    stamp: Callable[[], int] | None = None,
+) -> list[Row]:
     """One row for each message, in order, as the next link of the causation chain that the caller is in.
 
-    All are checked and encoded before the first is handed back. Raises `ConfigurationError` for a routing key, expiration or
-    eta that makes no sense, and `EncodingError` for a body or headers that cannot be stored.
+    All are checked and encoded before the first is handed back; only then each is stamped by `stamp`, if there is one. Raises
+    `ConfigurationError` for a routing key or an option that makes no sense, and `EncodingError` for a body or headers that
+    cannot be stored.
     """
     batch = list(messages)
     ancestors = _ancestors()
     ids = new_ids(len(batch))
-    return [_encoded(message, id_, ancestors, default_expiration) for message, id_ in zip(batch, ids, strict=True)]
+    rows = [_encoded(message, id_, ancestors, default_expiration) for message, id_ in zip(batch, ids, strict=True)]
+    if stamp is None:
+        return rows
+    return [row._replace(extras=(row.extras or Extras())._replace(hlc=stamp())) for row in rows]
 
 
 def as_expiration(value: float | timedelta | None) -> timedelta | None:
@@ -57,6 +80,16 @@ def as_expiration(value: float | timedelta | None) -> timedelta | None:
     return expiration
 
 
+def checked_dedup_key(dedup_key: object) -> str:
+    """`dedup_key` as the table holds it. Raises `ConfigurationError` unless it is text, not empty, of at most 1,000 bytes."""
+    key = _checked_key(dedup_key, "dedup_key")
+    if len(key.encode()) > LONGEST_DEDUP_KEY:
+        raise ConfigurationError(
+            f"dedup_key has at most {LONGEST_DEDUP_KEY:,} bytes, unlike {key[:60]!r}… of {len(key.encode()):,}"
+        )
+    return key
+
+
 def _encoded(message: OutboxMessage, id_: str, ancestors: str, default_expiration: timedelta | None) -> Row:
     if not isinstance(message, OutboxMessage):
         raise ConfigurationError(f"only an OutboxMessage can be published in bulk, not {type(message).__name__}")
@@ -71,6 +104,7 @@ def _encoded(message: OutboxMessage, id_: str, ancestors: str, default_expiratio
         codec.encode_headers(message.headers, routing_key=routing_key) if message.headers else None,
         default_expiration if message.expiration is None else as_expiration(message.expiration),
         None if message.eta is None else _due(message.eta),
+        _extras(message),
     )
 
 
@@ -84,14 +118,45 @@ def _checked_routing_key(routing_key: object) -> str:
     """Any length will do, what a broker cannot take is found at sending; but it must be text that a table can hold."""
     if not isinstance(routing_key, str):
         raise ConfigurationError(f"a routing key is a str such as 'order.placed', not {routing_key!r}")
-    if "\0" in routing_key:
-        raise ConfigurationError(f"the routing key {routing_key!r} contains the character NUL, which PostgreSQL cannot store")
-    if not routing_key.isascii():
+    return _storable(routing_key, "routing key")
+
+
+def _storable(text: str, kind: str) -> str:
+    if "\0" in text:
+        raise ConfigurationError(f"the {kind} {text!r} contains the character NUL, which PostgreSQL cannot store")
+    if not text.isascii():
         try:
-            routing_key.encode()
+            text.encode()
         except UnicodeEncodeError as error:
-            raise ConfigurationError(f"the routing key {routing_key!r} is not valid text: {error}") from error
-    return routing_key
+            raise ConfigurationError(f"the {kind} {text!r} is not valid text: {error}") from error
+    return text
+
+
+def _extras(message: OutboxMessage) -> Extras | None:
+    """None for most messages, which are not to pay for this."""
+    ordering_key, dedup_key, priority = message.ordering_key, message.dedup_key, message.priority
+    if ordering_key is None and dedup_key is None and priority == 0 and message.on_conflict == "ignore":
+        return None
+    if not (isinstance(priority, int) and 0 <= priority <= HIGHEST_PRIORITY) or isinstance(priority, bool):
+        raise ConfigurationError(f"priority is a whole number from 0 to {HIGHEST_PRIORITY}, not {priority!r}")
+    if priority and ordering_key is not None:
+        raise ConfigurationError("priority and ordering_key exclude each other: what leaves in its order cannot jump the queue")
+    if message.on_conflict not in ("ignore", "replace"):
+        raise ConfigurationError(f"on_conflict is 'ignore' or 'replace', not {message.on_conflict!r}")
+    if message.on_conflict == "replace" and dedup_key is None:
+        raise ConfigurationError("on_conflict='replace' needs a dedup_key: without one there is nothing to replace")
+    return Extras(
+        ordering_key=None if ordering_key is None else _checked_key(ordering_key, "ordering_key"),
+        dedup_key=None if dedup_key is None else checked_dedup_key(dedup_key),
+        replaces=message.on_conflict == "replace",
+        priority=priority,
+    )
+
+
+def _checked_key(key: object, name: str) -> str:
+    if not isinstance(key, str) or not key:
+        raise ConfigurationError(f"{name} is a text that is not empty, not {key!r}")
+    return _storable(key, name)
 
 
 def _due(eta: datetime | timedelta | float) -> datetime | timedelta:

@@ -17,6 +17,11 @@ def queries(file: str, **names: str) -> Mapping[str, str]:
     return {name: render(text, **names) for name, text in _blocks(file).items()}
 
 
+def query(file: str, block: str, **names: str) -> str:
+    """One block of `queries(file)`, by itself: the others' placeholders need no names."""
+    return render(_blocks(file)[block], **names)
+
+
 def render(text: str, **names: str) -> str:
     """`text` with its `{placeholders}` replaced."""
     return _PLACEHOLDER.sub(lambda match: names[match[1]], text)

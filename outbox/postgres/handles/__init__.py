@@ -11,8 +11,8 @@ from typing import Any
 
 from outbox.errors import UnsupportedHandleError
 from outbox.outcome import qualified_name
-from outbox.postgres.handles.insert import Insert
 from outbox.postgres.handles.writers import AsyncWriter, SyncWriter
+from outbox.postgres.names import TableName
 
 ACCEPTED = (
     "a SQLAlchemy AsyncSession, async_scoped_session, AsyncConnection, Session, scoped_session or Connection on PostgreSQL "
@@ -72,24 +72,24 @@ def is_async(handle: object) -> bool:
     return _find(handle, _ASYNC) is not None
 
 
-def async_writer(handle: object, insert: Insert) -> AsyncWriter:
-    """Writes through an async `handle`. Raises `UnsupportedHandleError` if it is not one."""
-    writer: AsyncWriter = _writer(handle, insert, _ASYNC)
+def async_writer(handle: object, table: TableName) -> AsyncWriter:
+    """Writes to `table` through an async `handle`. Raises `UnsupportedHandleError` if it is not one."""
+    writer: AsyncWriter = _writer(handle, table, _ASYNC)
     return writer
 
 
-def sync_writer(handle: object, insert: Insert) -> SyncWriter:
-    """Writes through a sync `handle`. Raises `UnsupportedHandleError` if it is not one."""
-    writer: SyncWriter = _writer(handle, insert, _SYNC)
+def sync_writer(handle: object, table: TableName) -> SyncWriter:
+    """Writes to `table` through a sync `handle`. Raises `UnsupportedHandleError` if it is not one."""
+    writer: SyncWriter = _writer(handle, table, _SYNC)
     return writer
 
 
-def _writer(handle: object, insert: Insert, kinds: Iterable[_Kind]) -> Any:
+def _writer(handle: object, table: TableName, kinds: Iterable[_Kind]) -> Any:
     kind = _find(handle, kinds)
     if kind is None:
         raise UnsupportedHandleError(_refusal(handle))
     module, _, name = kind.meaning.partition(":")
-    return getattr(import_module(f"{__name__}.{module}"), name)(handle, insert)
+    return getattr(import_module(f"{__name__}.{module}"), name)(handle, table)
 
 
 def _find(handle: object, kinds: Iterable[_Kind]) -> _Kind | None:
@@ -99,8 +99,8 @@ def _find(handle: object, kinds: Iterable[_Kind]) -> _Kind | None:
 def _refusal(handle: object) -> str:
     name = qualified_name(type(handle))
     if _find(handle, _ASYNC):
-        return f"{name} is an async handle: await publish or publish_async, bulk_publish or bulk_publish_async"
+        return f"{name} is an async handle: await publish or publish_async, and so on"
     if _find(handle, _SYNC):
-        return f"{name} is not an async handle: call publish or publish_sync, bulk_publish or bulk_publish_sync"
+        return f"{name} is not an async handle: call publish or publish_sync, and so on"
     advice = _find(handle, _ADVICE)
     return f"cannot publish through {name}; hand over {ACCEPTED}" + (f". {advice.meaning}" if advice else "")

@@ -6,11 +6,11 @@ is one constant. A hundred thousand messages take half the memory there (390 MB 
 
 from collections.abc import Sequence
 
-from outbox.postgres.handles.insert import Values
+from outbox.postgres.handles.statement import Values
 
 
 def array_literals(values: Values) -> Values:
-    """Each array of texts, bytes or integers, nulls among them, as the text of a literal."""
+    """Each array of texts, bytes, integers or booleans, nulls among them, as the text of a literal."""
     return tuple(None if array is None else _literal(array) for array in values)
 
 

@@ -1,8 +1,11 @@
 """Writing through an asyncpg connection, alone or out of a pool."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from outbox.postgres.handles.insert import Insert, Values
+from outbox.postgres.handles.statement import Statement, Values
+from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
 
 
@@ -11,10 +14,10 @@ class ConnectionWriter:
     """Outside of a `transaction()` block asyncpg commits each statement by itself."""
 
     connection: Connection
-    insert: Insert
+    table: TableName
 
     async def in_transaction(self) -> bool:
         return self.connection.is_in_transaction()
 
-    async def write(self, values: Values) -> None:
-        await self.connection.execute(self.insert.numbered, *values)
+    async def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
+        return [row[0] for row in await self.connection.fetch(statement.numbered, *values)]

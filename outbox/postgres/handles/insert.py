@@ -1,70 +1,69 @@
-"""The one statement that inserts messages, in each driver's spelling, and its parameters."""
+"""The statements that insert messages, in each driver's spelling, and their parameters."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from outbox.engine.publishing import Row
+from outbox.engine.publishing import Extras, Row
+from outbox.postgres.handles.statement import Statement, Values
 from outbox.postgres.names import TableName
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import query
 
 PARAMETERS = ("routing_key", "body", "content_type", "tracking_ids", "headers", "expiration", "send_at", "delay")
-"""The statement's parameters, in this order where they have no names."""
+EXTRA_PARAMETERS = ("ordering_key", "dedup_key", "replaces", "priority", "hlc")
 
 STATEMENT_SIZE = 64 * 2**20
 """About how many bytes of messages one statement takes. PostgreSQL refuses a gigabyte, and some drivers double it."""
 
-Values = tuple[Sequence[Any] | None, ...]
-"""One array for each of `PARAMETERS`, with one entry a message; None where no message has such a value."""
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_NO_EXTRAS = Extras()
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
-    """`insert … select … from unnest(…)` into one table: any number of messages in one statement and one round trip.
+class Statements:
+    """What a Publisher executes on one table.
 
-    `numbered` has parameters as asyncpg has them (`$1`), `named` as SQLAlchemy (`:body`), `formatted` as psycopg (`%(body)s`).
+    `insert` is for plain rows: `insert … select … from unnest(…)`, any number of messages in one round trip.
+    `insert_extended` is the same for batches in which any row has extras, `insert_unique` for those with dedup keys.
     """
 
-    table: TableName
-    numbered: str
-    named: str
-    formatted: str
+    insert: Statement
+    insert_extended: Statement
+    insert_unique: Statement
+    lock: Statement
+    cancel: Statement
 
     @classmethod
-    def into(cls, table: TableName) -> "Insert":
-        """The statement for `table`."""
+    def on(cls, table: TableName) -> "Statements":
+        """The statements for `table`."""
+        every = (*PARAMETERS, *EXTRA_PARAMETERS)
         return cls(
-            table=table,
-            numbered=_rendered(table, {name: f"${number}" for number, name in enumerate(PARAMETERS, start=1)}),
-            named=_rendered(table, {name: f":{name}" for name in PARAMETERS}),
-            formatted=_rendered(table, {name: f"%({name})s" for name in PARAMETERS}),
+            insert=_statement(table, "publish.sql", "insert", PARAMETERS),
+            insert_extended=_statement(table, "publish_extended.sql", "insert", every),
+            insert_unique=_statement(table, "publish_extended.sql", "insert_unique", every),
+            lock=_statement(table, "publish_keys.sql", "lock", ("ordering_key", "dedup_key")),
+            cancel=_statement(table, "publish_keys.sql", "cancel", ("dedup_key",)),
         )
 
 
-def statements(rows: Sequence[Row]) -> Iterator[Values]:
-    """The parameters for all `rows`: of one statement, or of several when they are more than one can carry."""
+def parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """All `rows`, in one part or in several when they are more than one statement can carry."""
     start = size = 0
     for position, row in enumerate(rows):
         row_size = len(row.body) + len(row.tracking_ids) + len(row.routing_key) + len(row.headers or "")
         if start < position and size + row_size > STATEMENT_SIZE:
-            yield _values(rows[start:position])
+            yield rows[start:position]
             start, size = position, 0
         size += row_size
     if rows:
-        yield _values(rows[start:])
+        yield rows[start:]
 
 
-def by_name(values: Values) -> Mapping[str, Sequence[Any] | None]:
-    """The same values for drivers that name parameters."""
-    return dict(zip(PARAMETERS, values, strict=True))
-
-
-def _values(rows: Sequence[Row]) -> Values:
-    _, routing_keys, bodies, content_types, tracking_ids, headers, expirations, dues = map(list, zip(*rows, strict=True))
+def plain_values(rows: Sequence[Row]) -> Values:
+    """The parameters of `PARAMETERS`, with one entry a message; None where no message has such a value."""
+    _, routing_keys, bodies, content_types, tracking_ids, headers, expirations, dues, _ = map(list, zip(*rows, strict=True))
     return (
         routing_keys,
         bodies,
@@ -77,6 +76,21 @@ def _values(rows: Sequence[Row]) -> Values:
     )
 
 
+def extended_values(rows: Sequence[Row]) -> Values:
+    """The same, and the parameters of `EXTRA_PARAMETERS`."""
+    ordering_keys, dedup_keys, replaces, priorities, stamps = map(
+        list, zip(*(row.extras or _NO_EXTRAS for row in rows), strict=True)
+    )
+    return (
+        *plain_values(rows),
+        _unless_empty(ordering_keys),
+        _unless_empty(dedup_keys),
+        replaces,
+        priorities,
+        _unless_empty(stamps),
+    )
+
+
 def _unless_empty(array: Sequence[Any]) -> Sequence[Any] | None:
     return None if array.count(None) == len(array) else array
 
@@ -85,5 +99,9 @@ def _microseconds(duration: timedelta | None) -> int | None:
     return None if duration is None else duration // _MICROSECOND
 
 
-def _rendered(table: TableName, parameters: Mapping[str, str]) -> str:
-    return queries("publish.sql", table=table.sql, **parameters)["insert"]
+def _statement(table: TableName, file: str, block: str, parameters: tuple[str, ...]) -> Statement:
+    def rendered(spelt: Mapping[str, str]) -> str:
+        messages = query("publish_extended.sql", "messages", **spelt) if len(spelt) > len(PARAMETERS) else ""
+        return query(file, block, table=table.sql, messages=messages, **spelt)
+
+    return Statement.rendered(table, parameters, rendered)

@@ -1,16 +1,19 @@
 """Writing through psycopg 3: its connections and cursors, async and sync.
 
-A cursor of the caller's stands for its connection. The insert gets a plain cursor of its own: the caller's may have rows left
+A cursor of the caller's stands for its connection. Statements get a plain cursor of its own: the caller's may have rows left
 to fetch, may be a named one, which can only read, or may spell parameters in another way.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 
-from outbox.postgres.handles.insert import Insert, Values, by_name
+from outbox.postgres.handles.statement import Statement, Values
+from outbox.postgres.names import TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +21,15 @@ class ConnectionWriter:
     """Unless it is in autocommit mode, a connection begins a transaction with its first statement."""
 
     connection: Connection[Any]
-    insert: Insert
+    table: TableName
 
     def in_transaction(self) -> bool:
         return _in_transaction(self.connection)
 
-    def write(self, values: Values) -> None:
-        with Cursor(self.connection) as cursor:
-            cursor.execute(self.insert.formatted.encode(), by_name(values))
+    def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
+        with Cursor(self.connection, row_factory=tuple_row) as cursor:
+            cursor.execute(statement.formatted.encode(), statement.by_name(values))
+            return [] if cursor.description is None else [row[0] for row in cursor.fetchall()]
 
 
 class CursorWriter(ConnectionWriter):
@@ -33,8 +37,8 @@ class CursorWriter(ConnectionWriter):
 
     __slots__ = ()
 
-    def __init__(self, cursor: Cursor[Any], insert: Insert) -> None:
-        super().__init__(cursor.connection, insert)
+    def __init__(self, cursor: Cursor[Any], table: TableName) -> None:
+        super().__init__(cursor.connection, table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +46,15 @@ class AsyncConnectionWriter:
     """Unless it is in autocommit mode, a connection begins a transaction with its first statement."""
 
     connection: AsyncConnection[Any]
-    insert: Insert
+    table: TableName
 
     async def in_transaction(self) -> bool:
         return _in_transaction(self.connection)
 
-    async def write(self, values: Values) -> None:
-        async with AsyncCursor(self.connection) as cursor:
-            await cursor.execute(self.insert.formatted.encode(), by_name(values))
+    async def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
+        async with AsyncCursor(self.connection, row_factory=tuple_row) as cursor:
+            await cursor.execute(statement.formatted.encode(), statement.by_name(values))
+            return [] if cursor.description is None else [row[0] for row in await cursor.fetchall()]
 
 
 class AsyncCursorWriter(AsyncConnectionWriter):
@@ -57,8 +62,8 @@ class AsyncCursorWriter(AsyncConnectionWriter):
 
     __slots__ = ()
 
-    def __init__(self, cursor: AsyncCursor[Any], insert: Insert) -> None:
-        super().__init__(cursor.connection, insert)
+    def __init__(self, cursor: AsyncCursor[Any], table: TableName) -> None:
+        super().__init__(cursor.connection, table)
 
 
 def _in_transaction(connection: Connection[Any] | AsyncConnection[Any]) -> bool:

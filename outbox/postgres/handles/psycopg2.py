@@ -1,16 +1,19 @@
 """Writing through psycopg2: its connections and cursors.
 
-A cursor of the caller's stands for its connection. The insert gets a plain cursor of its own: the caller's may have rows left
+A cursor of the caller's stands for its connection. Statements get a plain cursor of its own: the caller's may have rows left
 to fetch, or may be a named one, which can only read.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE, connection, cursor
 
 from outbox.errors import UnsupportedHandleError
 from outbox.postgres.handles.array_literals import array_literals
-from outbox.postgres.handles.insert import Insert, Values, by_name
+from outbox.postgres.handles.statement import Statement, Values
+from outbox.postgres.names import TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,7 @@ class ConnectionWriter:
     """Unless it is in autocommit mode, a connection begins a transaction with its first statement."""
 
     connection: connection
-    insert: Insert
+    table: TableName
 
     def __post_init__(self) -> None:
         if self.connection.async_:
@@ -28,9 +31,10 @@ class ConnectionWriter:
         """In autocommit mode only after a BEGIN of the caller's."""
         return not self.connection.autocommit or self.connection.info.transaction_status != TRANSACTION_STATUS_IDLE
 
-    def write(self, values: Values) -> None:
+    def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
         with self.connection.cursor(cursor_factory=cursor) as own_cursor:
-            own_cursor.execute(self.insert.formatted, by_name(array_literals(values)))
+            own_cursor.execute(statement.formatted, statement.by_name(array_literals(values)))
+            return [] if own_cursor.description is None else [row[0] for row in own_cursor.fetchall()]
 
 
 class CursorWriter(ConnectionWriter):
@@ -38,5 +42,5 @@ class CursorWriter(ConnectionWriter):
 
     __slots__ = ()
 
-    def __init__(self, cursor: cursor, insert: Insert) -> None:
-        super().__init__(cursor.connection, insert)
+    def __init__(self, cursor: cursor, table: TableName) -> None:
+        super().__init__(cursor.connection, table)

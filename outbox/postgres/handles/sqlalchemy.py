@@ -4,6 +4,7 @@ All of them end at the `Connection` that takes part in the caller's transaction:
 statement that goes through it. Never at the driver's connection below, which is not in that transaction before.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,7 +17,8 @@ from sqlalchemy.sql.dml import Insert as InsertClause
 
 from outbox.errors import ConfigurationError, UnsupportedHandleError
 from outbox.postgres.handles.array_literals import array_literals
-from outbox.postgres.handles.insert import Insert, Values, by_name
+from outbox.postgres.handles.statement import Statement, Values
+from outbox.postgres.names import TableName
 
 _DRIVERS = frozenset({"asyncpg", "psycopg", "psycopg2"})
 
@@ -26,7 +28,7 @@ class ConnectionWriter:
     """Through a `Connection`; outside of AUTOCOMMIT, its first statement begins a transaction."""
 
     connection: Connection
-    insert: Insert
+    table: TableName
 
     def __post_init__(self) -> None:
         dialect = self.connection.dialect
@@ -39,10 +41,11 @@ class ConnectionWriter:
     def in_transaction(self) -> bool:
         return not getattr(self.connection.connection.dbapi_connection, "autocommit", False)
 
-    def write(self, values: Values) -> None:
+    def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
         if self.connection.dialect.driver == "psycopg2":
             values = array_literals(values)
-        self.connection.execute(_statement(self.insert), by_name(values))
+        result = self.connection.execute(_clause(statement), statement.by_name(values))
+        return result.scalars().all() if result.returns_rows else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +53,24 @@ class SessionWriter:
     """Through a `Session`, without flushing it."""
 
     session: Session
-    insert: Insert
+    table: TableName
 
     def in_transaction(self) -> bool:
         return self._connection().in_transaction()
 
-    def write(self, values: Values) -> None:
-        self._connection().write(values)
+    def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
+        return self._connection().execute(statement, values)
 
     def _connection(self) -> ConnectionWriter:
         """A session with several binds, or one that chooses by itself, is asked where it would insert into the table."""
         try:
-            connection = self.session.connection(bind_arguments={"clause": _target(self.insert)})
+            connection = self.session.connection(bind_arguments={"clause": _target(self.table)})
         except UnboundExecutionError as error:
             raise ConfigurationError(
-                f"the session has several binds and none for {self.insert.table}: publish through the connection of the one "
+                f"the session has several binds and none for {self.table}: publish through the connection of the one "
                 f"that you write to, session.connection(bind_arguments={{'mapper': YourModel}}), which is in its transaction"
             ) from error
-        return ConnectionWriter(connection, self.insert)
+        return ConnectionWriter(connection, self.table)
 
 
 class ScopedSessionWriter(SessionWriter):
@@ -75,8 +78,8 @@ class ScopedSessionWriter(SessionWriter):
 
     __slots__ = ()
 
-    def __init__(self, scoped: scoped_session[Session], insert: Insert) -> None:
-        super().__init__(scoped(), insert)
+    def __init__(self, scoped: scoped_session[Session], table: TableName) -> None:
+        super().__init__(scoped(), table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +87,15 @@ class AsyncConnectionWriter:
     """Through an `AsyncConnection`."""
 
     connection: AsyncConnection
-    insert: Insert
+    table: TableName
 
     async def in_transaction(self) -> bool:
-        return await self.connection.run_sync(lambda connection: ConnectionWriter(connection, self.insert).in_transaction())
+        return await self.connection.run_sync(lambda connection: ConnectionWriter(connection, self.table).in_transaction())
 
-    async def write(self, values: Values) -> None:
-        await self.connection.run_sync(lambda connection: ConnectionWriter(connection, self.insert).write(values))
+    async def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
+        return await self.connection.run_sync(
+            lambda connection: ConnectionWriter(connection, self.table).execute(statement, values)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +103,13 @@ class AsyncSessionWriter:
     """Through an `AsyncSession`, without flushing it."""
 
     session: AsyncSession
-    insert: Insert
+    table: TableName
 
     async def in_transaction(self) -> bool:
-        return await self.session.run_sync(lambda session: SessionWriter(session, self.insert).in_transaction())
+        return await self.session.run_sync(lambda session: SessionWriter(session, self.table).in_transaction())
 
-    async def write(self, values: Values) -> None:
-        await self.session.run_sync(lambda session: SessionWriter(session, self.insert).write(values))
+    async def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
+        return await self.session.run_sync(lambda session: SessionWriter(session, self.table).execute(statement, values))
 
 
 class AsyncScopedSessionWriter(AsyncSessionWriter):
@@ -112,16 +117,16 @@ class AsyncScopedSessionWriter(AsyncSessionWriter):
 
     __slots__ = ()
 
-    def __init__(self, scoped: async_scoped_session[Any], insert: Insert) -> None:
-        super().__init__(scoped(), insert)
+    def __init__(self, scoped: async_scoped_session[Any], table: TableName) -> None:
+        super().__init__(scoped(), table)
+
+
+@lru_cache(maxsize=64)
+def _clause(statement: Statement) -> TextClause:
+    return text(statement.named)
 
 
 @lru_cache(maxsize=32)
-def _statement(insert: Insert) -> TextClause:
-    return text(insert.named)
-
-
-@lru_cache(maxsize=32)
-def _target(into: Insert) -> InsertClause:
+def _target(name: TableName) -> InsertClause:
     """What a session that chooses its bind by the statement gets to see."""
-    return insert(table(into.table.name, schema=into.table.schema))
+    return insert(table(name.name, schema=name.schema))

@@ -1,29 +1,30 @@
 """What a Publisher asks of a handle: whether a transaction is open, and to execute one statement in it."""
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
-from outbox.postgres.handles.insert import Values
+from outbox.postgres.handles.statement import Statement, Values
 
 
 class SyncWriter(Protocol):
-    """Inserts messages through one handle of the caller's, blocking."""
+    """Executes statements through one handle of the caller's, blocking."""
 
     def in_transaction(self) -> bool:
         """Whether what is written becomes durable with a commit of the caller's, and not before."""
         ...
 
-    def write(self, values: Values) -> None:
-        """Executes the insert with `values`. Neither commits nor rolls back; raises the driver's own errors."""
+    def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
+        """The first column of the rows that come back, if any. Neither commits nor rolls back; raises the driver's errors."""
         ...
 
 
 class AsyncWriter(Protocol):
-    """Inserts messages through one handle of the caller's, on its event loop."""
+    """Executes statements through one handle of the caller's, on its event loop."""
 
     async def in_transaction(self) -> bool:
         """Whether what is written becomes durable with a commit of the caller's, and not before."""
         ...
 
-    async def write(self, values: Values) -> None:
-        """Executes the insert with `values`. Neither commits nor rolls back; raises the driver's own errors."""
+    async def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
+        """The first column of the rows that come back, if any. Neither commits nor rolls back; raises the driver's errors."""
         ...
