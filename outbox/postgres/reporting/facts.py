@@ -1,0 +1,105 @@
+"""Facts for the history, waiting in memory to be written: bounded, and never in anybody's way."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from outbox.events import Processed
+from outbox.outcome import Dead, Done, Failure, Retry
+
+CAPACITY = 20_000
+"""Facts that wait at most; what comes when there are as many is lost."""
+MOST_TYPE = 250
+MOST_MESSAGE = 500
+"""Characters of an error's type and message that the history keeps."""
+
+
+class Fact(NamedTuple):
+    """One row of the history; times in seconds, `at` by the process's steady clock."""
+
+    at: float
+    fact: str
+    message_id: str
+    root_id: str
+    parent_id: str | None
+    routing_key: str
+    queue: str
+    attempt: int
+    waited: float
+    ran: float
+    error_type: str | None
+    error_message: str | None
+
+
+class FactQueue:
+    """Takes facts without waiting, and hands them out in batches."""
+
+    def __init__(self, *, clock: Callable[[], float], now: Callable[[], datetime], capacity: int = CAPACITY) -> None:
+        self._clock = clock
+        self._now = now
+        self._capacity = capacity
+        self._facts: deque[Fact] = deque()
+        self.lost = 0
+        """How many were lost for want of room."""
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def take_note(self, event: Processed) -> None:
+        """Keeps what the history is to know of `event`; counts it as lost if there is no room."""
+        if len(self._facts) >= self._capacity:
+            self.lost += 1
+            return
+        fact = fact_of(event, at=self._clock(), now=self._now())
+        if fact is not None:
+            self._facts.append(fact)
+
+    def batch(self, most: int) -> list[Fact]:
+        """The oldest facts, which are handed out no more."""
+        return [self._facts.popleft() for _ in range(min(most, len(self._facts)))]
+
+    def put_back(self, batch: Sequence[Fact]) -> None:
+        """For facts that could not be written now: they are the next again, as far as there is room."""
+        room = max(0, self._capacity - len(self._facts))
+        kept = batch[len(batch) - room :] if room < len(batch) else batch
+        self.lost += len(batch) - len(kept)
+        self._facts.extendleft(reversed(kept))
+
+
+def fact_of(event: Processed, *, at: float, now: datetime) -> Fact | None:
+    """The fact that `event` is, which happened just now; None if it is none.
+
+    `waited` is the time from the creation of the message until its handler began, with all earlier attempts.
+    """
+    name, failure = _told(event)
+    if name is None:
+        return None
+    message, ran = event.message, event.duration.total_seconds()
+    chain = message.tracking_ids
+    return Fact(
+        at,
+        name,
+        message.id,
+        chain[0] if chain else message.id,
+        chain[-2] if len(chain) > 1 else None,
+        message.routing_key,
+        event.queue,
+        event.attempt,
+        max(0.0, (now - message.created_at).total_seconds() - ran),
+        ran,
+        None if failure is None else failure.type[:MOST_TYPE],
+        None if failure is None else failure.message[:MOST_MESSAGE],
+    )
+
+
+def _told(event: Processed) -> tuple[str | None, Failure | None]:
+    match event.outcome:
+        case Done():
+            return "processed", None
+        case Retry(_, failure):
+            return "retried", failure
+        case Dead(_, failure):
+            return "died", failure
+        case _:
+            return None, None

@@ -1,0 +1,339 @@
+"""The reporter of one relay, worker or archiver: an observer, and one task that writes what it was told of."""
+
+import asyncio
+import logging
+import os
+import platform
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+
+from outbox import __version__
+from outbox.engine.backoff import Pauses
+from outbox.engine.lifecycle import Stopping
+from outbox.events import BacklogMeasured, BatchSent, Event, HistoryLost, Processed
+from outbox.ports import Gate, Observer
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of
+from outbox.postgres.reporting.activity import Activity
+from outbox.postgres.reporting.facts import CAPACITY, FactQueue
+from outbox.postgres.reporting.gates import Gates
+from outbox.postgres.reporting.statistics import Statistics
+from outbox.postgres.reporting.tables import ReportingTables, as_json
+
+LARGEST_BATCH = 1_000
+"""Facts that are written at once."""
+MOST_BATCHES = 20
+"""Batches that are written before pauses are looked at again."""
+TICK = timedelta(milliseconds=500)
+"""How often pauses are looked at, and history is written."""
+ADD_UP_EVERY = timedelta(seconds=10)
+LOOK_AGAIN = timedelta(seconds=30)
+"""How often tables that were not there are looked for."""
+FIRST_LOOK = timedelta(seconds=2)
+"""How long a component waits for the pauses before it begins to work without knowing them."""
+LAST_WORDS = timedelta(seconds=2)
+"""How long what is left may take to be written at the end."""
+TELL_LOST_EVERY = timedelta(seconds=10)
+
+# What the server says when a statement was rolled back for a reason that passes. After anything else it may have been
+# committed, or would fail again.
+_PASSING = (
+    asyncpg.OperatorInterventionError,
+    asyncpg.ObjectNotInPrerequisiteStateError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.InsufficientResourcesError,
+)
+_log = logging.getLogger("outbox")
+
+
+class ComponentKind(StrEnum):
+    """What reports."""
+
+    RELAY = "relay"
+    WORKER = "worker"
+    ARCHIVER = "archiver"
+    MAINTENANCE = "maintenance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """Who reports. `consumers` is what a worker runs, as JSON can hold it."""
+
+    kind: ComponentKind
+    name: str
+    consumers: Sequence[Mapping[str, Any]] = ()
+    id: str = field(default_factory=lambda: str(uuid4()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportingSettings:
+    """`history`: whether facts are written; `heartbeat`: how often a sign of life is."""
+
+    history: bool = True
+    heartbeat: timedelta = timedelta(seconds=5)
+    tick: timedelta = TICK
+    add_up_every: timedelta = ADD_UP_EVERY
+    capacity: int = CAPACITY
+
+
+@asynccontextmanager
+async def reporting(
+    connect: Connect,
+    table: TableName,
+    component: Component,
+    observer: Observer,
+    stopping: Stopping,
+    settings: ReportingSettings | None = None,
+) -> AsyncIterator["Reporter"]:
+    """Within the block a reporter is at work, over one connection that `connect` opens.
+
+    Entering waits a moment for the pauses that hold, so that a component that was restarted keeps to them. Leaving writes what is
+    left, within a moment. Nothing that goes wrong with the database is raised, or noticed by anybody else.
+    """
+    reporter = Reporter(connect, table, component, observer, stopping, settings or ReportingSettings())
+    task = asyncio.create_task(reporter.run())
+    task.add_done_callback(_tell_end)
+    try:
+        await reporter.first_look()
+        yield reporter
+    finally:
+        reporter.finish()
+        try:
+            await asyncio.wait([task], timeout=LAST_WORDS.total_seconds())
+        finally:
+            task.cancel()
+            reporter.tell_lost()
+
+
+class Reporter:
+    """Implements the Observer port. Being told costs no more than counting; everything else is done by `run`."""
+
+    def __init__(
+        self,
+        connect: Connect,
+        table: TableName,
+        component: Component,
+        observer: Observer,
+        stopping: Stopping,
+        settings: ReportingSettings,
+    ) -> None:
+        self._connect = connect
+        self._tables = ReportingTables(table)
+        self._component = component
+        self._observer = observer
+        self._settings = settings
+        self._clock = _DatabaseClock()
+        self._facts = FactQueue(clock=time.monotonic, now=self._clock.now, capacity=settings.capacity)
+        self._statistics = Statistics(self._clock.now)
+        self.activity = Activity(stopping, time.monotonic, self._clock.now)
+        self._gates = Gates(component.kind.value, component.name, now=time.monotonic)
+        self._looked = asyncio.Event()
+        self._finishing = asyncio.Event()
+        self._due = {"beat": 0.0, "stats": time.monotonic() + settings.add_up_every.total_seconds()}
+        self._applied: list[tuple[str, str]] = []
+        self._problems: dict[str, str] = {}
+        self._lost_because = "they came faster than they could be written"
+        self._lost_told = 0.0
+        self._writes_history = settings.history
+        self._adds_up = True
+
+    def notify(self, event: Event) -> None:
+        """See `outbox.ports.Observer`."""
+        if isinstance(event, Processed):
+            if self._writes_history:
+                self._facts.take_note(event)
+            if self._adds_up:
+                self._statistics.processed(event)
+        elif isinstance(event, BatchSent) and self._adds_up:
+            self._statistics.sent(event)
+        elif isinstance(event, BacklogMeasured) and self._adds_up:
+            self._statistics.measured(event)
+        self.activity.take_note(event)
+
+    def gate(self, queue: str = "") -> Gate:
+        """The gate of a consumer of `queue`; without one, of the component itself."""
+        return self._gates.of(queue)
+
+    async def first_look(self) -> None:
+        """Returns when the pauses are known, or after a moment."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._looked.wait(), FIRST_LOOK.total_seconds())
+
+    def finish(self) -> None:
+        """Asks `run` to write what is left and to return."""
+        self._finishing.set()
+
+    async def run(self) -> None:
+        """Reports until `finish`. While the database is away it waits, and what there is no room for is counted as lost."""
+        pauses = Pauses(longest=timedelta(seconds=2))
+        while not self._finishing.is_set():
+            try:
+                async with self._connect() as connection:
+                    self._answers("database")
+                    pauses.reset()
+                    usable = await self._usable(connection)
+                    if usable:
+                        await self._report(connection, usable)
+                if not usable:
+                    self._looked.set()
+                    await self._rest(LOOK_AGAIN)
+            except DRIVER_ERRORS as error:
+                self._fails("database", reason_of(error), level=logging.INFO)
+                self._looked.set()
+                self._lost_because = f"the database is away: {reason_of(error)}"
+                await self._rest(pauses.next())
+
+    # --- rounds --------------------------------------------------------------------------------------------------------
+
+    async def _usable(self, connection: Connection) -> frozenset[str]:
+        usable = await self._tables.usable(connection)
+        self._writes_history = self._settings.history and "history" in usable
+        self._adds_up = "stats" in usable
+        missing = ", ".join(sorted({"history", "stats", "component", "control"} - usable))
+        if missing:
+            self._fails("tables", f"missing, or closed to the user: {missing}", level=logging.INFO)
+        return usable
+
+    async def _report(self, connection: Connection, usable: frozenset[str]) -> None:
+        """Rounds over one connection, until it is lost, or until the end."""
+        finishing = False
+        while not finishing:
+            finishing = self._finishing.is_set()
+            await self._round(connection, usable, last=finishing)
+            await self._rest(self._settings.tick)
+
+    async def _round(self, connection: Connection, usable: frozenset[str], *, last: bool) -> None:
+        if "control" in usable:
+            await self._attempt("pauses", self._look(connection), connection)
+        self._looked.set()
+        if "history" in usable:
+            await self._attempt("history", self._write_history(connection), connection)
+        self.tell_lost(at_once=last)
+        if "stats" in usable and (last or self._is_due("stats", self._settings.add_up_every)):
+            await self._attempt("statistics", self._add_stats(connection), connection)
+        if "component" in usable and self._has_news(last=last):
+            await self._attempt("heartbeat", self._beat(connection, stopped=last), connection)
+
+    async def _attempt(self, what: str, duty: Any, connection: Connection) -> None:
+        """One duty that fails leaves the others alone, unless the connection is lost with it."""
+        try:
+            await duty
+        except (asyncpg.PostgresError, TimeoutError, ValueError) as error:
+            self._fails(what, reason_of(error))
+            if connection.is_closed():
+                raise ConnectionError(f"{what}: {reason_of(error)}") from error
+        else:
+            self._answers(what)
+
+    async def _look(self, connection: Connection) -> None:
+        asked = time.monotonic()
+        now, wanted = await self._tables.pauses(connection)
+        self._clock.is_now(now)
+        self._gates.heed({wish: None if left is None else asked + left for wish, left in wanted.items()})
+
+    async def _write_history(self, connection: Connection) -> None:
+        for _ in range(MOST_BATCHES):
+            batch = self._facts.batch(LARGEST_BATCH)
+            if not batch:
+                return
+            try:
+                await self._tables.write_history(connection, batch, component=self._component.name, clock=time.monotonic())
+            except _PASSING:
+                self._facts.put_back(batch)
+                raise
+            except DRIVER_ERRORS as error:
+                self._facts.lost += len(batch)
+                self._lost_because = reason_of(error)
+                raise
+
+    async def _add_stats(self, connection: Connection) -> None:
+        taken = self._statistics.take()
+        try:
+            await self._tables.add_stats(connection, taken)
+        except _PASSING:
+            self._statistics.give_back(taken)
+            raise
+
+    async def _beat(self, connection: Connection, *, stopped: bool) -> None:
+        component, activity = self._component, self.activity
+        activity.changed = False
+        self._applied = self._gates.honoured(activity.paused)
+        await self._tables.beat(
+            connection,
+            component.id,
+            component.kind.value,
+            component.name,
+            platform.node(),
+            os.getpid(),
+            __version__,
+            self._settings.heartbeat,
+            activity.as_json(),
+            as_json(list(component.consumers)),
+            as_json([{"scope": scope, "name": name} for scope, name in self._applied]),
+            stopped,
+        )
+
+    # --- when, and what went wrong -------------------------------------------------------------------------------------
+
+    def _has_news(self, *, last: bool) -> bool:
+        due = self._is_due("beat", self._settings.heartbeat)
+        return last or due or self.activity.changed or self._applied != self._gates.honoured(self.activity.paused)
+
+    def _is_due(self, duty: str, every: timedelta) -> bool:
+        now = time.monotonic()
+        if now < self._due[duty]:
+            return False
+        self._due[duty] = now + every.total_seconds()
+        return True
+
+    async def _rest(self, pause: timedelta) -> None:
+        """Waits, and lets pauses end whose time is over."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._finishing.wait(), pause.total_seconds())
+        self._gates.tick()
+
+    def tell_lost(self, *, at_once: bool = True) -> None:
+        """Tells how many facts were lost since it was last told, from time to time."""
+        if at_once:
+            self._facts.lost += len(self._facts.batch(len(self._facts)))
+        if self._facts.lost and (at_once or time.monotonic() - self._lost_told >= TELL_LOST_EVERY.total_seconds()):
+            lost, self._facts.lost, self._lost_told = self._facts.lost, 0, time.monotonic()
+            self._observer.notify(HistoryLost(count=lost, reason=self._lost_because))
+
+    def _fails(self, what: str, reason: str, *, level: int = logging.WARNING) -> None:
+        """Said once for each reason in a row: it goes on without."""
+        if self._problems.get(what) != reason:
+            self._problems[what] = reason
+            _log.log(level, "reports: %s: %s", what, reason)
+
+    def _answers(self, what: str) -> None:
+        if self._problems.pop(what, None) is not None:
+            _log.info("reports: %s: well again", what)
+
+
+class _DatabaseClock:
+    """The database's time of day, as of the last time that it was asked."""
+
+    def __init__(self) -> None:
+        self._ahead = timedelta(0)
+
+    def now(self) -> datetime:
+        """What it says now, or nearly."""
+        return datetime.now(UTC) + self._ahead
+
+    def is_now(self, seconds: float) -> None:
+        """It just said this, in seconds since 1970."""
+        self._ahead = datetime.fromtimestamp(seconds, UTC) - datetime.now(UTC)
+
+
+def _tell_end(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("nothing is reported any more: %s", error, exc_info=error)

@@ -1,0 +1,161 @@
+"""What happened, added up in memory by minute, routing key and queue, until it is added to the table."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from outbox.events import BacklogMeasured, BatchSent, Processed
+from outbox.outcome import Dead, Done, Retry
+
+LATENCY_BOUNDS = (
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 3_600, 21_600, 86_400,
+)  # fmt: skip
+"""Upper ends of the buckets of `latency`, in seconds, each included; one more bucket is for what took longer.
+
+They are written into the table without their bounds, so they never change.
+"""
+MOST_KEYS = 500
+"""Pairs of routing key and queue that one process tells apart in one minute."""
+MOST_ROWS = 20_000
+"""Rows that wait to be added, while the database is away; what would be another one is not counted."""
+OTHERS = "(others)"
+"""The name under which the rest is added up."""
+MOST_NAME = 255
+"""Characters of a routing key or queue; longer ones are cut, because they are part of an index."""
+OLDEST = timedelta(days=2)
+"""The creation of a message that is older is counted as of then: the minutes before are being thinned out."""
+
+_MINUTE = timedelta(minutes=1)
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What is added to one row of the table."""
+
+    created: int = 0
+    sent: int = 0
+    processed: int = 0
+    failed: int = 0
+    retried: int = 0
+    dead: int = 0
+    duplicates: int = 0
+    backlog: int | None = None
+    oldest_age: timedelta | None = None
+    latency: list[int] | None = None
+
+    def took(self, seconds: float) -> None:
+        """Counts one more in the bucket of `seconds`."""
+        if self.latency is None:
+            self.latency = [0] * (len(LATENCY_BOUNDS) + 1)
+        self.latency[bisect_left(LATENCY_BOUNDS, seconds)] += 1
+
+
+class Key(NamedTuple):
+    """The row of the table: the beginning of a minute, a routing key, a queue."""
+
+    minute: datetime
+    routing_key: str
+    queue: str
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Adds up events. `now` is the database's clock, as well as it is known."""
+
+    now: Callable[[], datetime]
+    _minutes: dict[datetime, dict[tuple[str, str], Counts]] = field(default_factory=dict)
+    _names: dict[tuple[str, str], Counts] = field(default_factory=dict)
+    _minute: datetime = _NEVER
+    _rows: int = 0
+
+    def sent(self, event: BatchSent) -> None:
+        """Messages left the outbox: counted as sent now, and as created when they were; latency is their time in it."""
+        now = self.now()
+        for message in event.messages:
+            counts = self._now(now, message.routing_key, "")
+            counts.sent += 1
+            counts.took(message.age.total_seconds())
+            created = now - min(message.age, OLDEST)
+            if created >= self._minute:
+                counts.created += 1
+            else:
+                self._at(_minute_of(created), message.routing_key, "").created += 1
+
+    def processed(self, event: Processed) -> None:
+        """A delivery was settled; latency is the handler's time."""
+        counts = self._now(self.now(), event.message.routing_key, event.queue)
+        if event.status == "duplicate":
+            counts.duplicates += 1
+            return
+        match event.outcome:
+            case Done():
+                counts.processed += 1
+            case Retry():
+                counts.failed += 1
+                counts.retried += 1
+            case Dead():
+                counts.failed += 1
+                counts.dead += 1
+        counts.took(event.duration.total_seconds())
+
+    def measured(self, event: BacklogMeasured) -> None:
+        """The outbox as it was found; the highest of a minute counts."""
+        counts = self._now(self.now(), "", "")
+        counts.backlog = max(event.unsent, counts.backlog or 0)
+        counts.oldest_age = max(event.oldest_due or timedelta(0), counts.oldest_age or timedelta(0))
+
+    def take(self) -> list[tuple[Key, Counts]]:
+        """Everything that was added up since the last time, in the order of the keys."""
+        minutes, self._minutes, self._names, self._rows = self._minutes, {}, {}, 0
+        rows = [(Key(minute, *name), counts) for minute, names in minutes.items() for name, counts in names.items()]
+        return sorted(rows, key=lambda row: row[0])
+
+    def give_back(self, taken: Iterable[tuple[Key, Counts]]) -> None:
+        """For counts that could not be added now: they are added with the next ones."""
+        for key, counts in taken:
+            _add(self._at(*key), counts)
+
+    def _now(self, now: datetime, routing_key: str, queue: str) -> Counts:
+        """The row of this minute. Most events are of a name that there was in this minute, and found by one look."""
+        if not self._minute <= now < self._minute + _MINUTE:
+            self._minute = _minute_of(now)
+            self._names = {}
+        counts = self._names.get((routing_key, queue))
+        if counts is None:
+            counts = self._at(self._minute, routing_key, queue)
+            if len(self._names) < 2 * MOST_KEYS:
+                self._names[routing_key, queue] = counts
+        return counts
+
+    def _at(self, minute: datetime, routing_key: str, queue: str) -> Counts:
+        names = self._minutes.setdefault(minute, {})
+        name = (_short(routing_key), _short(queue))
+        if name not in names and len(names) >= MOST_KEYS:
+            name = (OTHERS, OTHERS if queue else "")
+        counts = names.get(name) or Counts()
+        if name not in names and self._rows < MOST_ROWS:
+            names[name] = counts
+            self._rows += 1
+        return counts
+
+
+def _add(known: Counts, more: Counts) -> None:
+    for name in ("created", "sent", "processed", "failed", "retried", "dead", "duplicates"):
+        setattr(known, name, getattr(known, name) + getattr(more, name))
+    if more.backlog is not None:
+        known.backlog = max(known.backlog or 0, more.backlog)
+    if more.oldest_age is not None:
+        known.oldest_age = max(known.oldest_age or timedelta(0), more.oldest_age)
+    if more.latency is not None:
+        known.latency = [a + b for a, b in zip(known.latency or [0] * len(more.latency), more.latency, strict=True)]
+
+
+def _minute_of(instant: datetime) -> datetime:
+    return instant.replace(second=0, microsecond=0)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST_NAME else f"{text[:MOST_NAME]}…"

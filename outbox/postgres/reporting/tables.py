@@ -1,0 +1,121 @@
+"""Writing reports: one short transaction each, on a connection of the reporter's own."""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection, roll_back_quietly
+from outbox.postgres.queries import queries
+from outbox.postgres.reporting.facts import Fact
+from outbox.postgres.reporting.gates import Wish
+from outbox.postgres.reporting.statistics import Counts, Key
+from outbox.postgres.schema.objects import SATELLITES, satellite_names
+
+STATEMENT_TIMEOUT = timedelta(seconds=3)
+LOCK_TIMEOUT = timedelta(seconds=1)
+_TIMEOUT = STATEMENT_TIMEOUT.total_seconds() + 1
+"""The server ends a statement first, unless it is away."""
+UNSTORABLE = (asyncpg.DataError, asyncpg.UntranslatableCharacterError, asyncpg.CharacterNotInRepertoireError, UnicodeError)
+"""What is raised for text that the database cannot hold."""
+
+_RIGHTS = {
+    "history": "insert",
+    "stats": "select insert update",
+    "component": "select insert update",
+    "control": "select",
+}
+
+
+class ReportingTables:
+    """The tables of reports beside an outbox table. Everything raises the driver's errors."""
+
+    def __init__(self, table: TableName) -> None:
+        self._names = {kind: TableName(SATELLITES[kind], table.schema).sql for kind in _RIGHTS}
+        self._sql = queries(
+            "reporting.sql",
+            statement_timeout=f"'{STATEMENT_TIMEOUT.total_seconds():g}s'",
+            lock_timeout=f"'{LOCK_TIMEOUT.total_seconds():g}s'",
+            **satellite_names(table.schema),
+        )
+
+    async def usable(self, connection: Connection) -> frozenset[str]:
+        """Which of `history`, `stats`, `component` and `control` are there and open to the user."""
+        kinds = list(self._names)
+        names, rights = [self._names[kind] for kind in kinds], [_RIGHTS[kind] for kind in kinds]
+        async with self._transaction(connection):
+            rows = await connection.fetch(self._sql["usable"], kinds, names, rights, timeout=_TIMEOUT)
+        return frozenset(row[0] for row in rows)
+
+    async def write_history(self, connection: Connection, facts: Sequence[Fact], *, component: str, clock: float) -> None:
+        """Writes facts, whose times are by the steady clock that says `clock` now."""
+        if not facts:
+            return
+        at, *columns = zip(*facts, strict=True)
+        ago = [clock - then for then in at]
+        await self._write(connection, "write_history", component, ago, *columns)
+
+    async def add_stats(self, connection: Connection, rows: Sequence[tuple[Key, Counts]]) -> None:
+        """Adds counts to the rows of their keys, all or none."""
+        if not rows:
+            return
+        values = [
+            (
+                *key,
+                *(counts.created, counts.sent, counts.processed, counts.failed, counts.retried, counts.dead),
+                *(counts.duplicates, counts.backlog, counts.oldest_age),
+                None if counts.latency is None else "{" + ",".join(map(str, counts.latency)) + "}",
+            )
+            for key, counts in rows
+        ]
+        await self._write(connection, "add_stats", *zip(*values, strict=True))
+
+    async def _write(self, connection: Connection, name: str, *arguments: Any) -> None:
+        """Runs a statement whose arguments are texts and columns; once more in other words if the database cannot hold them."""
+        try:
+            async with self._transaction(connection):
+                await connection.execute(self._sql[name], *arguments, timeout=_TIMEOUT)
+        except UNSTORABLE:
+            async with self._transaction(connection):
+                await connection.execute(self._sql[name], *map(_storable, arguments), timeout=_TIMEOUT)
+
+    async def beat(self, connection: Connection, *values: object) -> None:
+        """Writes a sign of life."""
+        async with self._transaction(connection):
+            await connection.execute(self._sql["beat"], *values, timeout=_TIMEOUT)
+
+    async def pauses(self, connection: Connection) -> tuple[float, Mapping[Wish, float | None]]:
+        """What time it is, in seconds since 1970, and the pauses that hold, with how many seconds each lasts."""
+        async with self._transaction(connection):
+            rows = await connection.fetch(self._sql["pauses"], timeout=_TIMEOUT)
+        wanted = {(row["scope"], row["name"]): row["seconds_left"] for row in rows if row["scope"] is not None}
+        return rows[0]["now"], wanted
+
+    @asynccontextmanager
+    async def _transaction(self, connection: Connection) -> AsyncIterator[None]:
+        """For reading, too: a transaction pooler may send what is outside of one to a server that did not prepare it."""
+        try:
+            await connection.execute(self._sql["begin"], timeout=_TIMEOUT)
+            yield
+            await connection.execute("commit", timeout=_TIMEOUT)
+        except BaseException:
+            await roll_back_quietly(connection)
+            raise
+
+
+def as_json(value: object) -> str:
+    """`value` as text that a jsonb column takes."""
+    return json.dumps(value).replace("\\u0000", "\\ufffd")
+
+
+def _storable(value: Any) -> Any:
+    """Text that every database can hold: without NUL and in ASCII. Columns by their values; others as they are."""
+    if isinstance(value, list | tuple):
+        return [_storable(one) for one in value]
+    if not isinstance(value, str) or (value.isascii() and "\0" not in value):
+        return value
+    return value.replace("\0", "\N{SYMBOL FOR NULL}").encode("ascii", "backslashreplace").decode("ascii")

@@ -1,0 +1,111 @@
+-- name: begin
+-- Reports are worth neither waiting for the disk nor waiting for anybody's lock.
+begin isolation level read committed;
+set local synchronous_commit = off;
+set local statement_timeout = {statement_timeout};
+set local lock_timeout = {lock_timeout};
+set local idle_in_transaction_session_timeout = {statement_timeout}
+
+-- name: usable
+-- Which of the tables are there and open to the user.
+select wanted.kind
+from unnest($1::text[], $2::text[], $3::text[]) as wanted (kind, name, rights)
+where to_regclass(wanted.name) is not null and not exists (
+    select
+    from unnest(string_to_array(wanted.rights, ' ')) as needed (right_)
+    where not has_table_privilege(to_regclass(wanted.name), needed.right_)
+)
+
+-- name: write_history
+-- Facts say how long ago they were, so that all times in the table are the database's.
+insert into {history} (
+    at, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message, component
+)
+select clock_timestamp() - make_interval(secs => ago), fact, message_id, root_id, parent_id, routing_key, queue, attempt,
+    make_interval(secs => waited), make_interval(secs => ran), error_type, error_message, $1
+from unnest(
+    $2::float8[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::integer[], $10::float8[],
+    $11::float8[], $12::text[], $13::text[]
+) as told (ago, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message)
+
+-- name: add_stats
+-- Rows are locked in the order of their keys, so that two processes that add at once wait for each other, and never both.
+insert into {stats} as so_far (
+    starts_at, seconds, routing_key, queue, created, sent, processed, failed, retried, dead, duplicates, backlog, oldest_age,
+    latency
+)
+select starts_at, 60, routing_key, queue, created, sent, processed, failed, retried, dead, duplicates, backlog, oldest_age,
+    latency::bigint[]
+from unnest(
+    $1::timestamptz[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
+    $10::bigint[], $11::bigint[], $12::interval[], $13::text[]
+) as added (
+    starts_at, routing_key, queue, created, sent, processed, failed, retried, dead, duplicates, backlog, oldest_age, latency
+)
+order by starts_at, routing_key collate "C", queue collate "C"
+on conflict (starts_at, seconds, routing_key, queue) do update
+set created = so_far.created + excluded.created,
+    sent = so_far.sent + excluded.sent,
+    processed = so_far.processed + excluded.processed,
+    failed = so_far.failed + excluded.failed,
+    retried = so_far.retried + excluded.retried,
+    dead = so_far.dead + excluded.dead,
+    duplicates = so_far.duplicates + excluded.duplicates,
+    backlog = greatest(so_far.backlog, excluded.backlog),
+    oldest_age = greatest(so_far.oldest_age, excluded.oldest_age),
+    latency = case
+        when so_far.latency is null then excluded.latency
+        when excluded.latency is null then so_far.latency
+        else array(
+            select coalesce(known, 0) + coalesce(new, 0)
+            from unnest(so_far.latency, excluded.latency) with ordinality as bucket (known, new, number)
+            order by number
+        )
+    end
+
+-- name: beat
+insert into {component} as component (
+    id, kind, name, host, process_id, version, every, activity, consumers, applied, stopped_at
+)
+values ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9::jsonb, $10::jsonb, case when $11::boolean then clock_timestamp() end)
+on conflict (id) do update
+set seen_at = clock_timestamp(), activity = excluded.activity, applied = excluded.applied, stopped_at = excluded.stopped_at
+
+-- name: pauses
+-- The pauses that hold now, how many seconds each of them lasts, and what time it is.
+select scope, name, (extract(epoch from until) - extract(epoch from clock_timestamp()))::float8 as seconds_left,
+    extract(epoch from clock_timestamp())::float8 as now
+from (values (1)) as always (one)
+left join {control} on until is null or until > clock_timestamp()
+
+-- name: pause
+insert into {control} (scope, name, reason, requested_by, until)
+values ($1, $2, $3, $4, $5)
+on conflict (scope, name) do update
+set reason = excluded.reason, requested_by = excluded.requested_by, requested_at = now(), until = excluded.until
+
+-- name: resume
+delete from {control}
+where scope = $1 and name = $2
+returning scope
+
+-- name: list_pauses
+select scope, name, reason, requested_by, requested_at, until
+from {control}
+where until is null or until > clock_timestamp()
+order by scope, name
+
+-- name: list_components
+select id, kind, name, host, process_id, version, started_at, seen_at, every, activity, consumers, applied, stopped_at,
+    case
+        when stopped_at is not null then 'stopped'
+        when seen_at < clock_timestamp() - 6 * every then 'lost'
+        when seen_at < clock_timestamp() - 2 * every then 'late'
+        else 'alive'
+    end as condition
+from {component}
+order by kind, name, started_at
+
+-- name: forget_components
+delete from {component}
+where coalesce(stopped_at, seen_at) < clock_timestamp() - $1::interval
