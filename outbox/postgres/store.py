@@ -30,6 +30,7 @@ from outbox.postgres.pool import (
 )
 from outbox.postgres.queries import queries
 from outbox.postgres.schema import check_outbox_table
+from outbox.postgres.schema.objects import outbox_names
 
 UNROUTABLE = "unroutable"
 """What `last_error` says of a held row."""
@@ -47,6 +48,23 @@ _LONGEST_TIME = timedelta(days=365_000).total_seconds()
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
+def relay_queries(table: TableName, *, longest_send: timedelta) -> Mapping[str, str]:
+    """The statements of `relay.sql` for `table`."""
+    parts = queries("claiming.sql", table=table.sql)
+    names = outbox_names(table)
+    return queries(
+        "relay.sql",
+        table=table.sql,
+        classes=parts["highest_first"],
+        measured=parts["measured"],
+        columns=parts["columns"],
+        keyed_after=parts["keyed_after"],
+        due_indexes=f"'{names['due_index_name']}', '{names['ordered_due_index_name']}'",
+        idle_timeout=_milliseconds(longest_send + IDLE_MARGIN),
+        lock_timeout=_milliseconds(LOCK_TIMEOUT),
+    )
+
+
 class PostgresStore:
     """Implements the Store port on `table`. Sent rows are deleted, or kept with `sent_at` if `keep_sent`."""
 
@@ -54,12 +72,7 @@ class PostgresStore:
         self._pool = pool
         self._table = table
         self._keep_sent = keep_sent
-        self._sql = queries(
-            "relay.sql",
-            table=table.sql,
-            idle_timeout=_milliseconds(longest_send + IDLE_MARGIN),
-            lock_timeout=_milliseconds(LOCK_TIMEOUT),
-        )
+        self._sql = relay_queries(table, longest_send=longest_send)
 
     async def check(self) -> None:
         """Raises `SchemaError` if the table is missing, of an unknown shape, or closed to the user."""
@@ -141,7 +154,11 @@ class PostgresStore:
             if limit == 1:
                 return await self._claimed_unread(connection, error)
             return await self._claimed(connection, limit // 2)
-        return [self._pending(row) for row in rows]
+        claimed = [self._pending(row) for row in rows if row["id"] is not None]
+        if not claimed and rows[0]["keyed_after"] is not None:
+            rows = await connection.fetch(self._sql["claim_keyed"], limit, LARGEST_BATCH, timeout=_TIMEOUT)
+            claimed = [self._pending(row) for row in rows]
+        return claimed
 
     async def _claimed_unread(self, connection: Connection, error: Exception) -> Sequence[PendingMessage]:
         await connection.execute(self._sql["begin"], timeout=_TIMEOUT)
@@ -163,6 +180,8 @@ class PostgresStore:
             expiration=_time(row["expiration"]),
             ordering_key=row["ordering_key"],
             target_queue=row["target_queue"],
+            hlc=row["hlc"],
+            requeue_count=row["requeue_count"],
         )
         held = row["last_error"] == UNROUTABLE
         return PendingMessage(row_id=row_id, attempts=row["attempts"], held=held, message=message, malformed=malformed)

@@ -13,13 +13,12 @@ from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.outcome import DONE
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
-from outbox.postgres.queries import queries
-from outbox.postgres.store import PostgresStore
+from outbox.postgres.store import PostgresStore, relay_queries
 from tests.relay.support import ScriptedTransport, relaying
 from tests.servers.postgres import OwnPostgres
 from tests.support.eventually import eventually
 
-SQL = queries("relay.sql", table='"outbox_table"', idle_timeout="60000", lock_timeout="1000")
+SQL = relay_queries(TableName("outbox_table"), longest_send=timedelta(seconds=10))
 
 
 def test_statements_are_of_characters_that_every_database_encoding_has() -> None:

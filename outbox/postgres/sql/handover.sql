@@ -7,14 +7,34 @@
 -- Rows are locked in the first step and changed by `id = any(array(...))`, which is an index scan whatever the planner believes
 -- about the table, and which also finds a row that somebody changed between our snapshot and our lock. The limit is hidden from
 -- it, so that it expects to need only a part of the rows, and reads the index in its order instead of sorting.
-with due as materialized (
+with claimed as materialized (
+    select message.*
+    from ({classes}) as class
+    cross join lateral (
+        select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
+            target_queue, last_error, hlc, requeue_count, priority
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+            and send_after <= now()
+        order by send_after, id
+        limit (select $2::integer)
+        for update skip locked
+    ) as message
+    limit (select $2::integer)
+),
+keyed as materialized (
     select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
-        target_queue, last_error
+        target_queue, last_error, hlc, requeue_count, priority
     from {table}
-    where sent_at is null and failed_at is null and send_after <= now()
+    where sent_at is null and failed_at is null and ordering_key is not null and send_after <= now()
     order by send_after, id
     limit (select $2::integer)
     for update skip locked
+),
+due as materialized (
+    select * from claimed
+    union all
+    select * from keyed
 ),
 address as materialized (
     select distinct routing_key

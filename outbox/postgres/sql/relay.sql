@@ -10,41 +10,67 @@ set local enable_bitmapscan = off;
 set local enable_sort = off
 
 -- name: claim
--- Reads the pending index from its front, locks as it goes, and passes over what other relays hold. Sizes are counted before
--- anything is fetched, so that a batch of large rows ends early instead of filling the memory; the rest stays for the next.
--- (Small jsonb values are not worth the conversion that tells their size.) Times are seconds and jsonb is text: no value that a
--- producer may insert is too much for the driver then, and no codec of a given pool has a say.
+-- Reads the index of due rows class by class, each from its front, locks as it goes, and passes over what other relays hold; the
+-- outer limit stops it in the middle. The answer has at least one row, of nulls if nothing was claimed, so that it can tell
+-- whether there is more that is due.
 with claimed as materialized (
-    select id, routing_key, body, tracking_ids, created_at, expiration, headers, content_type, ordering_key, target_queue,
-        attempts, last_error
+    select message.*
+    from ({classes}) as class
+    cross join lateral (
+        select id, routing_key, body, tracking_ids, created_at, expiration, headers, content_type, ordering_key, target_queue,
+            attempts, last_error, hlc, requeue_count, priority
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+            and send_after <= now()
+        order by send_after, id
+        limit $1
+        for update skip locked
+    ) as message
+    limit $1
+),
+{measured}
+select {columns},
+    {keyed_after} as keyed_after
+from (select) as one
+left join measured on bytes_before <= $2
+
+-- name: claim_keyed
+with claimed as materialized (
+    select *
     from {table}
-    where sent_at is null and failed_at is null and send_after <= now()
+    where sent_at is null and failed_at is null and ordering_key is not null and send_after <= now()
     order by send_after, id
     limit $1
     for update skip locked
 ),
-sized as (
-    select *,
-        octet_length(routing_key) + octet_length(body)
-            + case when pg_column_size(headers) > 2000 then octet_length(headers::text) else 0 end
-            + case when pg_column_size(tracking_ids) > 2000 then octet_length(tracking_ids::text) else 0 end as bytes
-    from claimed
-),
-measured as (
-    select *, sum(bytes) over (rows unbounded preceding) - bytes as bytes_before
-    from sized
-)
-select id, routing_key, body, tracking_ids::text, extract(epoch from created_at)::float8 as created_at,
-    case when expiration < interval '1000 years' then extract(epoch from expiration)::float8 end as expiration,
-    headers::text, content_type, ordering_key, target_queue, attempts, last_error
+{measured}
+select {columns}
 from measured
 where bytes_before <= $2
 
 -- name: claim_unread
 -- What a claim of one row takes, without any text of it.
+with claimed as materialized (
+    select message.*
+    from ({classes}) as class
+    cross join lateral (
+        select id, attempts, priority
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+            and send_after <= now()
+        order by send_after, id
+        limit 1
+        for update skip locked
+    ) as message
+    limit 1
+)
+select id, attempts
+from claimed
+
+-- name: claim_keyed_unread
 select id, attempts
 from {table}
-where sent_at is null and failed_at is null and send_after <= now()
+where sent_at is null and failed_at is null and ordering_key is not null and send_after <= now()
 order by send_after, id
 limit 1
 for update skip locked
@@ -118,11 +144,28 @@ from probe
 where message.id = probe.id and probe.send_after = 'infinity' and message.send_after = 'infinity'
 
 -- name: next_due
-select (extract(epoch from send_after) - extract(epoch from clock_timestamp()))::float8
-from {table}
-where sent_at is null and failed_at is null and send_after < 'infinity'
-order by send_after
-limit 1
+-- The front of each index of due rows.
+select (extract(epoch from min(send_after)) - extract(epoch from clock_timestamp()))::float8
+from (
+    select first.send_after
+    from generate_series(0, 9) as class (priority)
+    cross join lateral (
+        select send_after
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+            and send_after < 'infinity'
+        order by send_after, id
+        limit 1
+    ) as first
+    union all
+    (
+        select send_after
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is not null and send_after < 'infinity'
+        order by send_after, id
+        limit 1
+    )
+) as next
 
 -- name: delete_sent
 delete from {table}
@@ -136,33 +179,62 @@ where id in (
 )
 
 -- name: backlog
--- Counting millions every few seconds would cost more than relaying them: beyond 100,000 rows the answer is what the pending
--- index held when it was last vacuumed or analysed.
+-- Counting millions every few seconds would cost more than relaying them: beyond 100,000 rows the answer is what the two indexes
+-- of due rows held when they were last vacuumed or analysed.
 select
     case when counted.unsent < 100000 then counted.unsent else greatest(counted.unsent, known.unsent) end as unsent,
-    (
-        select (extract(epoch from now()) - extract(epoch from send_after))::float8
-        from {table}
-        where sent_at is null and failed_at is null and send_after <= now()
-        order by send_after, id
-        limit 1
-    ) as oldest_due
+    (extract(epoch from now()) - extract(epoch from oldest.send_after))::float8 as oldest_due
 from (
     select count(*) as unsent
     from (
         select
-        from {table}
-        where sent_at is null and failed_at is null
+        from (
+            (
+                select
+                from {table}
+                where sent_at is null and failed_at is null and ordering_key is null
+                limit 100000
+            )
+            union all
+            (
+                select
+                from {table}
+                where sent_at is null and failed_at is null and ordering_key is not null
+                limit 100000
+            )
+        ) as each
         limit 100000
     ) as pending
 ) as counted
 cross join (
-    select max(index.reltuples)::bigint as unsent
+    select sum(index.reltuples)::bigint as unsent
     from pg_catalog.pg_index
     join pg_catalog.pg_class as index on index.oid = indexrelid
-    join pg_catalog.pg_attribute on attrelid = indrelid and attnum = indkey[0]
-    where indrelid = '{table}'::regclass and indpred is not null and attname = 'send_after'
+    where indrelid = '{table}'::regclass and index.relname in ({due_indexes})
 ) as known
+cross join (
+    select min(send_after) as send_after
+    from (
+        select first.send_after
+        from generate_series(0, 9) as class (priority)
+        cross join lateral (
+            select send_after
+            from {table}
+            where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+                and send_after <= now()
+            order by send_after, id
+            limit 1
+        ) as first
+        union all
+        (
+            select send_after
+            from {table}
+            where sent_at is null and failed_at is null and ordering_key is not null and send_after <= now()
+            order by send_after, id
+            limit 1
+        )
+    ) as due
+) as oldest
 
 -- name: lacking_rights
 select array(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from outbox.postgres.deaths import recorded
 from outbox.postgres.names import TableName
 from outbox.postgres.queries import queries
 
@@ -36,4 +37,6 @@ class TransportTables:
             "subscription": self.subscription.sql,
             "dead_letter": self.dead_letter.sql,
         }
-        return queries(file, **names, routes=queries("routing.sql", **names)["routes"], **values)
+        names["classes"] = queries("claiming.sql", table=self.outbox.sql)["highest_first"]
+        names |= {"routes": queries("routing.sql", **names)["routes"], "recorded": recorded(self.outbox.schema)}
+        return queries(file, **names, **values)
