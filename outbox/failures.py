@@ -44,7 +44,7 @@ def decode_trail(text: object) -> list[FailedAttempt]:
     try:
         entries = json.loads(text) if isinstance(text, str | bytes) else text
         return [_decoded(entry) for entry in entries] if isinstance(entries, list) else []
-    except (ValueError, TypeError, KeyError, RecursionError, MalformedMessageError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, MalformedMessageError):
         return []
 
 

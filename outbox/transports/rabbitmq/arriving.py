@@ -28,7 +28,8 @@ from outbox.transports.rabbitmq.wire import ISOLATED
 class Arrival:
     """What the broker delivered, as it came.
 
-    `defect` says why its properties cannot be read, which are then empty. `settling`: its outcome is known. `postponed`: a copy
+    `defect` says why its properties cannot be read, which are then empty. `header` is the payload that they stood in, where it
+    is kept. `settling`: its outcome is known. `postponed`: a copy
     of it comes later, and it has no outcome.
     """
 
@@ -38,6 +39,7 @@ class Arrival:
     defect: str = ""
     settling: bool = False
     postponed: bool = False
+    header: bytes = b""
 
     @property
     def tag(self) -> int:
@@ -62,10 +64,14 @@ class Arrival:
 
 
 class Assembly:
-    """Calls `completed` for each delivery of one channel, whose frames come as bytes or as pamqp has read them."""
+    """Calls `completed` for each delivery of one channel, whose frames come as bytes or as pamqp has read them.
 
-    def __init__(self, completed: Callable[[Arrival], None]) -> None:
+    `keep_headers`: for whoever wants to read more than is read here. Where pamqp has read them there is nothing to keep.
+    """
+
+    def __init__(self, completed: Callable[[Arrival], None], *, keep_headers: bool = False) -> None:
         self._completed = completed
+        self._keep_headers = keep_headers
         self._arrival: Arrival | None = None
         self._method: Deliver | None = None
         self._pieces: list[bytes] = []
@@ -77,7 +83,8 @@ class Assembly:
             self._body(frames[start:end])
         elif type_ == HEADER_FRAME:
             properties, defect = _readable_properties(frames, start, end)
-            self._begin(read_body_size(frames, start), properties, defect)
+            header = frames[start:end] if self._keep_headers else b""
+            self._begin(read_body_size(frames, start), properties, defect, header)
         elif type_ == METHOD_FRAME and is_deliver(frames, start):
             self._method = read_deliver(frames, start)
         else:
@@ -104,10 +111,10 @@ class Assembly:
     def _on_body(self, frame: ContentBody) -> None:
         self._body(frame.value)
 
-    def _begin(self, body_size: int, properties: Basic.Properties, defect: str = "") -> None:
+    def _begin(self, body_size: int, properties: Basic.Properties, defect: str = "", header: bytes = b"") -> None:
         if self._method is None:
             return
-        self._arrival = Arrival(self._method, properties, b"", defect)
+        self._arrival = Arrival(self._method, properties, b"", defect, header=header)
         self._missing = body_size
         if not body_size:
             self._complete()

@@ -13,7 +13,7 @@ from outbox.events import Advice, Dependency, DependencyLost, DependencyRestored
 from outbox.message import Message
 from outbox.outcome import Failure
 from outbox.ports import Intake, NotSent, Observer, Receive, Refused, SendResult, Subscription
-from outbox.transports.rabbitmq.connection import LentLink, Link, OwnLink, is_blocked
+from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, LentLink, Link, OwnLink, is_blocked
 from outbox.transports.rabbitmq.consuming import RunningSubscription
 from outbox.transports.rabbitmq.frames import Publication, UnsendableError
 from outbox.transports.rabbitmq.inquiry import NotThere, inquiry_on
@@ -29,8 +29,6 @@ from outbox.urls import amqp_url
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection as LentConnection
     from aiormq.abc import AbstractConnection
-
-CONNECT_TIMEOUT = timedelta(seconds=10)
 
 
 class RabbitBroker:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 HEARTBEAT = timedelta(seconds=20)
 """Unless the URL says otherwise. A silent broker is given up after three; a busy event loop may be late by two."""
 
+CONNECT_TIMEOUT = timedelta(seconds=10)
+"""How long making a connection may take."""
 _CLOSING = timedelta(seconds=3)
 
 

@@ -95,7 +95,7 @@ class RunningSubscription:
         deliveries = [RabbitDelivery(arrival, channel, self._settlement) for arrival in waiting if not arrival.settling]
         postponed = [delivery for delivery in deliveries if not delivery.arrival.postponed and not delivery.blamed]
         for delivery in postponed:
-            await self._settlement.postpone(delivery)
+            await self._settlement.send_away(delivery)
         return bool(postponed)
 
     async def _consume(self) -> ConsumerChannel:

@@ -11,7 +11,7 @@ from pamqp.header import ContentHeader
 
 from outbox.errors import MalformedMessageError, StaleDeliveryError
 from outbox.message import Message
-from outbox.outcome import Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
+from outbox.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.transports.rabbitmq.wire import CRASHES, DELIVERY_COUNT, read_attempt, read_count, read_message, read_routing_key
 
 if TYPE_CHECKING:
@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 class Settlement(Protocol):
     """What it takes to settle otherwise than by an acknowledgement."""
 
-    async def come_back(self, delivery: "RabbitDelivery", delay: "timedelta", *, attempt: int) -> None:
-        """Has a copy of that attempt wait for `delay`, then acknowledges."""
+    async def retry(self, delivery: "RabbitDelivery", delay: "timedelta", failure: Failure) -> None:
+        """Has a copy for the next attempt wait for `delay`, then acknowledges."""
         ...
 
-    async def bury(self, delivery: "RabbitDelivery", failure: Failure) -> None:
+    async def postpone(self, delivery: "RabbitDelivery", delay: "timedelta") -> None:
+        """Has a copy for the same attempt wait for `delay`, then acknowledges."""
+        ...
+
+    async def bury(self, delivery: "RabbitDelivery", cause: Cause, failure: Failure) -> None:
         """Puts a copy with the failure among the dead letters, then acknowledges."""
         ...
 
@@ -92,6 +96,14 @@ class RabbitDelivery:
     def attempt(self) -> int:
         """See `outbox.ports.Delivery`."""
         return read_attempt(self.arrival.headers)
+
+    @property
+    def attempt_or_first(self) -> int:
+        """The same, and the first where it cannot be read."""
+        try:
+            return self.attempt
+        except MalformedMessageError:
+            return 1
 
     @property
     def crashes(self) -> int:
@@ -159,12 +171,12 @@ class RabbitDelivery:
         match outcome:
             case Done():
                 self.ack()
-            case Retry(delay):
-                await self._settlement.come_back(self, delay, attempt=self.attempt + 1)
+            case Retry(delay, failure):
+                await self._settlement.retry(self, delay, failure)
             case Postponed(delay):
-                await self._settlement.come_back(self, delay, attempt=self.attempt)
-            case Dead(_, failure):
-                await self._settlement.bury(self, failure)
+                await self._settlement.postpone(self, delay)
+            case Dead(cause, failure):
+                await self._settlement.bury(self, cause, failure)
             case Returned():
                 await self._settlement.give_back(self)
             case _:

@@ -40,7 +40,7 @@ class ConsumerChannel:
     as if its worker had died. `ended` is set when nothing more will come and nothing can be answered: `reason` says why.
     """
 
-    def __init__(self, channel: "AbstractChannel", *, arrived: Arrived, let_go: LetGo) -> None:
+    def __init__(self, channel: "AbstractChannel", *, arrived: Arrived, let_go: LetGo, keep_headers: bool = False) -> None:
         self.in_hand: dict[int, Arrival] = {}
         self.ended = asyncio.Event()
         self.reason = ""
@@ -54,7 +54,7 @@ class ConsumerChannel:
         self._cancelled = False
         self._late: list[int] = []
         self._acknowledgements = Acknowledgements(channel.number, self._write)
-        self._assembly = Assembly(self._on_arrival)
+        self._assembly = Assembly(self._on_arrival, keep_headers=keep_headers)
         self._tap = Tap(channel, self._assembly.handlers, watched={Basic.Cancel: self._on_cancelled_by_broker})
         if isinstance(channel.connection, StreamedConnection):
             channel.connection.stream.divert(channel.number, self._assembly.take)
@@ -69,6 +69,7 @@ class ConsumerChannel:
         prefetch_count: int,
         arrived: Arrived,
         let_go: LetGo,
+        keep_headers: bool = False,
     ) -> "ConsumerChannel":
         """A channel that consumes. Raises `BrokerUnavailableError`, or `TopologyError` if the queue cannot be consumed."""
         try:
@@ -76,7 +77,7 @@ class ConsumerChannel:
                 with losses():
                     channel = await connection.channel(publisher_confirms=False)
                     try:
-                        consumer = cls(channel, arrived=arrived, let_go=let_go)
+                        consumer = cls(channel, arrived=arrived, let_go=let_go, keep_headers=keep_headers)
                         await consumer.consume(queue, prefetch_count)
                         return consumer
                     except BaseException:

@@ -1,26 +1,20 @@
 """How deliveries end that are not done: copies that wait, copies among the dead letters, and messages that come back."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, assert_never
 from uuid import uuid4
 
-from outbox.codec import (
-    ATTEMPT,
-    EXCEPTION_MESSAGE,
-    EXCEPTION_TRACEBACK,
-    EXCEPTION_TYPE,
-    EXPIRES_AT,
-    ROUTING_KEY,
-    encode_instant,
-)
+from outbox.codec import ATTEMPT, EXPIRES_AT, ROUTING_KEY, encode_instant
 from outbox.engine.backoff import Pauses
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
-from outbox.outcome import Failure
+from outbox.failures import FailedAttempt
+from outbox.outcome import Cause, Failure
 from outbox.ports import Confirmed, NotSent, Refused, SendResult, Unroutable
 from outbox.transports.rabbitmq.confirming import NACKED
+from outbox.transports.rabbitmq.failing import accounts, failures_after, trails
 from outbox.transports.rabbitmq.frames import Publication, UnsendableError
 from outbox.transports.rabbitmq.wire import CRASHES, ISOLATED, copy_of, kept_headers
 
@@ -59,6 +53,7 @@ class CopySettlement:
         roads: "Roads",
         survivals: "Survivals",
         isolation: "Isolation",
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._queue = queue
         self._exchange = exchange
@@ -66,28 +61,42 @@ class CopySettlement:
         self._roads = roads
         self._survivals = survivals
         self._isolation = isolation
+        self._now = now
 
-    async def come_back(self, delivery: "RabbitDelivery", delay: timedelta, *, attempt: int) -> None:
-        """A copy with that attempt's number waits for `delay`; one that cannot be sent is a dead letter."""
-        headers = self._headers(delivery) | {ATTEMPT: attempt}
+    async def retry(self, delivery: "RabbitDelivery", delay: timedelta, failure: Failure) -> None:
+        """A copy for the next attempt waits for `delay`; one that cannot be sent is a dead letter."""
+        failures = self._failures(delivery, failure)
+        headers = self._headers(delivery) | {ATTEMPT: delivery.attempt + 1}
 
         async def draft() -> Publication:
-            return self._copy(delivery, headers, exchange=await self._roads.to_delay(self._exchange, delay))
+            exchange = await self._roads.to_delay(self._exchange, delay)
+            return self._fitting(delivery, headers, trails(failures), exchange)
 
         if (refused := await self._replace(delivery, draft)) is not None:
-            await self.bury(delivery, refused.failure)
+            await self.bury(delivery, Cause.REFUSED, refused.failure)
 
-    async def bury(self, delivery: "RabbitDelivery", failure: Failure) -> None:
+    async def postpone(self, delivery: "RabbitDelivery", delay: timedelta) -> None:
+        """A copy for the same attempt waits for `delay`; likewise."""
+
+        async def draft() -> Publication:
+            exchange = await self._roads.to_delay(self._exchange, delay)
+            return self._copy(delivery, self._headers(delivery), exchange=exchange)
+
+        if (refused := await self._replace(delivery, draft)) is not None:
+            await self.bury(delivery, Cause.REFUSED, refused.failure)
+
+    async def bury(self, delivery: "RabbitDelivery", cause: Cause, failure: Failure) -> None:
         """A copy goes to the dead letters; where it cannot, the broker is told to put the original there.
 
         So it is with properties that cannot be read: a copy would be without them.
         """
+        failures = self._failures(delivery, failure)
 
         async def draft() -> Publication:
             exchange = await self._roads.to_dead_letters(self._exchange)
             if exchange is None:
                 raise UnsendableError("this user may not write to the exchange for dead letters")
-            return self._dead_copy(delivery, failure, exchange)
+            return self._fitting(delivery, self._headers(delivery), accounts(cause, failures), exchange)
 
         if delivery.arrival.defect or await self._replace(delivery, draft) is not None:
             delivery.reject()
@@ -132,7 +141,7 @@ class CopySettlement:
         """See `Settlement.end_alone`."""
         self._isolation.end(delivery.arrival)
 
-    async def postpone(self, delivery: "RabbitDelivery") -> None:
+    async def send_away(self, delivery: "RabbitDelivery") -> None:
         """A copy with a fresh mark comes back a little later."""
         delivery.arrival.postponed = True
         with suppress(StaleDeliveryError):  # it went back as it was, or its channel is gone
@@ -197,25 +206,17 @@ class CopySettlement:
         properties, body = delivery.arrival.properties, delivery.arrival.body
         return copy_of(delivery.message_id, properties, headers, body, exchange=exchange, routing_key=self._queue)
 
-    def _dead_copy(self, delivery: "RabbitDelivery", failure: Failure, exchange: str) -> Publication:
-        """With as much of the failure as fits into a frame beside the message's own headers."""
-        headers, largest = self._headers(delivery), self._pipeline.largest_header
-        for account in _accounts(failure):
-            copy = self._copy(delivery, headers | account, exchange=exchange)
+    def _fitting(
+        self, delivery: "RabbitDelivery", headers: Mapping[str, Any], accounts: Iterable[Mapping[str, str]], exchange: str
+    ) -> Publication:
+        """With as much of its failures as fits into a frame beside the message's own headers."""
+        largest = self._pipeline.largest_header
+        for account in accounts:
+            copy = self._copy(delivery, {**headers, **account}, exchange=exchange)
             if copy.header_size <= largest:
                 return copy
         raise UnsendableError("the headers leave no room for the error")
 
-
-def _accounts(failure: Failure) -> Iterator[dict[str, str]]:
-    """The failure as headers, shorter each time."""
-    for traceback, message in ((8_000, 2_000), (2_000, 1_000), (0, 250), (0, 0)):
-        yield {
-            EXCEPTION_TYPE: failure.type[:250],
-            EXCEPTION_MESSAGE: _encodable(failure.message[:message]),
-            EXCEPTION_TRACEBACK: _encodable(failure.traceback[len(failure.traceback) - traceback :]) if traceback else "",
-        }
-
-
-def _encodable(text: str) -> str:
-    return text.encode(errors="replace").decode()
+    def _failures(self, delivery: "RabbitDelivery", failure: Failure) -> list[FailedAttempt]:
+        latest = FailedAttempt(at=self._now(), attempt=delivery.attempt_or_first, failure=failure)
+        return failures_after(delivery.arrival.headers, latest)

@@ -25,6 +25,11 @@ def dead_letter_exchange(exchange: str) -> str:
     return f"{exchange}.dlx"
 
 
+def exchange_of_dead_letters(dead_letter_exchange: str) -> str:
+    """The exchange whose consumers' dead letters went there."""
+    return dead_letter_exchange.removesuffix(".dlx")
+
+
 def dead_letter_queue(queue: str) -> str:
     """Where the dead letters of a consumer's queue stay."""
     return f"{queue}.dlq"

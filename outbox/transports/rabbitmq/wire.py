@@ -9,7 +9,9 @@ from pamqp.commands import Basic
 from outbox.codec import (
     ATTEMPT,
     EXPIRES_AT,
+    HLC,
     ORDERING_KEY,
+    REQUEUE_COUNT,
     RESERVED_PREFIX,
     ROUTING_KEY,
     TRACKING_IDS,
@@ -30,6 +32,8 @@ ISOLATED = "x-outbox-isolated"
 """Marks a message that runs alone; its value is fresh for each marking."""
 CRASHES = "x-outbox-crashes"
 """How many workers died with the message before it became this copy."""
+CAUSE = "x-outbox-cause"
+"""Why a dead letter died, as `outbox.outcome.Cause` names it."""
 DELIVERY_COUNT = "x-delivery-count"
 """Kept by quorum queues: how often a message came back without being acknowledged."""
 PREDECESSOR_ROUTING_KEY = "x-original-routing-key"
@@ -51,6 +55,10 @@ def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEF
         headers[ORDERING_KEY] = message.ordering_key
     if message.expires_at is not None:
         headers[EXPIRES_AT] = encode_instant(message.expires_at)
+    if message.hlc is not None:
+        headers[HLC] = message.hlc
+    if message.requeue_count:
+        headers[REQUEUE_COUNT] = message.requeue_count
     routing_key = message.routing_key
     if message.target_queue is not None:
         headers[ROUTING_KEY] = routing_key
@@ -104,10 +112,12 @@ def read_message(properties: Basic.Properties, routing_key: str, body: bytes) ->
         created_at=created_at,
         tracking_ids=tracking_ids or (id_,),
         content_type=properties.content_type,
-        headers={name: value for name, value in headers.items() if not _is_ours(name)} if headers else NO_HEADERS,
+        headers={name: value for name, value in headers.items() if not is_ours(name)} if headers else NO_HEADERS,
         expiration=expiration,
         expires_at=_read_deadline(headers, properties.timestamp, expiration),
-        ordering_key=_read_text(headers, ORDERING_KEY),
+        ordering_key=read_text(headers, ORDERING_KEY),
+        hlc=read_hlc(headers),
+        requeue_count=read_requeue_count(headers),
         anonymous=not properties.message_id and not tracking_ids,
     )
 
@@ -115,17 +125,37 @@ def read_message(properties: Basic.Properties, routing_key: str, body: bytes) ->
 def read_routing_key(headers: Mapping[str, Any], arrived_with: str) -> str:
     """What it was first sent with: copies are sent with their queue's name. Raises `MalformedMessageError`."""
     for name in (ROUTING_KEY, PREDECESSOR_ROUTING_KEY):
-        if (original := _read_text(headers, name)) is not None:
+        if (original := read_text(headers, name)) is not None:
             return original
     return arrived_with
 
 
 def read_attempt(headers: Mapping[str, Any]) -> int:
     """The number of this attempt, from 1. Raises `MalformedMessageError`."""
-    attempt = headers.get(ATTEMPT, 1)
-    if isinstance(attempt, bool) or not isinstance(attempt, int) or attempt < 1:
-        raise MalformedMessageError(f"{ATTEMPT} is not a number from 1: {attempt!r:.64}")
-    return attempt
+    return _read_number(headers, ATTEMPT, default=1, least=1)
+
+
+def read_requeue_count(headers: Mapping[str, Any]) -> int:
+    """How often it was requeued by a person. Raises `MalformedMessageError`."""
+    return _read_number(headers, REQUEUE_COUNT, default=0, least=0)
+
+
+def read_hlc(headers: Mapping[str, Any]) -> int | None:
+    """The stamp of its publisher's clock. Raises `MalformedMessageError`."""
+    return None if headers.get(HLC) is None else _read_number(headers, HLC, default=0, least=0, most=2**63 - 1)
+
+
+def read_text(headers: Mapping[str, Any], name: str) -> str | None:
+    """The text of a header of ours. Raises `MalformedMessageError`."""
+    value = headers.get(name)
+    if value is not None and not isinstance(value, str):
+        raise MalformedMessageError(f"{name} is not text: {value!r:.64}")
+    return value
+
+
+def is_ours(name: str) -> bool:
+    """Whether a header is not the application's: ours, the broker's or our predecessor's."""
+    return name.startswith(RESERVED_PREFIX) or name == PREDECESSOR_ROUTING_KEY or name.startswith(_BROKERS_OWN)
 
 
 def read_count(headers: Mapping[str, Any], name: str) -> int:
@@ -144,6 +174,13 @@ def _encode_expiration(expiration: timedelta) -> str | None:
     if expiration > _LONGEST_EXPIRATION:
         return None
     return str(max(0, expiration // timedelta(milliseconds=1)))
+
+
+def _read_number(headers: Mapping[str, Any], name: str, *, default: int, least: int, most: int = 2**31 - 1) -> int:
+    number = headers.get(name, default)
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
+        raise MalformedMessageError(f"{name} is not a number from {least} to {most}: {number!r:.64}")
+    return number
 
 
 def _read_tracking_ids(headers: Mapping[str, Any]) -> tuple[str, ...]:
@@ -166,17 +203,6 @@ def _read_deadline(headers: Mapping[str, Any], sent_at: datetime | None, expirat
         return sent_at + expiration
     except OverflowError:
         return None
-
-
-def _read_text(headers: Mapping[str, Any], name: str) -> str | None:
-    value = headers.get(name)
-    if value is not None and not isinstance(value, str):
-        raise MalformedMessageError(f"{name} is not text: {value!r:.64}")
-    return value
-
-
-def _is_ours(name: str) -> bool:
-    return name.startswith(RESERVED_PREFIX) or name == PREDECESSOR_ROUTING_KEY or name.startswith(_BROKERS_OWN)
 
 
 def _stays_behind(name: str) -> bool:

@@ -1,0 +1,219 @@
+"""Content headers of any program, read as JSON as far as they can be read: for what is kept, not for what is handled."""
+
+import base64
+import math
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+MOST_NESTED = 64
+"""Tables and arrays within each other that are read."""
+
+_FIRST_FLAGS = 12
+_MORE_FLAGS = 1
+_MILLISECONDS_SINCE = 0xFFFF_FFFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """The properties of a message but its headers, its headers, and the types of these.
+
+    Everything is JSON: times are RFC 3339, decimals are text, bytes are Base64, text that is not UTF-8 has signs of
+    replacement. `types` names the AMQP type of each header whose value would be sent as another one, by its JSON pointer
+    (`/when`: `timestamp`). `garbled` are properties that were not quite what they should be.
+    """
+
+    properties: Mapping[str, Any]
+    headers: Mapping[str, Any]
+    types: Mapping[str, str]
+    garbled: frozenset[str]
+
+
+def read_content(payload: bytes) -> Content:
+    """What can be read of the payload of a content header; it ends where nothing can be made of it any more."""
+    reader = _Reader(payload)
+    properties: dict[str, Any] = {}
+    try:
+        (flags,) = struct.unpack_from(">H", payload, _FIRST_FLAGS)
+        reader.at = _FIRST_FLAGS + 2
+        if not flags & _MORE_FLAGS:
+            for name, read in _properties(flags):
+                reader.path = (name,)
+                properties[name] = read(reader)
+    except (ValueError, IndexError, struct.error):
+        pass
+    headers = properties.pop("headers", reader.unfinished)
+    return Content(properties=properties, headers=headers, types=reader.types, garbled=frozenset(reader.garbled))
+
+
+@dataclass(slots=True)
+class _Reader:
+    """A place in a payload, and what was found out on the way there. Raises `ValueError` and others where it cannot go on."""
+
+    payload: bytes
+    at: int = 0
+    path: tuple[str, ...] = ()
+    types: dict[str, str] = field(default_factory=dict)
+    garbled: set[str] = field(default_factory=set)
+    unfinished: dict[str, Any] = field(default_factory=dict)
+
+    def take(self, count: int) -> bytes:
+        part = self.payload[self.at : self.at + count]
+        if len(part) < count:
+            raise ValueError("the payload ends before it is complete")
+        self.at += count
+        return part
+
+    def number(self, form: str) -> Any:
+        return struct.unpack(f">{form}", self.take(struct.calcsize(f">{form}")))[0]
+
+    def text(self, size: int) -> str:
+        octets = self.take(size)
+        try:
+            return octets.decode()
+        except UnicodeDecodeError:
+            self.garbled.add(self.path[0])
+            return octets.decode(errors="replace")
+
+    def table(self, into: dict[str, Any]) -> dict[str, Any]:
+        path, end = self._nested()
+        while self.at < end:
+            name = self.text(self.number("B"))
+            self.path = (*path, name)
+            into[name] = self.value()
+        self.path = path
+        return into
+
+    def array(self) -> list[Any]:
+        path, end = self._nested()
+        items: list[Any] = []
+        while self.at < end:
+            self.path = (*path, str(len(items)))
+            items.append(self.value())
+        self.path = path
+        return items
+
+    def value(self) -> Any:
+        tag = self.take(1)
+        read = _FIELDS.get(tag)
+        if read is None:
+            raise ValueError(f"no field is of the type {tag!r}")
+        type_, value = read(self)
+        if type_:
+            self.types["".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in self.path[1:])] = type_
+        return value
+
+    def _nested(self) -> tuple[tuple[str, ...], int]:
+        if len(self.path) > MOST_NESTED:
+            raise ValueError("too many tables within each other")
+        size = self.number("I")
+        return self.path, self.at + size
+
+
+_Field = tuple[str, Any]
+"""The name of its type, where JSON does not tell; and its value."""
+
+
+def _properties(flags: int) -> Iterator[tuple[str, Callable[[_Reader], Any]]]:
+    return ((name, read) for name, flag, read in _PROPERTIES if flags & flag)
+
+
+def _short_string(reader: _Reader) -> str:
+    return reader.text(reader.number("B"))
+
+
+def _headers(reader: _Reader) -> dict[str, Any]:
+    return reader.table(reader.unfinished)
+
+
+def _octet(reader: _Reader) -> int:
+    octet: int = reader.number("B")
+    return octet
+
+
+def _timestamp(reader: _Reader) -> str | int:
+    """In seconds; many publishers write milliseconds. Where no calendar goes, the number."""
+    value: int = reader.number("Q")
+    try:
+        return datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS_SINCE else value, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        reader.garbled.add(reader.path[0])
+        return value
+
+
+def _text_field(reader: _Reader) -> _Field:
+    octets = reader.take(reader.number("I"))
+    try:
+        return "", octets.decode()
+    except UnicodeDecodeError:
+        return "octets", base64.b64encode(octets).decode()
+
+
+def _bytes_field(reader: _Reader) -> _Field:
+    return "bytes", base64.b64encode(reader.take(reader.number("I"))).decode()
+
+
+def _integer(form: str, type_: str) -> Callable[[_Reader], _Field]:
+    return lambda reader: (type_, reader.number(form))
+
+
+def _long(reader: _Reader) -> _Field:
+    value = reader.number("q")
+    return "int64" if -0x8000_0000 <= value <= 0x7FFF_FFFF else "", value
+
+
+def _float(form: str, type_: str) -> Callable[[_Reader], _Field]:
+    def read(reader: _Reader) -> _Field:
+        value = reader.number(form)
+        return (type_, value) if math.isfinite(value) else (type_ or "float64", str(value))
+
+    return read
+
+
+def _decimal(reader: _Reader) -> _Field:
+    scale, digits = reader.number("B"), reader.number("i")
+    return "decimal", f"{digits}E-{scale}" if scale else str(digits)
+
+
+# A type that is not named is the one that the value would be sent with.
+_FIELDS: Mapping[bytes, Callable[[_Reader], _Field]] = {
+    b"S": _text_field,
+    b"x": _bytes_field,
+    b"t": lambda reader: ("", reader.number("B") != 0),
+    b"b": _integer("b", "int8"),
+    b"B": _integer("B", "uint8"),
+    b"s": _integer("h", "int16"),
+    b"u": _integer("H", "uint16"),
+    b"I": _integer("i", ""),
+    b"i": _integer("I", "uint32"),
+    b"l": _long,
+    b"L": _long,
+    b"f": _float("f", "float32"),
+    b"d": _float("d", ""),
+    b"D": _decimal,
+    b"T": lambda reader: ("timestamp", _timestamp(reader)),
+    b"F": lambda reader: ("", reader.table({})),
+    b"A": lambda reader: ("", reader.array()),
+    b"V": lambda _: ("", None),
+    b"\x00": lambda _: ("", None),
+}
+
+# In the order of the specification, which is the order on the wire.
+_PROPERTIES: tuple[tuple[str, int, Callable[[_Reader], Any]], ...] = (
+    ("content_type", 0x8000, _short_string),
+    ("content_encoding", 0x4000, _short_string),
+    ("headers", 0x2000, _headers),
+    ("delivery_mode", 0x1000, _octet),
+    ("priority", 0x0800, _octet),
+    ("correlation_id", 0x0400, _short_string),
+    ("reply_to", 0x0200, _short_string),
+    ("expiration", 0x0100, _short_string),
+    ("message_id", 0x0080, _short_string),
+    ("timestamp", 0x0040, _timestamp),
+    ("type", 0x0020, _short_string),
+    ("user_id", 0x0010, _short_string),
+    ("app_id", 0x0008, _short_string),
+    ("cluster_id", 0x0004, _short_string),
+)

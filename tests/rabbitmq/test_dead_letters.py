@@ -1,0 +1,260 @@
+"""Dead letters are taken from their queue as they are, by whoever records them elsewhere."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import aio_pika
+import pytest
+from pamqp.commands import Basic
+
+from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
+from outbox.outcome import Cause, Dead, Retry
+from outbox.ports import DeadMessage
+from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.rabbitmq.dead_letters import RabbitDeadDelivery, RabbitDeadLetterQueues
+from outbox.transports.rabbitmq.fields import read_content
+from outbox.transports.rabbitmq.frames import encode_properties, encode_table
+from tests.rabbitmq.support import EXCHANGE, FAILURE, bound, consuming, deliver, message
+from tests.support import RabbitAdmin, eventually
+
+pytestmark = pytest.mark.rabbitmq
+
+MakeQueues = Callable[..., RabbitDeadLetterQueues]
+
+
+class Collected:
+    """The dead deliveries that came, to be taken one by one."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.ended = asyncio.Event()
+        self._waiting: asyncio.Queue[RabbitDeadDelivery] = asyncio.Queue()
+
+    def receive(self, delivery: object) -> None:
+        assert isinstance(delivery, RabbitDeadDelivery)
+        self.received += 1
+        self._waiting.put_nowait(delivery)
+
+    async def next(self, seconds: float = 15) -> RabbitDeadDelivery:
+        async with asyncio.timeout(seconds):
+            return await self._waiting.get()
+
+    async def dead(self) -> DeadMessage:
+        """The next one, which is let go of."""
+        delivery = await self.next()
+        delivery.ack()
+        return delivery.dead
+
+
+@pytest.fixture
+async def make_queues(broker_url: str) -> AsyncIterator[MakeQueues]:
+    async with AsyncExitStack() as stack:
+
+        def make(url: str | None = broker_url, **options: object) -> RabbitDeadLetterQueues:
+            queues = RabbitDeadLetterQueues(url, **options)  # type: ignore[arg-type]
+            stack.push_async_callback(queues.close)
+            return queues
+
+        yield make
+
+
+@asynccontextmanager
+async def collecting(queues: RabbitDeadLetterQueues, queue: str = "mail", prefetch_count: int = 10) -> AsyncIterator[Collected]:
+    collected = Collected()
+    async with queues.collect(queue, collected.receive, prefetch_count=prefetch_count) as ended:
+        collected.ended = ended
+        yield collected
+
+
+async def test_a_dead_letter_tells_everything_of_its_message_and_of_its_death(
+    broker: RabbitBroker, make_queues: MakeQueues
+) -> None:
+    sent = message(
+        body=b'{"id": 7}',
+        headers={"tenant": "acme", "nested": {"a": [1, 2]}},
+        tracking_ids=("root", "7"),
+        id="7",
+        ordering_key="order 7",
+        hlc=1_780_000_000_000_001,
+        requeue_count=2,
+    )
+    async with consuming(broker, retry_delays=(timedelta(0),)) as inbox:
+        await deliver(broker, sent)
+        await (await inbox.next()).settle(Retry(timedelta(0), FAILURE))
+        await (await inbox.next()).settle(Dead(Cause.EXHAUSTED, FAILURE))
+    async with collecting(make_queues()) as collected:
+        dead = await collected.dead()
+    assert (dead.queue, dead.exchange, dead.routing_key) == ("mail", EXCHANGE, "order.placed")
+    assert (dead.message_id, dead.tracking_ids, dead.body) == ("7", ("root", "7"), b'{"id": 7}')
+    assert (dead.cause, dead.by_broker, dead.attempt, dead.requeue_count) == ("exhausted", False, 2, 2)
+    assert (dead.ordering_key, dead.hlc, dead.content_type) == ("order 7", 1_780_000_000_000_001, "application/json")
+    assert (dict(dead.headers), dict(dead.header_types)) == ({"tenant": "acme", "nested": {"a": [1, 2]}}, {})
+    assert (dead.failure.type, dead.failure.message) == ("shop.PaymentError", "the card was declined")
+    assert [failed.attempt for failed in dead.trail] == [1, 2]
+    assert dead.died_at == dead.trail[-1].at
+    assert dead.created_at is not None
+    assert abs(dead.created_at - sent.created_at) < timedelta(seconds=2)
+
+
+async def test_what_the_broker_gave_up_is_told_by_the_broker_s_account(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, make_queues: MakeQueues
+) -> None:
+    await bound(broker)
+    await broker_admin.publish(EXCHANGE, "order.placed", b"late", properties={"expiration": "1", "message_id": "9"})
+    async with collecting(make_queues()) as collected:
+        dead = await collected.dead()
+    assert (dead.message_id, dead.exchange, dead.routing_key, dead.body) == ("9", EXCHANGE, "order.placed", b"late")
+    assert (dead.cause, dead.by_broker, dead.failure.type) == ("expired", True, "Expired")
+    assert [failed.failure for failed in dead.trail] == [dead.failure]
+    assert dead.died_at is not None
+    assert abs(dead.died_at - datetime.now(UTC)) < timedelta(seconds=30)
+    assert dead.properties["headers"]["x-death"][0]["queue"] == "mail"
+
+
+async def test_headers_keep_their_types_beside_the_json_of_their_values(broker: RabbitBroker, make_queues: MakeQueues) -> None:
+    await bound(broker)
+    when = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    headers = {"when": when, "raw": bytearray(b"\x00\xff"), "sum": Decimal("12.50"), "deep/er": {"list": [1, when]}, "n": 3}
+    await deliver(broker, message(headers=headers, target_queue="mail.dlq"))
+    async with collecting(make_queues()) as collected:
+        dead = await collected.dead()
+    assert dict(dead.headers) == {
+        "when": "2026-05-01T12:00:00+00:00",
+        "raw": "AP8=",
+        "sum": "1250E-2",
+        "deep/er": {"list": [1, "2026-05-01T12:00:00+00:00"]},
+        "n": 3,
+    }
+    assert dead.header_types == {
+        "/when": "timestamp",
+        "/raw": "bytes",
+        "/sum": "decimal",
+        "/deep~1er/list/1": "timestamp",
+    }
+    assert (dead.cause, dead.by_broker, dead.died_at, dead.trail) == ("unknown", True, None, [])
+
+
+async def test_what_our_own_reader_cannot_read_comes_through_as_far_as_it_goes(
+    broker: RabbitBroker, broker_url: str, make_queues: MakeQueues
+) -> None:
+    await bound(broker)
+    connection = await aio_pika.connect(broker_url)
+    async with connection, connection.channel() as channel:
+        underlay = await channel.get_underlay_channel()
+        raw = Basic.Properties(message_id="7", headers={"x-outbox-tracking-ids": "no JSON", "x-outbox-attempt": "two", "a": 1})
+        await underlay.basic_publish(b"odd", exchange="", routing_key="mail.dlq", properties=raw)
+    async with collecting(make_queues()) as collected:
+        dead = await collected.dead()
+        assert (dead.message_id, dead.body, dead.tracking_ids, dead.attempt) == ("7", b"odd", (), 1)
+        assert dict(dead.headers) == {"a": 1}
+        assert dead.properties["headers"]["x-outbox-attempt"] == "two"
+
+
+def test_properties_that_are_not_text_or_beyond_any_calendar_are_read_as_far_as_they_go() -> None:
+    table = encode_table({"tenant": "acme", "name": b"\xff\xfe"})
+    flags = (0x8000 | 0x2000 | 0x0080 | 0x0040).to_bytes(2)
+    payload = bytes(12) + flags + b"\x04text" + table + b"\x02\xff7" + (2**63).to_bytes(8)
+    content = read_content(payload)
+    assert content.properties == {"content_type": "text", "message_id": "\ufffd7", "timestamp": 2**63}
+    assert content.headers == {"tenant": "acme", "name": "//4="}
+    assert content.types == {"/name": "octets"}
+    assert content.garbled == {"message_id", "timestamp"}
+
+
+def test_a_table_that_ends_in_nonsense_gives_what_came_before() -> None:
+    table = encode_table({"tenant": "acme"})[4:] + b"\x03bad?"
+    payload = bytes(12) + (0x2000).to_bytes(2) + len(table).to_bytes(4) + table
+    assert read_content(payload).headers == {"tenant": "acme"}
+    deep = b"\x01aF".join([b""] * 2_000)
+    assert read_content(bytes(12) + (0x2000).to_bytes(2) + deep).headers == {}
+    assert read_content(b"").properties == {}
+
+
+@pytest.mark.parametrize("value", ["a", 1, -5, 2**40, 0.5, True, None, {"b": [1, "x"]}, [None, {}]])
+def test_json_says_everything_of_the_types_that_outbox_itself_sends(value: object) -> None:
+    content = read_content(bytes(12) + encode_properties(Basic.Properties(headers={"a": value})))  # type: ignore[dict-item]
+    assert (content.headers, content.types) == ({"a": value}, {})
+
+
+async def test_what_is_not_acknowledged_goes_back_in_order_and_what_is_does_not(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, make_queues: MakeQueues
+) -> None:
+    await bound(broker)
+    for number in range(5):
+        await broker_admin.publish("", "mail.dlq", str(number).encode())
+    queues = make_queues()
+    for _ in range(2):
+        async with collecting(queues) as collected:
+            waiting = [await collected.next() for _ in range(5)]
+            assert [delivery.dead.body for delivery in waiting] == [b"0", b"1", b"2", b"3", b"4"]
+    async with collecting(queues) as collected:
+        (await collected.next()).ack()
+        waiting = [await collected.next() for _ in range(4)]
+    with pytest.raises(StaleDeliveryError):
+        waiting[0].ack()
+    await eventually(lambda: _depth(broker_admin, 4))
+
+
+async def test_never_more_are_in_hand_than_asked_for(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, make_queues: MakeQueues
+) -> None:
+    await bound(broker)
+    for _ in range(5):
+        await broker_admin.publish("", "mail.dlq", b"x")
+    async with collecting(make_queues(), prefetch_count=2) as collected:
+        first = await collected.next()
+        await collected.next()
+        with pytest.raises(TimeoutError):
+            await collected.next(0.3)
+        first.ack()
+        await collected.next()
+
+
+async def test_a_queue_without_dead_letters_is_named_and_nothing_is_declared(
+    broker_admin: RabbitAdmin, make_queues: MakeQueues
+) -> None:
+    with pytest.raises(TopologyError, match=r"mail\.dlq"):
+        async with collecting(make_queues()):
+            pass
+    assert await broker_admin.queues() == {}
+
+
+async def test_a_broker_that_is_away_is_said_to_be(make_queues: MakeQueues) -> None:
+    with pytest.raises(BrokerUnavailableError):
+        async with collecting(make_queues("amqp://127.0.0.1:1/%2F")):
+            pass
+
+
+async def test_a_lost_connection_ends_the_collection_and_the_next_one_finds_everything(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, make_queues: MakeQueues
+) -> None:
+    await bound(broker)
+    await broker_admin.publish("", "mail.dlq", b"x")
+    queues = make_queues()
+    async with collecting(queues) as collected:
+        delivery = await collected.next()
+        await eventually(broker_admin.close_connections, timeout=15)
+        await asyncio.wait_for(collected.ended.wait(), 15)
+        with pytest.raises(StaleDeliveryError):
+            delivery.ack()
+    async with collecting(queues) as collected:
+        assert (await collected.dead()).body == b"x"
+
+
+async def test_a_lent_connection_serves_as_well(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, broker_url: str, make_queues: MakeQueues
+) -> None:
+    await bound(broker)
+    await broker_admin.publish("", "mail.dlq", b"x", headers={"a": 1, "b": [0.5]}, properties={"message_id": "7"})
+    async with await aio_pika.connect(broker_url) as connection:
+        async with collecting(make_queues(None, connection=connection)) as collected:
+            dead = await collected.dead()
+        assert (dead.message_id, dead.body, dict(dead.headers)) == ("7", b"x", {"a": 1, "b": [0.5]})
+        assert not connection.is_closed
+
+
+async def _depth(admin: RabbitAdmin, count: int) -> bool:
+    return await admin.depth("mail.dlq") == count
