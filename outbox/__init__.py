@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from outbox.tracking import get_tracking_ids, tracking
 
 if TYPE_CHECKING:
+    from outbox.clock import HybridClock
     from outbox.engine.consuming import Consumer, consume
     from outbox.errors import OutboxError, Reject, RetryAfter
     from outbox.message import OutboxMessage
@@ -30,6 +31,7 @@ __all__ = [
     "NEVER",
     "BoundPublisher",
     "Consumer",
+    "HybridClock",
     "MessageRelay",
     "OutboxError",
     "OutboxMessage",
@@ -51,6 +53,7 @@ _HOMES = {
     "NEVER": "outbox.relay",
     "BoundPublisher": "outbox.publisher",
     "Consumer": "outbox.engine.consuming",
+    "HybridClock": "outbox.clock",
     "MessageRelay": "outbox.relay",
     "OutboxError": "outbox.errors",
     "OutboxMessage": "outbox.message",

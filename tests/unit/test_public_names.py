@@ -3,17 +3,32 @@
 import inspect
 import subprocess
 import sys
+from datetime import timedelta
+from typing import get_type_hints
 
 import pytest
 
 import outbox
-from outbox import BoundPublisher, Consumer, MessageRelay, OutboxMessage, Publisher, Reject, RetryAfter, Worker, consume
+from outbox import (
+    BoundPublisher,
+    Consumer,
+    HybridClock,
+    MessageRelay,
+    OutboxMessage,
+    Publisher,
+    Reject,
+    RetryAfter,
+    Worker,
+    consume,
+)
+from outbox.message import PublishOptions
 
 PUBLIC_NAMES = {
     "BoundPublisher",
     "IMMEDIATELY",
     "NEVER",
     "Consumer",
+    "HybridClock",
     "MessageRelay",
     "OutboxError",
     "OutboxMessage",
@@ -29,8 +44,18 @@ PUBLIC_NAMES = {
     "get_tracking_ids",
     "tracking",
 }
-MESSAGE_OPTIONS = {"expiration": None, "eta": None, "headers": None}
+MESSAGE_OPTIONS = {
+    "expiration": None,
+    "eta": None,
+    "headers": None,
+    "ordering_key": None,
+    "dedup_key": None,
+    "on_conflict": "ignore",
+    "priority": 0,
+}
 _REQUIRED = inspect.Parameter.empty
+OPTIONS = {"options": (_REQUIRED, "VAR_KEYWORD")}
+"""`**options: Unpack[PublishOptions]`, whose names type checkers and editors show."""
 
 
 def parameters(function: object) -> dict[str, tuple[object, str]]:
@@ -69,14 +94,27 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_a_publisher_is_made_of_these_parameters() -> None:
-    expected = optional({"expiration": None, "table_name": "outbox_table"}) | keyword_only({"require_transaction": False})
+    expected = optional({"expiration": None, "table_name": "outbox_table"}) | keyword_only(
+        {"require_transaction": False, "serialize": False, "clock": None}
+    )
     assert parameters(Publisher) == expected
+
+
+def test_a_hybrid_clock_is_made_of_these_parameters() -> None:
+    assert list(parameters(HybridClock)) == ["tolerance", "wall_clock"]
+    assert parameters(HybridClock)["tolerance"] == (timedelta(seconds=5), "KEYWORD_ONLY")
 
 
 @pytest.mark.parametrize("method", ["publish", "publish_async", "publish_sync"])
 def test_publishing_takes_these_parameters(method: str) -> None:
-    expected = positional("handle", "routing_key", "body") | keyword_only(MESSAGE_OPTIONS)
+    expected = positional("handle", "routing_key", "body") | OPTIONS
     assert parameters(getattr(Publisher, method)) == expected
+
+
+def test_the_options_of_publishing_are_the_fields_of_a_message() -> None:
+    assert list(get_type_hints(PublishOptions)) == list(MESSAGE_OPTIONS)
+    assert {name: parameters(OutboxMessage)[name][0] for name in MESSAGE_OPTIONS} == MESSAGE_OPTIONS
+    assert get_type_hints(PublishOptions).items() <= get_type_hints(OutboxMessage).items()
 
 
 @pytest.mark.parametrize("method", ["bulk_publish", "bulk_publish_async", "bulk_publish_sync"])
@@ -84,21 +122,28 @@ def test_bulk_publishing_takes_these_parameters(method: str) -> None:
     assert parameters(getattr(Publisher, method)) == positional("handle", "messages")
 
 
+@pytest.mark.parametrize("method", ["cancel", "cancel_async", "cancel_sync"])
+def test_cancelling_takes_these_parameters(method: str) -> None:
+    assert parameters(getattr(Publisher, method)) == positional("handle", "dedup_key")
+
+
 def test_a_bound_publisher_takes_the_same_without_the_handle() -> None:
     assert parameters(BoundPublisher) == positional("publisher", "handle")
-    assert parameters(BoundPublisher.publish) == positional("routing_key", "body") | keyword_only(MESSAGE_OPTIONS)
+    assert parameters(BoundPublisher.publish) == positional("routing_key", "body") | OPTIONS
     assert parameters(BoundPublisher.bulk_publish) == positional("messages")
+    assert parameters(BoundPublisher.cancel) == positional("dedup_key")
 
 
 def test_an_outbox_message_has_these_fields() -> None:
-    expected = positional("routing_key", "body") | optional({"expiration": None, "eta": None}) | keyword_only({"headers": None})
-    assert parameters(OutboxMessage) == expected
+    positional_ones = {"expiration": None, "eta": None}
+    others = {name: default for name, default in MESSAGE_OPTIONS.items() if name not in positional_ones}
+    assert parameters(OutboxMessage) == positional("routing_key", "body") | optional(positional_ones) | keyword_only(others)
 
 
 def test_each_way_of_publishing_is_what_its_name_says() -> None:
-    for method in (Publisher.publish_async, Publisher.bulk_publish_async):
+    for method in (Publisher.publish_async, Publisher.bulk_publish_async, Publisher.cancel_async):
         assert inspect.iscoroutinefunction(method)
-    for other in (Publisher.publish_sync, Publisher.bulk_publish_sync):
+    for other in (Publisher.publish_sync, Publisher.bulk_publish_sync, Publisher.cancel_sync):
         assert not inspect.iscoroutinefunction(other)
 
 
