@@ -13,6 +13,7 @@ from outbox.urls import ServerKind, amqp_url, postgres_url, server_kind
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
 
+    from outbox.masking import Masking
     from outbox.message import Message
     from outbox.ports import Broker, Intake, Observer, Receive, SendResult, Subscription, Transport
     from outbox.postgres.names import TableName
@@ -74,23 +75,34 @@ def open_transport(source: "BrokerSource", *, exchange_name: str, table: "TableN
     return _over_connection(source, exchange_name=exchange_name, observer=observer)
 
 
-def open_broker(source: "ConsumableSource", *, exchange_name: str, table: "TableName", observer: "Observer") -> "Broker":
-    """The same, to consume from as well."""
+def open_broker(
+    source: "ConsumableSource",
+    *,
+    exchange_name: str,
+    table: "TableName",
+    observer: "Observer",
+    masking: "Masking | None" = None,
+) -> "Broker":
+    """The same, to consume from as well. `masking` is for the dead letters that it records itself."""
     if isinstance(source, str):
-        return _from_url(source, exchange_name=exchange_name, table=table, observer=observer)
+        return _from_url(source, exchange_name=exchange_name, table=table, observer=observer, masking=masking)
     if hasattr(source, "subscribe"):
         return _LentBroker(cast("Broker", source))
     return _over_connection(source, exchange_name=exchange_name, observer=observer)
 
 
-def _from_url(url: str, *, exchange_name: str, table: "TableName", observer: "Observer") -> "Broker":
+def _from_url(
+    url: str, *, exchange_name: str, table: "TableName", observer: "Observer", masking: "Masking | None" = None
+) -> "Broker":
     if server_kind(url, argument="broker") is ServerKind.AMQP:
         from outbox.transports.rabbitmq import RabbitBroker
 
         return RabbitBroker(url, exchange_name=exchange_name, observer=observer)
     from outbox.transports.postgres import PostgresBroker
 
-    return PostgresBroker(postgres_url(url, argument="broker"), table=table, exchange_name=exchange_name, observer=observer)
+    return PostgresBroker(
+        postgres_url(url, argument="broker"), table=table, exchange_name=exchange_name, observer=observer, masking=masking
+    )
 
 
 def _over_connection(connection: "AbstractConnection", *, exchange_name: str, observer: "Observer") -> "Broker":

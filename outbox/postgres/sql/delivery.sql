@@ -137,24 +137,32 @@ where delivery.id = settled.id and delivery.lease_token = settled.token and deli
 returning delivery.id
 
 -- name: bury
--- The message ends here and is a dead letter, or neither happened.
+-- The message ends here and is a dead letter, or neither happened. Its failures so far come before the last one.
 with gone as (
     delete from {delivery} as delivery
-    using unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
-        as settled (id, token, source, cause, exception_type, exception_message, exception_traceback)
+    using unnest(
+        $1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+        $10::text[], $11::text[], $12::text[]
+    ) as settled (
+        id, token, source, cause, exception_type, exception_message, exception_traceback, failed, fingerprint, worker, preview,
+        search
+    )
     where delivery.id = settled.id and delivery.lease_token = settled.token and delivery.id = any($1::bigint[])
     returning delivery.*, settled.source, settled.cause, settled.exception_type, settled.exception_message,
-        settled.exception_traceback
+        settled.exception_traceback, settled.failed, settled.fingerprint, settled.worker, settled.preview, settled.search
 ),
-buried as (
-    insert into {dead_letter} (
-        source, exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at,
-        attempt, requeue_count, cause, exception_type, exception_message, exception_traceback
-    )
-    select source, exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at,
-        attempt, requeue_count, cause, exception_type, exception_message, exception_traceback
+death as materialized (
+    select id as number, source, exchange, queue, message_id, routing_key, body, content_type, headers, null::jsonb as properties,
+        null::jsonb as header_types, tracking_ids, ordering_key, hlc, created_at, attempt, requeue_count, cause, exception_type,
+        exception_message, exception_traceback, coalesce(failures, '[]') || failed::jsonb as failures, fingerprint, worker, preview,
+        search, now() as failed_at,
+        case
+            when failures -> 0 ->> 'at' ~ '^\d{4}-\d\d-\d\dT[\d:.]+\+00:00$' then (failures -> 0 ->> 'at')::timestamptz
+            else now()
+        end as first_failed_at
     from gone
-)
+),
+{recorded}
 select id
 from gone
 

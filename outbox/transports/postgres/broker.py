@@ -12,9 +12,11 @@ import asyncpg
 from outbox.engine.groups import ungrouped
 from outbox.errors import BrokerUnavailableError, ConfigurationError, DatabaseUnavailableError, SchemaError, TopologyError
 from outbox.events import Dependency, DependencyLost, DependencyRestored
+from outbox.masking import Masking
 from outbox.message import Message
 from outbox.outcome import Failure
 from outbox.ports import Intake, NotSent, Observer, Receive, SendResult, Subscription
+from outbox.postgres.deaths import Coroner, Storable
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import Pool, borrow_from, connect_to, open_pool, unavailable_errors
@@ -22,7 +24,6 @@ from outbox.postgres.schema import check_transport_tables
 from outbox.transports.postgres.intake import LEAVING_TIMEOUT, PostgresIntake
 from outbox.transports.postgres.patterns import pattern_of
 from outbox.transports.postgres.sending import Sending
-from outbox.transports.postgres.settling import storable
 from outbox.transports.postgres.statements import Statements, borrowed
 from outbox.transports.postgres.tables import TransportTables
 from outbox.transports.postgres.waking import SecondsUntilDue, Waking
@@ -47,7 +48,7 @@ class PostgresBroker:
 
     Give a `postgresql://` URL or a pool; a given pool is used and left open, and needs room for four connections. `lease` is
     how long a dead worker's deliveries wait for another one, `poll_interval` how often idle queues are looked at where
-    notifications do not arrive.
+    notifications do not arrive. `masking` is for what is shown and searched of dead letters.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class PostgresBroker:
         observer: Observer,
         lease: timedelta = LEASE,
         poll_interval: timedelta = POLL_INTERVAL,
+        masking: Masking | None = None,
     ) -> None:
         if (url is None) == (pool is None):
             raise ConfigurationError("PostgresBroker takes exactly one of url and pool")
@@ -73,6 +75,8 @@ class PostgresBroker:
         self._observer = observer
         self._lease = lease
         self._poll_interval = poll_interval
+        self._masking = masking or Masking()
+        self._storable = Storable()
         self._sql = self._tables.queries("delivery.sql")
         self._statements: Statements | None = None
         self._bell: BellName | None = None
@@ -129,7 +133,13 @@ class PostgresBroker:
         with ungrouped():
             async with self._sleeping() as waking, asyncio.TaskGroup() as tasks:
                 intake = PostgresIntake(
-                    subscription, receive, fetch=self._fetch_watched, ring=self._ring, waking=waking, lease=self._lease
+                    subscription,
+                    receive,
+                    fetch=self._fetch_watched,
+                    ring=self._ring,
+                    waking=waking,
+                    lease=self._lease,
+                    coroner=Coroner(self._masking, self._storable),
                 )
                 running = tasks.create_task(intake.run())
                 try:
@@ -146,7 +156,7 @@ class PostgresBroker:
 
     async def has_queue(self, queue: str) -> bool:
         """See `outbox.ports.Broker.has_queue`."""
-        if storable(queue) != queue:
+        if self._storable.text(queue) != queue:
             return False
         has_it: bool = await self._answer("has_queue", queue)
         return has_it
@@ -180,6 +190,7 @@ class PostgresBroker:
             with unavailable_errors("opening the broker in PostgreSQL"):
                 async with borrowed(self._opened_pool) as connection:
                     schema = await check_transport_tables(connection, self._tables.outbox)
+                    self._storable = Storable(connection.get_settings().server_encoding)
         except DatabaseUnavailableError as error:
             raise BrokerUnavailableError(str(error)) from error
         except SchemaError as error:

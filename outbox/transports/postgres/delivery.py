@@ -118,6 +118,11 @@ class PostgresDelivery:
         """How many bytes its body has."""
         return len(self._row["body"])
 
+    @property
+    def row(self) -> asyncpg.Record:
+        """What the claim returned of it."""
+        return self._row
+
     def _headers(self) -> Mapping[str, Any]:
         text = self._row["headers"]
         if text is None:

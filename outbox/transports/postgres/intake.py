@@ -9,6 +9,7 @@ from outbox.engine.backoff import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
 from outbox.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Failure
 from outbox.ports import Receive, Subscription
+from outbox.postgres.deaths import Coroner
 from outbox.transports.postgres.delivery import Actions, PostgresDelivery
 from outbox.transports.postgres.pace import Pace
 from outbox.transports.postgres.settling import Fetch, Ring, Settling
@@ -32,7 +33,15 @@ class PostgresIntake:
     """
 
     def __init__(
-        self, subscription: Subscription, receive: Receive, *, fetch: Fetch, ring: Ring, waking: Waking, lease: timedelta
+        self,
+        subscription: Subscription,
+        receive: Receive,
+        *,
+        fetch: Fetch,
+        ring: Ring,
+        waking: Waking,
+        lease: timedelta,
+        coroner: Coroner,
     ) -> None:
         self._queue = subscription.queue
         self._prefetch_count = subscription.prefetch_count
@@ -40,7 +49,7 @@ class PostgresIntake:
         self._fetch = fetch
         self._waking = waking
         self._lease = lease
-        self._settling = Settling(fetch, ring=ring, forget=self._forget)
+        self._settling = Settling(fetch, ring=ring, forget=self._forget, coroner=coroner, queue=self._queue)
         self._actions = Actions(settle=self._settle, isolate=self._isolate)
         self._clock = asyncio.get_running_loop().time
         self._pace = Pace(self._clock)

@@ -4,12 +4,14 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, assert_never
 
 from outbox.engine.backoff import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
-from outbox.outcome import Dead, DeliveryOutcome, Done, Postponed, Retry, Returned
+from outbox.failures import FailedAttempt
+from outbox.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
+from outbox.postgres.deaths import Coroner, Payload
 from outbox.transports.postgres.delivery import PostgresDelivery
 
 MOST_AT_ONCE = 1_000
@@ -50,8 +52,12 @@ class Settling:
     database is away outcomes are kept for as long as their leases may still hold. `forget` is told of each that ended.
     """
 
-    def __init__(self, fetch: Fetch, *, ring: Ring, forget: Callable[[PostgresDelivery], None]) -> None:
+    def __init__(
+        self, fetch: Fetch, *, ring: Ring, forget: Callable[[PostgresDelivery], None], coroner: Coroner, queue: str
+    ) -> None:
         self._fetch = fetch
+        self._coroner = coroner
+        self._queue = queue
         self._ring = ring
         self._forget = forget
         self._waiting: deque[_Settlement] = deque()
@@ -102,12 +108,36 @@ class Settling:
     async def _write_group(self, statement: str, group: Sequence[_Settlement]) -> None:
         if not group:
             return
-        rows = await self._fetch(statement, *map(list, zip(*map(_arguments, group), strict=True)))
+        rows = await self._fetch(statement, *map(list, zip(*map(self._arguments, group), strict=True)))
         written = {row["id"] for row in rows}
         for settlement in group:
             self._end(settlement, succeeded=settlement.delivery.id in written)
         if statement in _RINGING:
             await self._ring()
+
+    def _arguments(self, settlement: _Settlement) -> tuple[object, ...]:
+        """One row of the statement's arrays."""
+        delivery = settlement.delivery
+        match settlement.outcome:
+            case Retry(delay) | Postponed(delay):
+                return delivery.id, delivery.token, min(delay, LONGEST_DELAY)
+            case Dead(cause, failure):
+                return delivery.id, delivery.token, *self._burial(settlement, cause, failure)
+            case Returned():
+                return delivery.id, delivery.token, delivery.blamed
+            case _:
+                return delivery.id, delivery.token
+
+    def _burial(self, settlement: _Settlement, cause: Cause, failure: Failure) -> tuple[str, ...]:
+        row = settlement.delivery.row
+        return self._coroner.buried(
+            failure=failure,
+            failed=FailedAttempt(at=datetime.now(UTC), attempt=row["attempt"], failure=failure),
+            cause=cause.value,
+            source=settlement.source,
+            words=(self._queue, row["routing_key"], row["message_id"], row["tracking_ids"]),
+            payload=Payload(row["body"], row["content_type"]),
+        )
 
     async def _still_unwritten(self, group: Sequence[_Settlement]) -> Sequence[_Settlement]:
         """`group` without those that had been written after all when their answer was cut off."""
@@ -167,26 +197,6 @@ def _statement(outcome: DeliveryOutcome) -> str:
             return "postpone"
         case _:
             assert_never(outcome)
-
-
-def _arguments(settlement: _Settlement) -> tuple[object, ...]:
-    """One row of the statement's arrays."""
-    delivery = settlement.delivery
-    match settlement.outcome:
-        case Retry(delay) | Postponed(delay):
-            return delivery.id, delivery.token, min(delay, LONGEST_DELAY)
-        case Dead(cause, failure):
-            texts = (settlement.source, cause.value, failure.type, failure.message, failure.traceback)
-            return delivery.id, delivery.token, *map(storable, texts)
-        case Returned():
-            return delivery.id, delivery.token, delivery.blamed
-        case _:
-            return delivery.id, delivery.token
-
-
-def storable(text: str) -> str:
-    """PostgreSQL's text has neither NUL nor half a surrogate pair, and an exception's message may."""
-    return text.replace("\0", "\N{SYMBOL FOR NULL}").encode(errors="replace").decode()
 
 
 def _was_written(settlement: _Settlement, row: Any) -> bool:

@@ -1,0 +1,153 @@
+"""How a death is written down: what its dead letter says of it, as PostgreSQL can hold it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from outbox.failures import FailedAttempt, encode_trail, extended_trail
+from outbox.fingerprint import fingerprint
+from outbox.masking import Masking, preview, searchable
+from outbox.outcome import Failure
+from outbox.ports import DeadMessage
+from outbox.postgres.names import TableName
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import SATELLITES
+
+_ANY_TEXT = ("UTF8", "SQL_ASCII")
+"""The encodings of databases that hold every text."""
+_LARGEST_INTEGER = 2**31 - 1
+_LARGEST_BIGINT = 2**63 - 1
+_DEEPEST = 100
+_LONGEST_NAME = 1_000
+
+
+def recorded(schema: str | None) -> str:
+    """The common table expressions that record each row of one named `death`, see `sql/deaths.sql`."""
+    tables = ("dead_letter", "edition", "operation_item")
+    return queries("deaths.sql", **{table: TableName(SATELLITES[table], schema).sql for table in tables})["recorded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Storable:
+    """Texts and JSON as a database of that encoding can hold them: without NUL, without halves of pairs."""
+
+    encoding: str = "UTF8"
+
+    def text(self, text: str) -> str:
+        """`text`, or what is nearest to it."""
+        if self.encoding in _ANY_TEXT:
+            return text.replace("\0", "\N{SYMBOL FOR NULL}").encode(errors="replace").decode()
+        return text.replace("\0", "\\0").encode("ascii", "backslashreplace").decode("ascii")
+
+    def json(self, value: object) -> str:
+        """`value` as JSON for a jsonb column. Nothing is escaped that the database would have to know."""
+        return json.dumps(self._plain(value, 0), ensure_ascii=False, allow_nan=False)
+
+    def _plain(self, value: object, depth: int) -> object:
+        if depth > _DEEPEST:
+            return self.text(repr(type(value)))
+        match value:
+            case None | bool():
+                return value
+            case str():
+                return self.text(value)
+            case int():
+                return value if abs(value) < 10**100 else str(value)[:100]
+            case float():
+                return value if value - value == 0 else str(value)
+            case Mapping():
+                return {self.text(str(key)): self._plain(element, depth + 1) for key, element in value.items()}
+            case list() | tuple():
+                return [self._plain(element, depth + 1) for element in value]
+            case _:
+                return self.text(str(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Coroner:
+    """Says of deaths what is written down: their kind, the failures, and masked texts to see and to search."""
+
+    masking: Masking
+    storable: Storable
+
+    def buried(
+        self, *, failure: Failure, failed: FailedAttempt, cause: str, source: str, words: Sequence[str], payload: "Payload"
+    ) -> tuple[str, ...]:
+        """The arguments of `bury` in `sql/delivery.sql` after id and token, for one delivery."""
+        text = self.storable.text
+        return (
+            source,
+            cause,
+            text(failure.type),
+            text(failure.message),
+            text(failure.traceback),
+            self._trail([failed]),
+            fingerprint(failure),
+            text(failure.worker),
+            text(preview(payload.body, payload.content_type, self.masking)),
+            text(self._search(words, failure, payload)),
+        )
+
+    def archived(self, dead: DeadMessage) -> tuple[Any, ...]:
+        """The arguments of `archive` in `sql/archive.sql`, for one dead message."""
+        text, json_of = self.storable.text, self.storable.json
+        trail = list(dead.trail)
+        failure = dead.failure
+        if not trail and dead.died_at is not None:
+            trail = extended_trail((), FailedAttempt(at=dead.died_at, attempt=dead.attempt, failure=failure))
+        payload = Payload(dead.body, dead.content_type)
+        message_id = None if dead.message_id is None else text(dead.message_id)
+        tracking_ids = dead.tracking_ids or (() if message_id is None else (message_id,))
+        words = (dead.queue, dead.routing_key, *tracking_ids, *([] if message_id is None else [message_id]))
+        return (
+            "broker" if dead.by_broker else "worker",
+            text(dead.exchange),
+            text(dead.queue),
+            message_id,
+            text(dead.routing_key),
+            dead.body,
+            None if dead.content_type is None else text(dead.content_type),
+            json_of(dead.headers) if dead.headers else None,
+            json_of(dead.properties) if dead.properties else None,
+            json_of(dead.header_types) if dead.header_types else None,
+            json_of(tracking_ids),
+            None if dead.ordering_key is None else text(dead.ordering_key),
+            None if dead.hlc is None else max(-_LARGEST_BIGINT, min(dead.hlc, _LARGEST_BIGINT)),
+            dead.created_at,
+            _first(trail) or dead.died_at,
+            dead.died_at,
+            max(1, min(dead.attempt, _LARGEST_INTEGER)),
+            max(0, min(dead.requeue_count, _LARGEST_INTEGER)),
+            text(dead.cause),
+            text(failure.type),
+            text(failure.message),
+            text(failure.traceback),
+            self._trail(trail),
+            fingerprint(failure),
+            text(failure.worker),
+            text(preview(dead.body, dead.content_type, self.masking)),
+            text(self._search(words, failure, payload)),
+        )
+
+    def _trail(self, trail: Sequence[FailedAttempt]) -> str:
+        return self.storable.json(json.loads(encode_trail(trail)))
+
+    def _search(self, words: Sequence[str], failure: Failure, payload: "Payload") -> str:
+        named = tuple(word[:_LONGEST_NAME] for word in words)
+        return searchable(
+            payload.body, payload.content_type, self.masking, error=f"{failure.type} {failure.message}", words=named
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A body and its kind."""
+
+    body: bytes
+    content_type: str | None
+
+
+def _first(trail: Sequence[FailedAttempt]) -> datetime | None:
+    return trail[0].at if trail else None

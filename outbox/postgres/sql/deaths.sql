@@ -1,0 +1,66 @@
+-- name: recorded
+-- Records each row of `death`, which comes before: (queue, message_id, requeue_count, attempt, body) tell one death from another.
+--
+-- `known` has been recorded already: by whoever died between writing it and letting go of it, or before an edit. `earlier` is the
+-- dead letter that was requeued and came back, the one with this body first. It is opened again, unless somebody else did so
+-- meanwhile, which shows in its count. Everything else is a dead letter of its own.
+known as (
+    select number
+    from death
+    where exists (
+        select
+        from {dead_letter} as letter
+        where letter.message_id = death.message_id and letter.queue = death.queue
+            and letter.requeue_count = death.requeue_count and letter.attempt = death.attempt
+            and (
+                letter.body = death.body
+                or exists (select from {edition} as edition where edition.dead_letter_id = letter.id and edition.body = death.body)
+            )
+    )
+),
+earlier as (
+    select distinct on (death.number) death.*, letter.id as letter_id
+    from death
+    join {dead_letter} as letter on letter.message_id = death.message_id and letter.queue = death.queue
+    where letter.requeue_count < death.requeue_count and death.number not in (select number from known)
+    order by death.number, letter.body = death.body desc, letter.requeue_count desc, letter.id desc
+),
+reopened as (
+    update {dead_letter} as letter
+    set status = 'open', deaths = letter.deaths + 1, resolved_at = null, resolved_by = null, resolution = null,
+        source = earlier.source, exchange = earlier.exchange, routing_key = earlier.routing_key, body = earlier.body,
+        content_type = earlier.content_type, headers = earlier.headers, properties = earlier.properties,
+        header_types = earlier.header_types, tracking_ids = earlier.tracking_ids, ordering_key = earlier.ordering_key,
+        hlc = earlier.hlc, attempt = earlier.attempt, requeue_count = earlier.requeue_count, cause = earlier.cause,
+        exception_type = earlier.exception_type, exception_message = earlier.exception_message,
+        exception_traceback = earlier.exception_traceback, fingerprint = earlier.fingerprint, worker = earlier.worker,
+        preview = earlier.preview, search = to_tsvector('simple', earlier.search), failed_at = earlier.failed_at,
+        failures = (
+            select coalesce(jsonb_agg(failure order by place), '[]')
+            from jsonb_array_elements(letter.failures || earlier.failures) with ordinality as failed (failure, place)
+            where place = 1 or place > jsonb_array_length(letter.failures || earlier.failures) - 99
+        )
+    from earlier
+    where letter.id = earlier.letter_id and letter.requeue_count < earlier.requeue_count
+    returning letter.id, earlier.number, earlier.requeue_count
+),
+bounced as (
+    update {operation_item} as item
+    set outcome = 'died again'
+    from reopened
+    where item.letter = reopened.id::text and item.outcome = 'done' and item.requeue_count = reopened.requeue_count
+),
+buried as (
+    insert into {dead_letter} (
+        source, exchange, queue, message_id, routing_key, body, content_type, headers, properties, header_types, tracking_ids,
+        ordering_key, hlc, created_at, attempt, requeue_count, cause, exception_type, exception_message, exception_traceback,
+        failures, fingerprint, worker, preview, search, first_failed_at, failed_at
+    )
+    select source, exchange, queue, message_id, routing_key, body, content_type, headers, properties, header_types, tracking_ids,
+        ordering_key, hlc, created_at, attempt, requeue_count, cause, exception_type, exception_message, exception_traceback,
+        failures, fingerprint, worker, preview, to_tsvector('simple', search), least(first_failed_at, failed_at), failed_at
+    from death
+    where number not in (select number from known) and number not in (select number from reopened)
+    order by number
+    on conflict (queue, md5(message_id), requeue_count, attempt, md5(body)) where message_id is not null do nothing
+)
