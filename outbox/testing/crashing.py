@@ -1,0 +1,127 @@
+"""Dying at a named point: between what a broker was told and what it was not, where promises are kept or broken."""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from enum import StrEnum
+
+from outbox.message import Message
+from outbox.outcome import DeliveryOutcome
+from outbox.ports import Broker, Delivery, Intake, Receive, SendResult, Subscription
+
+
+class CrashPoint(StrEnum):
+    """Where a relay or a worker can die.
+
+    RELAY_CLAIMED: rows are claimed, nothing was sent. RELAY_SENT: the broker has confirmed, the outbox does not know.
+    WORKER_RECEIVED: a message arrived, its handler has not run. WORKER_HANDLED: its transaction, if it has one, is committed,
+    and the broker does not know. WORKER_SETTLED: the broker knows.
+    """
+
+    RELAY_CLAIMED = "relay-claimed"
+    RELAY_SENT = "relay-sent"
+    WORKER_RECEIVED = "worker-received"
+    WORKER_HANDLED = "worker-handled"
+    WORKER_SETTLED = "worker-settled"
+
+
+def kill_this_process() -> None:
+    """What `kill -9` does: nothing is cleaned up, no connection is closed politely."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class CrashingBroker:
+    """A broker for `MessageRelay(broker=…)` and `Worker(broker=…)` during whose use the process dies.
+
+    The first `survives` times that `point` is reached all is well; then `die` is called. A `die` that returns lets
+    everything go on, so a test within one process can note, cancel or raise there instead.
+    """
+
+    def __init__(
+        self, broker: Broker, point: CrashPoint, *, survives: int = 0, die: Callable[[], None] = kill_this_process
+    ) -> None:
+        self._broker = broker
+        self._point = point
+        self._left = survives
+        self._die = die
+
+    async def open(self) -> None:
+        """See `outbox.ports.Transport.open`."""
+        await self._broker.open()
+
+    async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:
+        """See `outbox.ports.Transport.send`; dies before or after it."""
+        self.reach(CrashPoint.RELAY_CLAIMED)
+        results = await self._broker.send(messages, timeout=timeout)
+        self.reach(CrashPoint.RELAY_SENT)
+        return results
+
+    async def close(self) -> None:
+        """See `outbox.ports.Transport.close`."""
+        await self._broker.close()
+
+    @asynccontextmanager
+    async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
+        """See `outbox.ports.Broker.subscribe`; dies when a delivery arrives, or before or after it is settled."""
+
+        def receive_or_die(delivery: Delivery) -> None:
+            self.reach(CrashPoint.WORKER_RECEIVED)
+            receive(_CrashingDelivery(delivery, self))
+
+        async with self._broker.subscribe(subscription, receive_or_die) as intake:
+            yield intake
+
+    async def count_dead_letters(self, queue: str) -> int:
+        """See `outbox.ports.Broker.count_dead_letters`."""
+        return await self._broker.count_dead_letters(queue)
+
+    async def has_queue(self, queue: str) -> bool:
+        """See `outbox.ports.Broker.has_queue`."""
+        return await self._broker.has_queue(queue)
+
+    def reach(self, point: CrashPoint) -> None:
+        """Dies if this is the point, and its time has come."""
+        if point is not self._point:
+            return
+        if self._left:
+            self._left -= 1
+        else:
+            self._die()
+
+
+class _CrashingDelivery:
+    """A delivery around whose settling the process may die."""
+
+    def __init__(self, delivery: Delivery, broker: CrashingBroker) -> None:
+        self._delivery = delivery
+        self._broker = broker
+
+    @property
+    def message(self) -> Message:
+        return self._delivery.message
+
+    @property
+    def incoming(self) -> object:
+        return self._delivery.incoming
+
+    @property
+    def attempt(self) -> int:
+        return self._delivery.attempt
+
+    @property
+    def crashes(self) -> int:
+        return self._delivery.crashes
+
+    @property
+    def blamed(self) -> bool:
+        return self._delivery.blamed
+
+    async def isolate(self) -> bool:
+        return await self._delivery.isolate()
+
+    async def settle(self, outcome: DeliveryOutcome) -> None:
+        self._broker.reach(CrashPoint.WORKER_HANDLED)
+        await self._delivery.settle(outcome)
+        self._broker.reach(CrashPoint.WORKER_SETTLED)

@@ -1,0 +1,101 @@
+"""Recording publishers check what the real ones check, and tell what was published."""
+
+import asyncpg
+import pytest
+from pydantic import BaseModel
+
+from outbox import OutboxMessage, Publisher
+from outbox.errors import ConfigurationError, EncodingError
+from outbox.publisher import BoundPublisher
+from outbox.schema import ensure_outbox_table_async
+from outbox.testing import MemoryBroker, RecordingPublisher, recorded
+
+
+class User(BaseModel):
+    name: str
+    roles: list[str] = []
+
+
+async def test_what_was_published_is_found_by_its_key_and_its_body() -> None:
+    publisher = RecordingPublisher()
+    id_ = await publisher.publish("user.created", User(name="ada", roles=["admin"]), headers={"tenant": "a"})
+    await publisher.bulk_publish([OutboxMessage("user.created", {"name": "bob"}), OutboxMessage("file.stored", b"\0\1")])
+    assert publisher.assert_published("user.*", {"name": "ada"}).id == id_
+    assert publisher.assert_published("user.created", User(name="ada", roles=["admin"])).message.headers == {"tenant": "a"}
+    assert publisher.assert_published("file.stored", b"\0\1").body == b"\0\1"
+    assert len(publisher.of("user.#")) == 2
+    publisher.assert_not_published("user.deleted")
+    publisher.assert_published("user.created", times=2)
+
+
+async def test_an_assertion_that_fails_lists_what_was_published_instead() -> None:
+    publisher = RecordingPublisher()
+    with pytest.raises(AssertionError, match="Nothing was published"):
+        publisher.assert_published("user.created")
+    await publisher.publish("user.deleted", {"name": "ada"})
+    with pytest.raises(AssertionError, match=r"was not published.\nPublished was:\n  'user.deleted' {'name': 'ada'}"):
+        publisher.assert_published("user.deleted", {"name": "bob"})
+    with pytest.raises(AssertionError, match="was not published 2 times, but 1"):
+        publisher.assert_published("user.deleted", times=2)
+    with pytest.raises(AssertionError, match="was published"):
+        publisher.assert_not_published()
+
+
+async def test_what_a_real_publisher_refuses_is_refused() -> None:
+    publisher = RecordingPublisher()
+    with pytest.raises(EncodingError, match=r"user\.created"):
+        await publisher.publish("user.created", object())
+    with pytest.raises(ConfigurationError, match="exclude each other"):
+        await publisher.publish("user.created", {}, priority=3, ordering_key="a")
+    with pytest.raises(TypeError, match="colour"):
+        await publisher.publish("user.created", {}, colour="red")
+    publisher.assert_not_published()
+
+
+def test_code_that_does_not_await_has_a_publisher_too() -> None:
+    publisher = RecordingPublisher(sync=True)
+    assert isinstance(publisher.publish("user.created", {}), str)
+    assert len(publisher.bulk_publish([OutboxMessage("user.created", {})])) == 1
+    assert publisher.cancel("nothing") is False
+
+
+async def test_a_dedup_key_is_ignored_replaced_and_cancelled_as_in_the_table() -> None:
+    publisher = RecordingPublisher()
+    first = await publisher.publish("remind", 1, dedup_key="a")
+    assert await publisher.publish("remind", 2, dedup_key="a") is None
+    second = await publisher.publish("remind", 3, dedup_key="a", on_conflict="replace")
+    assert [published.body for published in publisher.published] == [3]
+    assert second != first
+    assert await publisher.cancel("a") is True
+    assert await publisher.cancel("a") is False
+    publisher.assert_not_published()
+
+
+async def test_what_is_sent_to_a_broker_is_no_longer_pending() -> None:
+    publisher, broker = RecordingPublisher(), MemoryBroker()
+    await publisher.publish("remind", 1, dedup_key="a")
+    with pytest.raises(AssertionError, match="could not be sent"):
+        await publisher.send_to(broker)
+    assert await publisher.cancel("a") is False
+
+
+async def test_a_real_publisher_is_listened_to_and_publishes_all_the_same(
+    database_url: str,
+) -> None:
+    await ensure_outbox_table_async(database_url)
+    connection = await asyncpg.connect(database_url)
+    try:
+        async with connection.transaction():
+            publisher = recorded(Publisher())
+            id_ = await publisher.publish(connection, "user.created", {"name": "ada"})
+            bound = recorded(BoundPublisher(Publisher(), connection))
+            await bound.bulk_publish([OutboxMessage("user.deleted", {"name": "bob"})])
+        assert publisher.assert_published("user.created", {"name": "ada"}).id == id_
+        bound.assert_published("user.deleted", {"name": "bob"})
+        rows = await connection.fetch("select routing_key, tracking_ids ->> -1 as id from outbox_table order by id")
+        assert {tuple(row) for row in rows} == {
+            ("user.created", id_),
+            ("user.deleted", bound.published[0].id),
+        }
+    finally:
+        await connection.close()
