@@ -6,10 +6,10 @@ the first attempt, too; None means that there is no last one.
 
 import inspect
 import math
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from random import Random
 from typing import Protocol
 
 from outbox.duration import as_delay, as_delays
@@ -107,7 +107,7 @@ class Backoff:
     longest: timedelta
     max_attempts: int
     jitter: float = 0.25
-    random: random.Random
+    random: Random
 
     def delay_after(self, attempt: int, error: BaseException | None = None) -> timedelta | None:  # noqa: ARG002
         if attempt >= self.max_attempts:
@@ -167,7 +167,7 @@ class _Computed:
     cap: timedelta
     attempts: int | None
     jitter: float
-    random: random.Random = field(default_factory=random.Random, repr=False, compare=False)
+    random: Random = field(default_factory=Random, repr=False, compare=False)
 
     @property
     def announced(self) -> tuple[timedelta, ...]:
