@@ -129,6 +129,19 @@ class Delivery(Protocol):
         """Whether a worker died while this message ran alone (after `isolate`)."""
         ...
 
+    @property
+    def gone(self) -> bool:
+        """Whether it is known to be no longer ours. What had arrived after it by the same road is gone with it, then."""
+        ...
+
+    async def note_failed(self, failed: FailedAttempt) -> None:
+        """An attempt failed, and the next one follows with the message in hand: `attempt` is one more from now on.
+
+        The failure goes with the message when it is settled. Whether it outlives this worker is the broker's business. Raises
+        `StaleDeliveryError` if the delivery is no longer ours.
+        """
+        ...
+
     async def isolate(self) -> bool:
         """Records durably that the message now runs alone.
 

@@ -2,21 +2,26 @@
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, assert_never
+from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from aio_pika import IncomingMessage
 from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
+from outbox.codec import ATTEMPT, FAILURES
 from outbox.errors import MalformedMessageError, StaleDeliveryError
+from outbox.failures import encode_trail
 from outbox.message import Message
 from outbox.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
+from outbox.transports.rabbitmq.failing import failures_after
 from outbox.transports.rabbitmq.wire import CRASHES, DELIVERY_COUNT, read_attempt, read_count, read_message, read_routing_key
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime, timedelta
 
+    from outbox.failures import FailedAttempt
     from outbox.transports.rabbitmq.arriving import Arrival
     from outbox.transports.rabbitmq.receiving import ConsumerChannel
 
@@ -60,7 +65,7 @@ class Settlement(Protocol):
 class RabbitDelivery:
     """Implements `outbox.ports.Delivery`. What it carries is read when it is asked for, once."""
 
-    __slots__ = ("_alone", "_incoming", "_message", "_settlement", "arrival", "settled", "source")
+    __slots__ = ("_alone", "_incoming", "_message", "_noted", "_settlement", "arrival", "settled", "source")
 
     def __init__(self, arrival: "Arrival", source: "ConsumerChannel", settlement: Settlement) -> None:
         self.arrival = arrival
@@ -69,6 +74,7 @@ class RabbitDelivery:
         self._message: Message | None = None
         self._incoming: IncomingMessage | None = None
         self._alone = False
+        self._noted: Mapping[str, Any] | None = None
         self.settled = False
 
     @property
@@ -95,7 +101,23 @@ class RabbitDelivery:
     @property
     def attempt(self) -> int:
         """See `outbox.ports.Delivery`."""
-        return read_attempt(self.arrival.headers)
+        return read_attempt(self.headers)
+
+    @property
+    def headers(self) -> "Mapping[str, Any]":
+        """As they arrived, or as they would arrive after the attempts that failed in hand."""
+        return self.arrival.headers if self._noted is None else self._noted
+
+    @property
+    def gone(self) -> bool:
+        """See `outbox.ports.Delivery`."""
+        return self.settled or self.source.lost
+
+    async def note_failed(self, failed: "FailedAttempt") -> None:
+        """See `outbox.ports.Delivery`. Nothing can be written to a message in hand: other workers will know nothing of it."""
+        self._require_unsettled()
+        trail = encode_trail(failures_after(self.headers, failed))
+        self._noted = {**self.headers, ATTEMPT: failed.attempt + 1, FAILURES: trail}
 
     @property
     def attempt_or_first(self) -> int:

@@ -100,9 +100,14 @@ class ConsumerChannel:
         """The channel underneath."""
         return self._channel
 
+    @property
+    def lost(self) -> bool:
+        """Whether nothing in hand can be settled any more."""
+        return self.ended.is_set() or self._tap.close_reason is not None
+
     def require_open(self) -> None:
         """Raises `StaleDeliveryError` if nothing in hand can be settled any more."""
-        if self.ended.is_set() or self._tap.close_reason is not None:
+        if self.lost:
             raise StaleDeliveryError(f"the channel of the delivery has ended: {self.reason or 'closed by the broker'}")
 
     def ack(self, tag: int) -> None:

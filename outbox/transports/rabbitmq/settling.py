@@ -195,7 +195,7 @@ class CopySettlement:
         return result
 
     def _headers(self, delivery: "RabbitDelivery") -> dict[str, Any]:
-        headers = kept_headers(delivery.arrival.headers) | {ROUTING_KEY: delivery.routing_key}
+        headers = kept_headers(delivery.headers) | {ROUTING_KEY: delivery.routing_key}
         if (expires_at := delivery.expires_at) is not None:
             headers[EXPIRES_AT] = encode_instant(expires_at)
         if crashes := delivery.crashes:
@@ -219,4 +219,4 @@ class CopySettlement:
 
     def _failures(self, delivery: "RabbitDelivery", failure: Failure) -> list[FailedAttempt]:
         latest = FailedAttempt(at=self._now(), attempt=delivery.attempt_or_first, failure=failure)
-        return failures_after(delivery.arrival.headers, latest)
+        return failures_after(delivery.headers, latest)
