@@ -1,12 +1,28 @@
 -- name: measured
 -- Sizes are counted before anything is fetched, so that a batch of large rows ends early instead of filling the memory; the rest
--- stays for the next. (Small jsonb values are not worth the conversion that tells their size.)
+-- stays for the next. (Small jsonb values are not worth the conversion that tells their size.) A row that came back unsent, while
+-- another was published with its dedup key, is dropped: that one stands for it.
+superseded as (
+    delete from {table}
+    where id = any(array(
+        select id
+        from claimed
+        where dedup_key is not null and exists (
+            select
+            from {table} as later
+            where later.dedup_key = claimed.dedup_key and later.id > claimed.id
+                and later.sent_at is null and later.failed_at is null
+        )
+    ))
+    returning id
+),
 sized as (
     select *,
         octet_length(routing_key) + octet_length(body)
             + case when pg_column_size(headers) > 2000 then octet_length(headers::text) else 0 end
             + case when pg_column_size(tracking_ids) > 2000 then octet_length(tracking_ids::text) else 0 end as bytes
     from claimed
+    where id <> all(array(select id from superseded))
 ),
 measured as (
     select *, sum(bytes) over (rows unbounded preceding) - bytes as bytes_before

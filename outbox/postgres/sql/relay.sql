@@ -18,7 +18,7 @@ with claimed as materialized (
     from ({classes}) as class
     cross join lateral (
         select id, routing_key, body, tracking_ids, created_at, expiration, headers, content_type, ordering_key, target_queue,
-            attempts, last_error, hlc, requeue_count, priority
+            attempts, last_error, hlc, requeue_count, priority, dedup_key
         from {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
             and send_after <= now()
