@@ -12,7 +12,7 @@ with claimed as materialized (
     from ({classes}) as class
     cross join lateral (
         select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
-            target_queue, last_error, hlc, requeue_count, priority
+            target_queue, last_error, hlc, requeue_count, priority, dedup_key
         from {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
             and send_after <= now()
@@ -24,17 +24,37 @@ with claimed as materialized (
 ),
 keyed as materialized (
     select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
-        target_queue, last_error, hlc, requeue_count, priority
+        target_queue, last_error, hlc, requeue_count, priority, dedup_key
     from {table}
     where sent_at is null and failed_at is null and ordering_key is not null and send_after <= now()
     order by send_after, id
     limit (select $2::integer)
     for update skip locked
 ),
-due as materialized (
+taken as materialized (
     select * from claimed
     union all
     select * from keyed
+),
+-- A row that was held or came back, while another was published with its dedup key, is dropped: that one stands for it.
+superseded as (
+    delete from {table}
+    where id = any(array(
+        select id
+        from taken
+        where dedup_key is not null and exists (
+            select
+            from {table} as later
+            where later.dedup_key = taken.dedup_key and later.id > taken.id
+                and later.sent_at is null and later.failed_at is null
+        )
+    ))
+    returning id
+),
+due as materialized (
+    select *
+    from taken
+    where id <> all(array(select id from superseded))
 ),
 address as materialized (
     select distinct routing_key
