@@ -113,6 +113,22 @@ using unnest($1::bigint[], $2::uuid[]) as settled (id, token)
 where delivery.id = settled.id and delivery.lease_token = settled.token and delivery.id = any($1::bigint[])
 returning delivery.id
 
+-- name: note_failed
+-- An attempt failed and the next one follows in the same hand, so the lease stays. Repeating this changes nothing. Of the failures
+-- the first and the latest are kept, as `outbox.failures` does it.
+update {delivery} as delivery
+set attempt = greatest(delivery.attempt, $3),
+    failures = case
+        when delivery.attempt >= $3 then delivery.failures
+        else (
+            select jsonb_agg(failure order by place)
+            from jsonb_array_elements(coalesce(delivery.failures, '[]') || $4::jsonb) with ordinality as failed (failure, place)
+            where place = 1 or place > jsonb_array_length(coalesce(delivery.failures, '[]')) - $5
+        )
+    end
+where delivery.id = $1 and delivery.lease_token = $2
+returning delivery.id
+
 -- name: retry
 update {delivery} as delivery
 set attempt = delivery.attempt + 1, available_at = now() + settled.delay, isolated = false, lease_token = null,

@@ -1,5 +1,6 @@
 """A delivery out of a table: the message, the lease under which it is ours, and how it is settled."""
 
+import asyncio
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,6 +14,7 @@ import asyncpg
 
 from outbox import codec
 from outbox.errors import MalformedMessageError, StaleDeliveryError
+from outbox.failures import FailedAttempt
 from outbox.message import NO_HEADERS, Message
 from outbox.outcome import DeliveryOutcome
 
@@ -24,7 +26,7 @@ _LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds() - 1
 class PostgresDelivery:
     """Implements the Delivery port. Its row is decoded when it is asked for."""
 
-    __slots__ = ("_actions", "_row", "_taken", "deadline", "id", "lost", "safe_until", "token")
+    __slots__ = ("_actions", "_failed_in_hand", "_row", "_taken", "deadline", "id", "lost", "safe_until", "token")
 
     def __init__(self, row: asyncpg.Record, *, token: UUID, claimed_at: float, safe_until: float, actions: "Actions") -> None:
         self.id: int = row["id"]
@@ -37,6 +39,7 @@ class PostgresDelivery:
         self.lost = False
         """Whether it is known to be somebody else's now."""
         self._taken = False
+        self._failed_in_hand = 0
         self._row = row
         self._actions = actions
 
@@ -79,7 +82,15 @@ class PostgresDelivery:
     @property
     def attempt(self) -> int:
         attempt: int = self._row["attempt"]
-        return attempt
+        return attempt + self._failed_in_hand
+
+    @property
+    def gone(self) -> bool:
+        return self._taken or self.lost or self.safe_until <= asyncio.get_running_loop().time()
+
+    async def note_failed(self, failed: FailedAttempt) -> None:
+        self._failed_in_hand += 1
+        await self._actions.note_failed(self, failed)
 
     @property
     def crashes(self) -> int:
@@ -152,6 +163,7 @@ class Actions:
 
     settle: Callable[[PostgresDelivery, DeliveryOutcome], Awaitable[None]]
     isolate: Callable[[PostgresDelivery], Awaitable[None]]
+    note_failed: Callable[[PostgresDelivery, FailedAttempt], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,15 @@
 """One subscription at work: claims what is due, hands it out within the prefetch count, and keeps its leases alive."""
 
 import asyncio
+import json
 from collections import deque
+from contextlib import suppress
 from datetime import timedelta
 from uuid import UUID, uuid4
 
 from outbox.engine.backoff import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
+from outbox.failures import MOST_FAILURES, FailedAttempt, encode_trail
 from outbox.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Failure
 from outbox.ports import Receive, Subscription
 from outbox.postgres.deaths import Coroner
@@ -47,10 +50,11 @@ class PostgresIntake:
         self._prefetch_count = subscription.prefetch_count
         self._receive = receive
         self._fetch = fetch
+        self._storable = coroner.storable
         self._waking = waking
         self._lease = lease
         self._settling = Settling(fetch, ring=ring, forget=self._forget, coroner=coroner, queue=self._queue)
-        self._actions = Actions(settle=self._settle, isolate=self._isolate)
+        self._actions = Actions(settle=self._settle, isolate=self._isolate, note_failed=self._note_failed)
         self._clock = asyncio.get_running_loop().time
         self._pace = Pace(self._clock)
         self._leased: dict[int, PostgresDelivery] = {}
@@ -207,6 +211,16 @@ class PostgresIntake:
                 break
         else:
             delivery.lost = True
+        if delivery.lost:
+            raise StaleDeliveryError(f"{delivery} is not ours any more")
+
+    async def _note_failed(self, delivery: PostgresDelivery, failed: FailedAttempt) -> None:
+        """Writes it down for other workers; what cannot be written now is left out, for nothing waits for it."""
+        trail = self._storable.json(json.loads(encode_trail([failed])))
+        with suppress(DatabaseUnavailableError):
+            delivery.lost = not await self._fetch(
+                "note_failed", delivery.id, delivery.token, failed.attempt + 1, trail, MOST_FAILURES - 2
+            )
         if delivery.lost:
             raise StaleDeliveryError(f"{delivery} is not ours any more")
 

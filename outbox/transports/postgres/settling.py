@@ -132,7 +132,7 @@ class Settling:
         row = settlement.delivery.row
         return self._coroner.buried(
             failure=failure,
-            failed=FailedAttempt(at=datetime.now(UTC), attempt=row["attempt"], failure=failure),
+            failed=FailedAttempt(at=datetime.now(UTC), attempt=settlement.delivery.attempt, failure=failure),
             cause=cause.value,
             source=settlement.source,
             words=(self._queue, row["routing_key"], row["message_id"], row["tracking_ids"]),
