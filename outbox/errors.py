@@ -16,6 +16,7 @@ OutboxError
 ├── DatabaseUnavailableError             the database is away or refuses; try again later
 ├── MarkHeldError                        the same message is being handled elsewhere; look again later
 ├── CommitFailedError                    a handler's transaction was not committed, or nobody knows: the inbox tells
+├── RefusedError                         what was asked for is not done, as things stand, and nothing was changed
 ├── StaleDeliveryError                   the delivery is no longer ours: its lease ran out or its channel closed
 ├── MalformedMessageError (ValueError)   headers or body that cannot be read; retrying would not help
 ├── HandlerTimeoutError (TimeoutError)   a handler ran for longer than its consumer's `timeout`, and was cancelled
@@ -95,6 +96,10 @@ class MarkHeldError(OutboxError):
 
 class CommitFailedError(OutboxError):
     """The commit of a handler's transaction failed, or its answer was lost; the cause is what the driver raised."""
+
+
+class RefusedError(OutboxError):
+    """What was asked for does not fit how things stand; the message says how they do. Nothing was changed."""
 
 
 class StaleDeliveryError(OutboxError):
