@@ -1,13 +1,35 @@
-"""Who is told of the engine's events: the log, and the metrics where they are wanted and possible."""
+"""Who is told of the engine's events: the log, the metrics and the database, where they are wanted and possible."""
 
 import logging
+import os
+import platform
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal
 
+from outbox.arguments import seconds
+from outbox.engine.lifecycle import Stopping
 from outbox.engine.observing import Observers
+from outbox.errors import ConfigurationError
 from outbox.observers.logging import LoggingObserver
 from outbox.ports import Observer
+
+if TYPE_CHECKING:
+    from outbox.postgres.names import TableName
+    from outbox.postgres.pool import Pool
+    from outbox.postgres.reporting import Reporter
+
+LONGEST_NAME = 250
+"""Characters of a component's name."""
+HEARTBEAT_INTERVAL = 5.0
+"""Seconds between two signs of life."""
+_BORROWING = timedelta(seconds=2)
+"""Longest wait for a free connection of a given pool."""
 
 _log = logging.getLogger("outbox")
 
@@ -16,6 +38,62 @@ def build_observer(*, enable_metrics: bool) -> Observer:
     """Log lines always; metrics where they are wanted and prometheus-client is installed, on its global registry."""
     metrics = _metrics() if enable_metrics else None
     return Observers((LoggingObserver(),) if metrics is None else (LoggingObserver(), metrics))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reports:
+    """What a relay, worker or archiver tells the database about itself, and where: over a URL, or a pool, or not at all."""
+
+    kind: Literal["relay", "worker", "archiver", "maintenance"]
+    name: str | None
+    table: "TableName"
+    url: str | None = None
+    pool: "Pool | None" = None
+    reporting: bool = True
+    history: bool = True
+    heartbeat_interval: float = HEARTBEAT_INTERVAL
+
+    def __post_init__(self) -> None:
+        if self.name is not None and not (isinstance(self.name, str) and 0 < len(self.name) <= LONGEST_NAME):
+            raise ConfigurationError(f"name is text of 1 to {LONGEST_NAME} characters, not {self.name!r}")
+        if self.name is not None and not self.name.isprintable():
+            raise ConfigurationError(f"name is printable text, not {self.name!r}")
+        if not seconds("heartbeat_interval", self.heartbeat_interval):
+            raise ConfigurationError("heartbeat_interval must be more than no time at all")
+
+    @asynccontextmanager
+    async def open(
+        self, observer: Observer, stopping: Stopping, *, consumers: Sequence[Mapping[str, Any]] = ()
+    ) -> AsyncIterator["Reporter | None"]:
+        """Within the block a reporter is at work; None where it is not wanted, or has no database."""
+        if not self.reporting or (self.url is None and self.pool is None):
+            yield None
+            return
+        from outbox.postgres.pool import borrow_from, connect_to
+        from outbox.postgres.reporting import Component, ComponentKind, ReportingSettings, reporting
+
+        if self.url is not None:
+            connect = connect_to(self.url, application_name=f"outbox {self.kind} reports")
+        else:
+            connect = borrow_from(self.pool, connect_timeout=_BORROWING)  # type: ignore[arg-type]  # one of them is there
+        component = Component(kind=ComponentKind(self.kind), name=component_name(self.name), consumers=consumers)
+        settings = ReportingSettings(
+            history=self.history,
+            borrows=self.url is None,
+            heartbeat=timedelta(seconds=self.heartbeat_interval),
+        )
+        async with reporting(connect, self.table, component, observer, stopping, settings) as reporter:
+            yield reporter
+
+
+def component_name(name: str | None) -> str:
+    """The name by which a component is known; without one of its own, its host and process."""
+    return f"{platform.node()}:{os.getpid()}"[:LONGEST_NAME] if name is None else name
+
+
+def observed_by(observer: Observer, reporter: "Reporter | None") -> Observer:
+    """Both of them as one observer."""
+    return observer if reporter is None else Observers((observer, reporter))
 
 
 @cache

@@ -14,10 +14,11 @@ from outbox.brokers import open_transport, require_one_broker
 from outbox.engine.groups import ungrouped
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
 from outbox.engine.outages import until_it_answers
+from outbox.engine.pausing import OPEN
 from outbox.engine.relaying import Relay, RelaySettings
 from outbox.engine.sending import SendingPolicy, SendingRounds
 from outbox.errors import ConfigurationError
-from outbox.observing import build_observer
+from outbox.observing import HEARTBEAT_INTERVAL, Reports, build_observer, observed_by
 from outbox.outcome import Cause
 from outbox.retry import Backoff, RetryPolicy
 from outbox.urls import ServerKind, postgres_url, server_kind
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from outbox.engine.rounds import Rounds
     from outbox.ports import Observer, Transport
     from outbox.postgres.pool import Connect, Pool
+    from outbox.postgres.reporting import Reporter
     from outbox.postgres.store import PostgresStore
 
 FIRST_BACKOFF = timedelta(seconds=1)
@@ -65,6 +67,9 @@ class MessageRelay:
     for until one is, or "drop"s them. `listen_url` names the database directly where `db_engine_url` goes through a
     transaction pooler.
 
+    `name` is how operators know it, by default "host:pid". With `reporting` it tells the database what it does, every
+    `heartbeat_interval` seconds, and heeds pauses that are asked for there, if the tables for that are there.
+
     Raises `ConfigurationError` for arguments that make no sense, `MissingExtraError` for a broker whose library is missing.
     """
 
@@ -90,6 +95,9 @@ class MessageRelay:
         poll_interval: float = 1.0,
         listen_url: str | None = None,
         grace_period: float = GRACE_PERIOD.total_seconds(),
+        name: str | None = None,
+        reporting: bool = True,
+        heartbeat_interval: float = HEARTBEAT_INTERVAL,
     ) -> None:
         from outbox.postgres.names import TableName
 
@@ -102,6 +110,15 @@ class MessageRelay:
         self._enable_metrics = enable_metrics
         self._grace_period = seconds("grace_period", grace_period)
         self._stopping = Stopping()
+        self._reports = Reports(
+            kind="relay",
+            name=name,
+            table=self._table,
+            url=self._url,
+            pool=self._pool,
+            reporting=reporting,
+            heartbeat_interval=heartbeat_interval,
+        )
         self._keep_sent, retention = _clean_up(clean_up_after)
         self._policy = SendingPolicy(
             exchange_name=checked_exchange_name(exchange_name),
@@ -144,9 +161,17 @@ class MessageRelay:
             async with self._open_pool() as pool:
                 store = self._store(pool)
                 if await until_it_answers(store.check, stopping, observer):
-                    await self._relay(pool, store, observer, stopping)
+                    async with self._reports.open(observer, stopping) as reporter:
+                        await self._relay(pool, store, observed_by(observer, reporter), stopping, reporter)
 
-    async def _relay(self, pool: "Pool", store: "PostgresStore", observer: "Observer", stopping: Stopping) -> None:
+    async def _relay(
+        self,
+        pool: "Pool",
+        store: "PostgresStore",
+        observer: "Observer",
+        stopping: Stopping,
+        reporter: "Reporter | None",
+    ) -> None:
         from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 
         doorbell = PostgresDoorbell(
@@ -154,7 +179,8 @@ class MessageRelay:
         )
         async with self._open_rounds(pool, store, observer, stopping) as rounds, asyncio.TaskGroup() as companions:
             listening = companions.create_task(doorbell.run())
-            await Relay(rounds, store, doorbell, observer, self._settings).run(stopping)
+            gate = OPEN if reporter is None else reporter.gate()
+            await Relay(rounds, store, doorbell, observer, self._settings, gate).run(stopping)
             listening.cancel()
 
     @asynccontextmanager

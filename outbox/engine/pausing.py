@@ -24,6 +24,11 @@ class OpenGate:
 OPEN: Gate = OpenGate()
 
 
+def never_closed(_queue: str) -> Gate:
+    """The gate of every queue where nobody can ask for a pause."""
+    return OPEN
+
+
 async def until_opened(gate: Gate, stopping: Stopping) -> None:
     """Returns once no pause is wanted, or when it is time to stop."""
     if gate.closed:

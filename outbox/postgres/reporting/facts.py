@@ -46,14 +46,14 @@ class FactQueue:
     def __len__(self) -> int:
         return len(self._facts)
 
-    def take_note(self, event: Processed) -> None:
+    def take_note(self, event: Processed, *, duplicate: bool = False) -> None:
         """Keeps what the history is to know of `event`; counts it as lost if there is no room."""
         if len(self._facts) >= self._capacity:
             self.lost += 1
             return
         fact = fact_of(event, at=self._clock(), now=self._now())
         if fact is not None:
-            self._facts.append(fact)
+            self._facts.append(fact._replace(fact="duplicate") if duplicate else fact)
 
     def batch(self, most: int) -> list[Fact]:
         """The oldest facts, which are handed out no more."""

@@ -18,7 +18,7 @@ import asyncpg
 from outbox import __version__
 from outbox.engine.backoff import Pauses
 from outbox.engine.lifecycle import Stopping
-from outbox.events import BacklogMeasured, BatchSent, Event, HistoryLost, Processed
+from outbox.events import BacklogMeasured, BatchSent, Duplicate, Event, HistoryLost, Processed
 from outbox.ports import Gate, Observer
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of
@@ -37,10 +37,13 @@ TICK = timedelta(milliseconds=500)
 ADD_UP_EVERY = timedelta(seconds=10)
 LOOK_AGAIN = timedelta(seconds=30)
 """How often tables that were not there are looked for."""
+LONGEST_PAUSE = timedelta(seconds=2)
+"""Between two tries to reach a database that is away."""
 FIRST_LOOK = timedelta(seconds=2)
 """How long a component waits for the pauses before it begins to work without knowing them."""
 LAST_WORDS = timedelta(seconds=2)
 """How long what is left may take to be written at the end."""
+MOST_DUPLICATES = 10_000
 TELL_LOST_EVERY = timedelta(seconds=10)
 
 # What the server says when a statement was rolled back for a reason that passes. After anything else it may have been
@@ -51,6 +54,7 @@ _PASSING = (
     asyncpg.TransactionRollbackError,
     asyncpg.InsufficientResourcesError,
 )
+_ALL_TABLES = frozenset({"history", "stats", "component", "control"})
 _log = logging.getLogger("outbox")
 
 
@@ -75,9 +79,13 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportingSettings:
-    """`history`: whether facts are written; `heartbeat`: how often a sign of life is."""
+    """`history`: whether facts are written; `heartbeat`: how often a sign of life is.
+
+    `borrows`: whether the connection is others' as well, and is to be given back after each round.
+    """
 
     history: bool = True
+    borrows: bool = False
     heartbeat: timedelta = timedelta(seconds=5)
     tick: timedelta = TICK
     add_up_every: timedelta = ADD_UP_EVERY
@@ -95,8 +103,8 @@ async def reporting(
 ) -> AsyncIterator["Reporter"]:
     """Within the block a reporter is at work, over one connection that `connect` opens.
 
-    Entering waits a moment for the pauses that hold, so that a component that was restarted keeps to them. Leaving writes what is
-    left, within a moment. Nothing that goes wrong with the database is raised, or noticed by anybody else.
+    Entering waits a moment for the pauses that hold, so that a component that was restarted keeps to them. Leaving writes what
+    is left, within a moment. Nothing that goes wrong with the database is raised, or noticed by anybody else.
     """
     reporter = Reporter(connect, table, component, observer, stopping, settings or ReportingSettings())
     task = asyncio.create_task(reporter.run())
@@ -137,7 +145,10 @@ class Reporter:
         self._gates = Gates(component.kind.value, component.name, now=time.monotonic)
         self._looked = asyncio.Event()
         self._finishing = asyncio.Event()
-        self._due = {"beat": 0.0, "stats": time.monotonic() + settings.add_up_every.total_seconds()}
+        self._duplicates = _Duplicates()
+        self._usable: frozenset[str] = frozenset()
+        self._done = False
+        self._due = {"tables": 0.0, "beat": 0.0, "stats": time.monotonic() + settings.add_up_every.total_seconds()}
         self._applied: list[tuple[str, str]] = []
         self._problems: dict[str, str] = {}
         self._lost_because = "they came faster than they could be written"
@@ -148,15 +159,21 @@ class Reporter:
     def notify(self, event: Event) -> None:
         """See `outbox.ports.Observer`."""
         if isinstance(event, Processed):
-            if self._writes_history:
-                self._facts.take_note(event)
-            if self._adds_up:
-                self._statistics.processed(event)
+            self._processed(event)
+        elif isinstance(event, Duplicate):
+            self._duplicates.add(event.queue, event.message.id)
         elif isinstance(event, BatchSent) and self._adds_up:
             self._statistics.sent(event)
         elif isinstance(event, BacklogMeasured) and self._adds_up:
             self._statistics.measured(event)
         self.activity.take_note(event)
+
+    def _processed(self, event: Processed) -> None:
+        duplicate = bool(self._duplicates) and self._duplicates.discard(event.queue, event.message.id)
+        if self._writes_history:
+            self._facts.take_note(event, duplicate=duplicate)
+        if self._adds_up:
+            self._statistics.processed(event, duplicate=duplicate)
 
     def gate(self, queue: str = "") -> Gate:
         """The gate of a consumer of `queue`; without one, of the component itself."""
@@ -173,42 +190,45 @@ class Reporter:
 
     async def run(self) -> None:
         """Reports until `finish`. While the database is away it waits, and what there is no room for is counted as lost."""
-        pauses = Pauses(longest=timedelta(seconds=2))
-        while not self._finishing.is_set():
+        pauses = Pauses(longest=LONGEST_PAUSE)
+        while not self._done:
             try:
                 async with self._connect() as connection:
                     self._answers("database")
                     pauses.reset()
-                    usable = await self._usable(connection)
-                    if usable:
-                        await self._report(connection, usable)
-                if not usable:
-                    self._looked.set()
-                    await self._rest(LOOK_AGAIN)
+                    await self._report(connection)
+                pause = self._settings.tick if self._usable else LOOK_AGAIN
             except DRIVER_ERRORS as error:
                 self._fails("database", reason_of(error), level=logging.INFO)
-                self._looked.set()
                 self._lost_because = f"the database is away: {reason_of(error)}"
-                await self._rest(pauses.next())
+                pause = pauses.next()
+            self._looked.set()
+            if self._finishing.is_set():
+                return
+            await self._rest(pause)
 
     # --- rounds --------------------------------------------------------------------------------------------------------
 
-    async def _usable(self, connection: Connection) -> frozenset[str]:
-        usable = await self._tables.usable(connection)
-        self._writes_history = self._settings.history and "history" in usable
-        self._adds_up = "stats" in usable
-        missing = ", ".join(sorted({"history", "stats", "component", "control"} - usable))
+    async def _report(self, connection: Connection) -> None:
+        """Rounds over one connection, until it is lost, or until the end; one only if the connection is somebody else's."""
+        await self._look_for_tables(connection)
+        while self._usable and not self._done:
+            self._done = self._finishing.is_set()
+            await self._round(connection, self._usable, last=self._done)
+            if self._settings.borrows:
+                return
+            await self._rest(self._settings.tick)
+
+    async def _look_for_tables(self, connection: Connection) -> None:
+        if time.monotonic() < self._due["tables"]:
+            return
+        self._due["tables"] = time.monotonic() + LOOK_AGAIN.total_seconds()
+        self._usable = await self._tables.usable(connection)
+        self._writes_history = self._settings.history and "history" in self._usable
+        self._adds_up = "stats" in self._usable
+        missing = ", ".join(sorted(_ALL_TABLES - self._usable))
         if missing:
             self._fails("tables", f"missing, or closed to the user: {missing}", level=logging.INFO)
-        return usable
-
-    async def _report(self, connection: Connection, usable: frozenset[str]) -> None:
-        """Rounds over one connection, until it is lost, or until the end."""
-        finishing = False
-        while not finishing:
-            finishing = self._finishing.is_set()
-            await self._round(connection, usable, last=finishing)
-            await self._rest(self._settings.tick)
 
     async def _round(self, connection: Connection, usable: frozenset[str], *, last: bool) -> None:
         if "control" in usable:
@@ -317,6 +337,28 @@ class Reporter:
     def _answers(self, what: str) -> None:
         if self._problems.pop(what, None) is not None:
             _log.info("reports: %s: well again", what)
+
+
+class _Duplicates:
+    """Deliveries that were found to be duplicates, until they are settled, which is told like that of any other."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(self, queue: str, message_id: str) -> None:
+        """Takes note of one; forgets the oldest of those that were never settled."""
+        self._found[queue, message_id] = None
+        if len(self._found) > MOST_DUPLICATES:
+            self._found.pop(next(iter(self._found)))
+
+    def discard(self, queue: str, message_id: str) -> bool:
+        """Whether it was one; it is not any more."""
+        known = (queue, message_id) in self._found
+        self._found.pop((queue, message_id), None)
+        return known
 
 
 class _DatabaseClock:

@@ -84,10 +84,10 @@ class Statistics:
             else:
                 self._at(_minute_of(created), message.routing_key, "").created += 1
 
-    def processed(self, event: Processed) -> None:
+    def processed(self, event: Processed, *, duplicate: bool = False) -> None:
         """A delivery was settled; latency is the handler's time."""
         counts = self._now(self.now(), event.message.routing_key, event.queue)
-        if event.status == "duplicate":
+        if duplicate:
             counts.duplicates += 1
             return
         match event.outcome:

@@ -1,0 +1,40 @@
+"""A database with the schema, and relays and workers on it, for tests of what they report."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+
+from outbox import Consumer, MessageRelay, Publisher, Worker
+
+
+@asynccontextmanager
+async def at_work(*engines: MessageRelay | Worker) -> AsyncIterator[None]:
+    """Within the block they run; afterwards they have drained."""
+    tasks = [asyncio.create_task(engine.run(handle_signals=False)) for engine in engines]
+    try:
+        yield
+    finally:
+        for engine in engines:
+            engine.stop()
+        await asyncio.gather(*tasks)
+
+
+async def published(connection: asyncpg.Connection, routing_key: str = "order.placed", body: object = None) -> str:
+    """A committed message."""
+    async with connection.transaction():
+        id_ = await Publisher().publish_async(connection, routing_key, body if body is not None else {})
+    assert id_ is not None
+    return id_
+
+
+class Box:
+    """A consumer that keeps what it was called with."""
+
+    def __init__(self, queue: str = "mail", binding_key: str = "order.*") -> None:
+        self.bodies: list[object] = []
+        self.consumer = Consumer(binding_key, self.handle, queue=queue, retry_delays=())
+
+    async def handle(self, body: object) -> None:
+        self.bodies.append(body)
