@@ -202,6 +202,25 @@ class Processed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate:
+    """A message had been handled before, as the inbox says: it is done without another call of the handler."""
+
+    queue: str
+    exchange_name: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFailed:
+    """A handler failed with a batch of `count` messages, which are now handled one by one; nothing is spent by that."""
+
+    queue: str
+    exchange_name: str
+    count: int
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SettleFailed:
     """An outcome could not be recorded: the lease ran out or the channel closed. The message will come again."""
 
@@ -269,6 +288,8 @@ Event = (
     | ConsumerStopped
     | Received
     | Processed
+    | Duplicate
+    | BatchFailed
     | SettleFailed
     | DeadLettersMeasured
     | Paused
