@@ -1,23 +1,26 @@
 """Worker: runs consumers. Turns URLs and objects into adapters."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from outbox.arguments import at_least_one, exactly_one, seconds
 from outbox.arguments import exchange_name as checked_exchange_name
 from outbox.brokers import open_broker, require_one_consumable_broker
 from outbox.duration import as_delays
 from outbox.engine.consuming import Consumer
+from outbox.engine.describing import described
 from outbox.engine.groups import ungrouped
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
 from outbox.engine.outages import until_it_answers
-from outbox.engine.working import Work, WorkSettings
+from outbox.engine.pausing import never_closed
+from outbox.engine.working import INBOX_WAIT, Work, WorkSettings
 from outbox.errors import ConfigurationError, MissingExtraError
-from outbox.urls import postgres_url
+from outbox.observing import HEARTBEAT_INTERVAL, Reports, observed_by
+from outbox.urls import ServerKind, postgres_url, server_kind
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 PREFETCH_LIMIT = 65_535
 """What AMQP can express."""
+LONGEST_INBOX_WAIT = timedelta(seconds=30)
+"""Below the limit of any statement, which would be taken for an outage of the database."""
 
 
 class Worker:
@@ -34,12 +39,17 @@ class Worker:
 
     Give exactly one of `rmq_connection` (aio-pika), `rmq_connection_url` and `broker`; `broker` is an `amqp(s)://` URL, a
     `postgresql://` URL, or an object that implements `outbox.ports.Broker`. `db_engine_url` or `db_pool` (asyncpg) is for
-    consumers that take a `session`, `connection` or `publisher`; without such consumers none is needed. A session needs the
-    URL. What is given open is left open.
+    consumers with an inbox, and for those that take a `session`, `connection` or `publisher`; without such consumers none is
+    needed. A session needs the URL. What is given open is left open.
 
     `retry_delays` are for consumers without their own: durations (`"1m30s"`) or seconds, `()` for no retry. `prefetch_count` is
     how many of a consumer's messages are in hand at once. `grace_period` is in seconds: how long handlers may take to finish
-    after the worker was asked to stop. `table_name` is where `publisher` publishes to.
+    after the worker was asked to stop. `table_name` is where `publisher` publishes to; the inbox lies beside it. `inbox_wait`
+    is in seconds, up to 30: how long a message waits for another transaction that is handling it, before it is put off.
+
+    `name` is how operators know it, by default "host:pid". With `reporting` it tells a database what it does, every
+    `heartbeat_interval` seconds, and heeds pauses that are asked for there; with `history` it also writes down what became of
+    each message. The database is that of `db_engine_url` or `db_pool`, else of the broker if that is a `postgresql://` URL.
 
     Callbacks that are not async run in threads of the worker's own, at most 64. A handler that raises has failed, `SystemExit`
     included. Raises `ConfigurationError` for arguments that make no sense.
@@ -60,6 +70,11 @@ class Worker:
         db_pool: "Pool | None" = None,
         table_name: str = "outbox_table",
         grace_period: float = GRACE_PERIOD.total_seconds(),
+        inbox_wait: float = INBOX_WAIT.total_seconds(),
+        name: str | None = None,
+        reporting: bool = True,
+        history: bool = True,
+        heartbeat_interval: float = HEARTBEAT_INTERVAL,
     ) -> None:
         from outbox.postgres.names import TableName
 
@@ -79,8 +94,19 @@ class Worker:
             exchange_name=checked_exchange_name(exchange_name),
             retry_delays=as_delays(retry_delays),
             prefetch_count=_prefetch_count(prefetch_count),
+            inbox_wait=_inbox_wait(inbox_wait),
         )
         self._stopping = Stopping()
+        self._reports = Reports(
+            kind="worker",
+            name=name,
+            table=self._table,
+            url=self._url or (self._brokers_database() if db_pool is None else None),
+            pool=db_pool,
+            reporting=reporting,
+            history=history,
+            heartbeat_interval=heartbeat_interval,
+        )
 
     @property
     def consumers(self) -> tuple[Consumer, ...]:
@@ -111,20 +137,36 @@ class Worker:
             units = await stack.enter_async_context(self._open_units())
             if units is not None and not await until_it_answers(self._check_database, stopping, observer):
                 return
+            reporter = await stack.enter_async_context(self._reports.open(observer, stopping, consumers=self._described()))
+            observer = observed_by(observer, reporter)
             broker = open_broker(self._broker, exchange_name=self._settings.exchange_name, table=self._table, observer=observer)
             stack.push_async_callback(broker.close)
+            gate_of = never_closed if reporter is None else reporter.gate
+            work = Work(broker, self._consumers, units, observer, self._settings, gate_of=gate_of)
+            if reporter is not None:
+                reporter.activity.in_hand = lambda: work.in_hand
             with ungrouped():
-                await Work(broker, self._consumers, units, observer, self._settings).run(stopping)
+                await work.run(stopping)
+
+    def _described(self) -> Sequence[Mapping[str, Any]]:
+        settings = self._settings
+        return described(self._consumers, retry_delays=settings.retry_delays, prefetch_count=settings.prefetch_count)
+
+    def _brokers_database(self) -> str | None:
+        """The database of the broker, if that is one."""
+        is_postgres = isinstance(self._broker, str) and server_kind(self._broker) is ServerKind.POSTGRES
+        return postgres_url(str(self._broker), argument="broker") if is_postgres else None
 
     # --- the database --------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def _open_units(self) -> AsyncIterator["UnitsOfWork | None"]:
         """Room for as many handlers as may run at once; None without a consumer that wants a transaction."""
+        from outbox.postgres.inbox import Inbox, inbox_beside
         from outbox.postgres.unit_of_work import open_units
         from outbox.publisher import BoundPublisher, Publisher
 
-        wanting, with_session = self._wanting("session", "connection", "publisher"), self._wanting("session")
+        wanting, with_session = self._wanting(*_OF_A_DATABASE), self._wanting("session")
         if not wanting:
             yield None
             return
@@ -136,13 +178,14 @@ class Worker:
             sessions=len(with_session) * prefetch_count,
             connections=(len(wanting) - len(with_session)) * prefetch_count,
             bind=partial(BoundPublisher, publisher),
+            inbox=Inbox(inbox_beside(self._table)),
         ) as units:
             yield units
 
     async def _check_database(self) -> None:
-        """Raises `DatabaseUnavailableError`, or `SchemaError` if there is no table to publish to."""
+        """Raises `DatabaseUnavailableError`, or `SchemaError` if there is no table to publish to, or to mark messages in."""
         from outbox.postgres.pool import borrow_from, connect_to, unavailable_errors
-        from outbox.postgres.schema import check_outbox_table
+        from outbox.postgres.schema import check_inbox, check_outbox_table
 
         if self._given_pool is not None:
             connect = borrow_from(self._given_pool)
@@ -152,14 +195,16 @@ class Worker:
             async with connect() as connection:
                 if self._wanting("publisher"):
                     await check_outbox_table(connection, self._table)
+                if self._wanting("inbox"):
+                    await check_inbox(connection, self._table)
 
     def _wanting(self, *names: str) -> list[Consumer]:
-        return [consumer for consumer in self._consumers if consumer.plan.resources.intersection(names)]
+        return [consumer for consumer in self._consumers if _wants(consumer).intersection(names)]
 
     def _require_database(self) -> None:
         """Raises unless there is a database of the right kind for every consumer that wants one."""
         if self._url is None and self._given_pool is None:
-            self._refuse(self._wanting("session", "connection", "publisher"), "give the worker db_engine_url or db_pool")
+            self._refuse(self._wanting(*_OF_A_DATABASE), "give the worker db_engine_url or db_pool")
         elif self._url is None:
             self._refuse(self._wanting("session"), "give the worker db_engine_url, a session cannot be made of db_pool")
         elif self._wanting("session") and find_spec("sqlalchemy") is None:
@@ -169,8 +214,16 @@ class Worker:
     def _refuse(consumers: Sequence[Consumer], advice: str) -> None:
         if consumers:
             queues = ", ".join(consumer.queue for consumer in consumers)
-            wanted = ", ".join(sorted({name for consumer in consumers for name in consumer.plan.resources}))
+            wanted = ", ".join(sorted({name for consumer in consumers for name in _wants(consumer)}))
             raise ConfigurationError(f"the consumers of {queues} take {wanted}, which needs a database: {advice}")
+
+
+_OF_A_DATABASE = ("session", "connection", "publisher", "inbox")
+
+
+def _wants(consumer: Consumer) -> frozenset[str]:
+    """What a consumer needs a database for."""
+    return consumer.plan.resources | {"inbox"} if consumer.inbox else consumer.plan.resources
 
 
 def _one_for_each_queue(consumers: Iterable[Consumer]) -> tuple[Consumer, ...]:
@@ -191,3 +244,10 @@ def _prefetch_count(value: int) -> int:
     if at_least_one("prefetch_count", value) > PREFETCH_LIMIT:
         raise ConfigurationError(f"prefetch_count is at most {PREFETCH_LIMIT}, not {value}")
     return value
+
+
+def _inbox_wait(value: float) -> timedelta:
+    wait = seconds("inbox_wait", value)
+    if wait > LONGEST_INBOX_WAIT:
+        raise ConfigurationError(f"inbox_wait is at most {LONGEST_INBOX_WAIT.seconds} seconds, not {value!r}")
+    return wait

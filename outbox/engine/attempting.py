@@ -1,29 +1,27 @@
 """One attempt: the callback is called, in a thread or a transaction if need be, and what it did becomes an outcome."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from inspect import isawaitable
 from time import perf_counter
 
-from outbox.engine.calling import Inputs
+from outbox.engine.calling import BatchInputs, Inputs
 from outbox.engine.consuming import Consumer
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.outages import Outage
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.threads import Threads
-from outbox.errors import ConfigurationError, DatabaseUnavailableError, Reject, RetryAfter
+from outbox.engine.transactions import NotBegunError, Transactions
+from outbox.errors import CommitFailedError, ConfigurationError, MalformedMessageError, Reject, RetryAfter
+from outbox.events import Duplicate
 from outbox.message import Message
-from outbox.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Failure, Retry
+from outbox.outcome import DONE, Cause, Dead, DeliveryOutcome, Failure, Retry
 from outbox.ports import Delivery, Observer, UnitsOfWork
 from outbox.retry import RetryPolicy
 from outbox.tracking import follow
-
-DATABASE_PATIENCE = timedelta(minutes=5)
-"""How long a message waits in hand for its transaction before it goes back. Some brokers count how often one does."""
 
 _NO_RESOURCES: Mapping[str, object] = {}
 
@@ -39,6 +37,7 @@ class Surroundings:
     threads: Threads
     units: UnitsOfWork | None
     database: Outage
+    inbox_wait: timedelta
     now: Callable[[], datetime]
 
 
@@ -60,7 +59,10 @@ class Attempting:
         self._plan = consumer.plan
         self._policy = policy
         self._around = surroundings
-        self._called = self._way_of_calling(consumer, surroundings.units)
+        self._queue = consumer.queue
+        self._with_inbox = consumer.inbox
+        self.transactions = _transactions_of(consumer, surroundings)
+        """None for a consumer that takes part in none."""
 
     async def attempt(self, run: Run) -> DeliveryOutcome:
         """What became of it. The time that it took is noted in `run`."""
@@ -72,80 +74,113 @@ class Attempting:
 
     async def _outcome(self, run: Run) -> DeliveryOutcome:
         try:
-            try:
-                body = self._plan.decode(run.message.body)
-            except ValueError as error:
-                return Dead(Cause.UNDECODABLE, Failure.of(error))
+            body = self.read(run)
+            if isinstance(body, Dead):
+                return body
             follow(run.message.tracking_ids)
-            await self._called(run, body)
-        except Reject as error:
-            return Dead(Cause.REJECTED, Failure.of(error))
-        except RetryAfter as error:
-            return self._after_failure(run, error, delay=error.delay)
-        except _NotBegunError:
-            return RETURNED
+            await self._call(run, body)
+        except _DuplicateError:
+            return self.duplicate(run)
+        except CommitFailedError as error:
+            return await self._after_failed_commit(run, error)
+        except NotBegunError as error:
+            return error.outcome
         except BaseException as error:
             # A handler's own sys.exit(), or the cancellation of something that it awaited, is a failure of that message.
             # What is meant for the process or for this task passes through.
-            if isinstance(error, KeyboardInterrupt | GeneratorExit) or _is_our_cancellation(error):
+            if is_for_us(error):
                 raise
             return self._after_failure(run, error)
         return DONE
 
-    def _after_failure(self, run: Run, error: BaseException, *, delay: timedelta | None = None) -> Retry | Dead:
+    # --- the parts that a batch is made of, too ------------------------------------------------------------------------
+
+    def read(self, run: Run) -> object:
+        """The body as the callback wants it; or `Dead`, if the message can never be handled."""
+        if self._with_inbox and (run.message.anonymous or not run.message.id):
+            return Dead(Cause.UNDECODABLE, Failure.of(MalformedMessageError(_ANONYMOUS)))
+        try:
+            return self._plan.decode(run.message.body)
+        except ValueError as error:
+            return Dead(Cause.UNDECODABLE, Failure.of(error))
+
+    async def invoke(self, inputs: Inputs | BatchInputs) -> None:
+        """Calls the callback, in a thread if it is not async; raises what it raises."""
+        if self._plan.is_async:
+            await self._plan.call(inputs)
+            return
+        answer = await self._around.threads.call(partial(self._plan.call, inputs))
+        if isawaitable(answer):  # a plain function around an async one
+            await answer
+
+    def duplicate(self, run: Run) -> DeliveryOutcome:
+        """What becomes of a message that was handled before."""
+        self._around.observer.notify(
+            Duplicate(queue=self._queue, exchange_name=self._around.exchange_name, message=run.message)
+        )
+        return DONE
+
+    # --- one by itself -------------------------------------------------------------------------------------------------
+
+    async def _call(self, run: Run, body: object) -> None:
+        if self.transactions is None:
+            await self.invoke(self._inputs(run, body, _NO_RESOURCES))
+            return
+        async with self.transactions.begin((run.message.id,)) as unit:
+            if self._with_inbox and not unit.marked:
+                raise _DuplicateError
+            await self.invoke(self._inputs(run, body, unit.resources))
+
+    def _inputs(self, run: Run, body: object, resources: Mapping[str, object]) -> Inputs | BatchInputs:
+        inputs = Inputs(run.delivery, run.message, body, resources)
+        return BatchInputs((inputs,), resources) if self._plan.batch else inputs
+
+    async def _after_failed_commit(self, run: Run, error: CommitFailedError) -> DeliveryOutcome:
+        """Whether it was committed after all, only the mark knows: the answer may have been lost with the connection."""
+        try:
+            if self.transactions is not None and await self.transactions.is_marked(run.message.id):
+                return DONE
+        except NotBegunError as unknown:
+            return unknown.outcome
+        return self._after_failure(run, error.__cause__ or error)
+
+    def _after_failure(self, run: Run, error: BaseException) -> Retry | Dead:
+        if isinstance(error, Reject):
+            return Dead(Cause.REJECTED, Failure.of(error))
         return self._policy.decide(
             Failure.of(error),
             attempt=run.attempt,
             now=self._around.now(),
             expires_at=run.message.expires_at,
-            delay=delay,
+            delay=error.delay if isinstance(error, RetryAfter) else None,
         )
 
-    # --- ways of calling -----------------------------------------------------------------------------------------------
 
-    def _way_of_calling(self, consumer: Consumer, units: UnitsOfWork | None) -> Callable[[Run, object], Awaitable[None]]:
-        if not self._plan.resources:
-            return self._call if self._plan.is_async else self._call_in_thread
-        if units is None:
-            raise ConfigurationError(f"the consumer of {consumer.queue} needs a database, and there is none")
-        return partial(self._call_in_transaction, units)
-
-    async def _call(self, run: Run, body: object) -> None:
-        await self._plan.call(Inputs(run.delivery, run.message, body, _NO_RESOURCES))
-
-    async def _call_in_thread(self, run: Run, body: object) -> None:
-        call = partial(self._plan.call, Inputs(run.delivery, run.message, body, _NO_RESOURCES))
-        answer = await self._around.threads.call(call)
-        if isawaitable(answer):  # a plain function around an async one
-            await answer
-
-    async def _call_in_transaction(self, units: UnitsOfWork, run: Run, body: object) -> None:
-        async with AsyncExitStack() as stack:
-            resources = await self._begun(units, stack)
-            await self._plan.call(Inputs(run.delivery, run.message, body, resources))
-
-    async def _begun(self, units: UnitsOfWork, stack: AsyncExitStack) -> Mapping[str, object]:
-        """The transaction, once the database answers; the message stays in hand meanwhile, so that it does not go in circles.
-
-        Raises `_NotBegunError` when that takes too long, or when the worker stops.
-        """
-        patience_ends = perf_counter() + DATABASE_PATIENCE.total_seconds()
-        while True:
-            try:
-                resources = await stack.enter_async_context(units.begin(self._plan.resources))
-            except DatabaseUnavailableError as error:
-                pause = self._around.database.lost(str(error))
-                if await self._around.stopping.wait(pause) or perf_counter() > patience_ends:
-                    raise _NotBegunError from error
-            else:
-                self._around.database.answers()
-                return resources
+_ANONYMOUS = "the message has no id, so the inbox could not tell it from others: publish it with one (AMQP: message_id)"
 
 
-class _NotBegunError(Exception):
-    """The handler was not called, because its transaction could not begin."""
+def _transactions_of(consumer: Consumer, around: Surroundings) -> Transactions | None:
+    if not consumer.plan.resources and not consumer.inbox:
+        return None
+    if around.units is None:
+        raise ConfigurationError(f"the consumer of {consumer.queue} needs a database, and there is none")
+    return Transactions(
+        around.units,
+        consumer.plan.resources,
+        database=around.database,
+        stopping=around.stopping,
+        inbox=consumer.queue if consumer.inbox else None,
+        inbox_wait=around.inbox_wait,
+    )
 
 
-def _is_our_cancellation(error: BaseException) -> bool:
-    task = asyncio.current_task()
-    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+class _DuplicateError(Exception):
+    """The message was handled before."""
+
+
+def is_for_us(error: BaseException) -> bool:
+    """Whether `error` is meant for the process or for this task, and not a failure of what was called."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)

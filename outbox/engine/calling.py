@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_origin
 
 from outbox.engine.annotations import resolved, routine_of, signature_of
 from outbox.engine.bodies import Decode, decoder_for
@@ -22,7 +22,15 @@ class Inputs(NamedTuple):
     resources: Mapping[str, object]
 
 
-Supply = Callable[[Inputs], object]
+class BatchInputs(NamedTuple):
+    """All that the arguments of one call with several messages are taken from."""
+
+    each: Sequence[Inputs]
+    resources: Mapping[str, object]
+
+
+Supply = Callable[[Any], object]
+"""Takes one argument out of `Inputs`, or out of `BatchInputs`."""
 
 FROM_DELIVERY: Mapping[str, Supply] = {
     "routing_key": lambda inputs: inputs.message.routing_key,
@@ -42,29 +50,42 @@ FROM_TRANSACTION: Mapping[str, Supply] = {
 _INJECTED = {**FROM_DELIVERY, **FROM_TRANSACTION}
 
 
+def _list_of(supply: Supply) -> Supply:
+    return lambda batch: [supply(inputs) for inputs in batch.each]
+
+
+_INJECTED_IN_BATCHES = {**{name: _list_of(supply) for name, supply in FROM_DELIVERY.items()}, **FROM_TRANSACTION}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallPlan:
     """What a callback needs, and how to give it that.
 
-    `resources` names what it needs of a transaction. A callback that is not async is to be called in a thread.
+    `resources` names what it needs of a transaction. A callback that is not async is to be called in a thread. With `batch` it
+    is called with `BatchInputs`; `decode` and `body_type` are for one body all the same.
     """
 
     callback: Callable[..., Any]
     decode: Decode
+    body_type: Any
     is_async: bool
+    batch: bool
     resources: frozenset[str]
     positional: Sequence[Supply]
     named: Sequence[tuple[str, Supply]]
 
-    def call(self, inputs: Inputs) -> Any:
+    def call(self, inputs: Inputs | BatchInputs) -> Any:
         """Calls the callback; what an async one returns is still to be awaited."""
         return self.callback(
             *[supply(inputs) for supply in self.positional], **{name: supply(inputs) for name, supply in self.named}
         )
 
 
-def plan_call(callback: Callable[..., Any]) -> CallPlan:
-    """How to call `callback`. Raises `SignatureError`, saying what to write, if it cannot be called with a message."""
+def plan_call(callback: Callable[..., Any], *, batch: bool = False) -> CallPlan:
+    """How to call `callback`, with one message or with a `batch` of them.
+
+    Raises `SignatureError`, saying what to write, if it cannot be called so.
+    """
     _require_callable(callback)
     is_async = _is_async(callback)
     parameters = _parameters(callback)
@@ -73,11 +94,15 @@ def plan_call(callback: Callable[..., Any]) -> CallPlan:
     if resources and not is_async:
         names = ", ".join(sorted(resources))
         raise SignatureError(f"{_name(callback)} takes {names}, which only an async callback can use: write async def")
-    positional, named = _arranged(callback, parameters, body)
+    positional, named = _arranged(callback, parameters, body, batch=batch)
+    annotation = _annotation(callback, body)
+    body_type = _item_of(callback, annotation) if batch else annotation
     return CallPlan(
         callback=callback,
-        decode=decoder_for(_annotation(callback, body)),
+        decode=decoder_for(body_type),
+        body_type=body_type,
         is_async=is_async,
+        batch=batch,
         resources=resources,
         positional=positional,
         named=named,
@@ -131,15 +156,30 @@ def _annotation(callback: Callable[..., Any], body: Parameter) -> Any:
     return Any if annotation is Parameter.empty else annotation
 
 
+def _item_of(callback: Callable[..., Any], annotation: Any) -> Any:
+    """What a list of bodies holds."""
+    if annotation in (Any, list, Sequence):
+        return Any
+    arguments = get_args(annotation)
+    if get_origin(annotation) in (list, Sequence) and len(arguments) == 1:
+        return arguments[0]
+    raise SignatureError(
+        f"{_name(callback)} takes a batch, but its body is {annotation!r}: annotate it with a list, such as "
+        f"async def handle(orders: list[Order])"
+    )
+
+
 def _arranged(
-    callback: Callable[..., Any], parameters: Iterable[Parameter], body: Parameter
+    callback: Callable[..., Any], parameters: Iterable[Parameter], body: Parameter, *, batch: bool
 ) -> tuple[tuple[Supply, ...], tuple[tuple[str, Supply], ...]]:
     """By position as far as possible, because decorators may call the body another name; by name after the first gap."""
     positional: list[Supply] = []
     named: list[tuple[str, Supply]] = []
     gap = False
+    injected = _INJECTED_IN_BATCHES if batch else _INJECTED
+    the_body = _list_of(_the_body) if batch else _the_body
     for parameter in parameters:
-        supply = _the_body if parameter is body else _INJECTED.get(parameter.name)
+        supply = the_body if parameter is body else injected.get(parameter.name)
         if supply is None:
             gap = True
         elif parameter.kind is Parameter.KEYWORD_ONLY or (gap and parameter.kind is not Parameter.POSITIONAL_ONLY):

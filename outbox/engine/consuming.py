@@ -34,6 +34,11 @@ class Consumer:
     no retry. A message with which more than `max_deliveries` workers died runs alone once more, and is a dead letter if a
     worker dies again.
 
+    With `inbox` each message is handled once in effect: a mark of it, what the callback writes through `session` or
+    `connection`, and what it publishes through `publisher`, are committed together, and a message whose mark is there already
+    is done without a call. With `batch` the callback takes lists: of the bodies that have arrived when it is free, up to the
+    prefetch count, and of their routing keys, tracking ids and so on; if it fails, they are handled one by one.
+
     Raises `SignatureError` for a callback that cannot be called with a message, `ConfigurationError` for the rest.
     """
 
@@ -42,11 +47,13 @@ class Consumer:
     queue: str = ""
     retry_delays: Sequence[str | float | timedelta] | None = None
     max_deliveries: int = field(default=10, kw_only=True)
+    inbox: bool = field(default=False, kw_only=True)
+    batch: bool = field(default=False, kw_only=True)
     plan: CallPlan = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         callback = self.callback.callback if isinstance(self.callback, Consumer) else self.callback
-        plan = plan_call(callback)
+        plan = plan_call(callback, batch=self.batch)
         self._set(
             binding_key=_short_string("binding_key", self.binding_key, SHORT_STRING_LIMIT),
             callback=callback,
@@ -78,11 +85,13 @@ def consume(
     queue: str = "",
     retry_delays: Sequence[str | float | timedelta] | None = None,
     max_deliveries: int = 10,
+    inbox: bool = False,
+    batch: bool = False,
 ) -> Callable[[Callable[..., Any]], Consumer]:
     """Makes the decorated callback a `Consumer`; the arguments are those of `Consumer`."""
 
     def decorate(callback: Callable[..., Any]) -> Consumer:
-        return Consumer(binding_key, callback, queue, retry_delays, max_deliveries=max_deliveries)
+        return Consumer(binding_key, callback, queue, retry_delays, max_deliveries=max_deliveries, inbox=inbox, batch=batch)
 
     return decorate
 

@@ -5,6 +5,7 @@ from typing import assert_never
 
 from outbox.engine.attempting import Attempting, Run, Surroundings
 from outbox.engine.backoff import Pauses
+from outbox.engine.batching import Batching
 from outbox.engine.consuming import Consumer
 from outbox.engine.pausing import OPEN
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError
@@ -27,6 +28,9 @@ class Handling:
         self._queue = consumer.queue
         self._max_deliveries = consumer.max_deliveries
         self._attempting = Attempting(consumer, policy, surroundings)
+        self._attempt = (
+            Batching(consumer, self._attempting, surroundings).attempt if consumer.batch else self._attempting.attempt
+        )
         self._exchange_name = surroundings.exchange_name
         self._now = surroundings.now
         self._observer = surroundings.observer
@@ -68,7 +72,7 @@ class Handling:
             return RETURNED
         self._quarantine.enter()
         try:
-            return await self._attempting.attempt(run)
+            return await self._attempt(run)
         finally:
             self._quarantine.leave()
 

@@ -11,7 +11,7 @@ from outbox.engine.crew import Crew
 from outbox.engine.handling import Handling
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.outages import Outage
-from outbox.engine.pausing import OPEN, until_closing, until_opened
+from outbox.engine.pausing import never_closed, until_closing, until_opened
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.threads import Threads
 from outbox.errors import BrokerUnavailableError, OutboxError
@@ -20,25 +20,26 @@ from outbox.ports import Broker, Gate, Observer, Subscription, UnitsOfWork
 from outbox.retry import Delays, RetryPolicy
 
 MEASURE_EVERY = timedelta(seconds=30)
+INBOX_WAIT = timedelta(seconds=5)
 THREAD_LIMIT = 64
 """Most threads for callbacks that are not async, however many may be in hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkSettings:
-    """`retry_delays` are for consumers without their own; `prefetch_count` is for each consumer."""
+    """`retry_delays` are for consumers without their own; `prefetch_count` is for each consumer.
+
+    `inbox_wait` is how long a message waits for another transaction that is handling it.
+    """
 
     exchange_name: str
     retry_delays: Sequence[timedelta]
     prefetch_count: int
+    inbox_wait: timedelta = INBOX_WAIT
 
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
-
-
-def _never_closed(_queue: str) -> Gate:
-    return OPEN
 
 
 class Work:
@@ -52,7 +53,7 @@ class Work:
         observer: Observer,
         settings: WorkSettings,
         now: Callable[[], datetime] = _utc_now,
-        gate_of: Callable[[str], Gate] = _never_closed,
+        gate_of: Callable[[str], Gate] = never_closed,
     ) -> None:
         self._broker = broker
         self._consumers = consumers
@@ -80,6 +81,7 @@ class Work:
             threads=threads,
             units=self._units,
             database=Outage(Dependency.DATABASE, self._observer),
+            inbox_wait=self._settings.inbox_wait,
             now=self._now,
         )
         try:

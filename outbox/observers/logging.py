@@ -12,6 +12,7 @@ from typing import Any, assert_never
 from outbox.events import (
     Advice,
     BacklogMeasured,
+    BatchFailed,
     BatchSent,
     CleanedUp,
     ConsumerStarted,
@@ -19,6 +20,7 @@ from outbox.events import (
     DeadLettersMeasured,
     DependencyLost,
     DependencyRestored,
+    Duplicate,
     DutyDone,
     DutyFailed,
     Event,
@@ -190,6 +192,16 @@ def _level_of(event: Processed) -> int:
             assert_never(event.outcome)
 
 
+def _duplicate(event: Duplicate) -> None:
+    if _log.isEnabledFor(logging.DEBUG):
+        _log.debug("left out %s, which was processed before", _delivery(event))
+
+
+def _batch_failed(event: BatchFailed) -> None:
+    text = "a batch of %d messages of queue %s failed, they are handled one by one: %s"
+    _log.warning(text, event.count, event.queue, _safe(event.failure))
+
+
 def _settle_failed(event: SettleFailed) -> None:
     text = "the outcome of %s of queue %s was not recorded: %s"
     _log.warning(text, _one_line(event.message_id, limit=_NAME_LIMIT), event.queue, _safe(event.reason))
@@ -233,6 +245,7 @@ def _advice(event: Advice) -> None:
 _TELLERS: Mapping[type, Callable[[Any], None]] = {
     Advice: _advice,
     BacklogMeasured: _backlog_measured,
+    BatchFailed: _batch_failed,
     BatchSent: _batch_sent,
     CleanedUp: _cleaned_up,
     ConsumerStarted: _consumer_started,
@@ -240,6 +253,7 @@ _TELLERS: Mapping[type, Callable[[Any], None]] = {
     DeadLettersMeasured: _dead_letters_measured,
     DependencyLost: _dependency_lost,
     DependencyRestored: _dependency_restored,
+    Duplicate: _duplicate,
     DutyDone: _duty_done,
     DutyFailed: _duty_failed,
     HistoryLost: _history_lost,
@@ -258,7 +272,7 @@ _TELLERS: Mapping[type, Callable[[Any], None]] = {
 }
 
 
-def _delivery(event: Received | Processed) -> str:
+def _delivery(event: Received | Processed | Duplicate) -> str:
     return f"{_subject(event.message.id, event.message.routing_key)} of queue {event.queue}"
 
 

@@ -13,6 +13,7 @@ from outbox.events import (
     ConsumerStarted,
     ConsumerStopped,
     DeadLettersMeasured,
+    Duplicate,
     Event,
     HistoryLost,
     Paused,
@@ -69,6 +70,7 @@ class PrometheusObserver:
         self._processed = Counter(
             "outbox_messages_processed_total", "Messages by outcome", ("queue", "exchange_name", "status")
         )
+        self._duplicates = Counter("outbox_duplicates_total", "Messages that the inbox knew already", queue_and_exchange)
         self._retries = Counter("outbox_retry_attempts_total", "Retries by delay", ("queue", "delay_seconds"))
         self._processing_duration = Histogram(
             "outbox_message_processing_duration_seconds", "Handler time", queue_and_exchange, buckets=HANDLER_BUCKETS
@@ -93,6 +95,7 @@ class PrometheusObserver:
             ConsumerStarted: self._consumer_started,
             ConsumerStopped: self._consumer_stopped,
             DeadLettersMeasured: self._dead_letters_measured,
+            Duplicate: self._duplicate,
             HistoryLost: self._count_lost_history,
             Paused: self._count_paused,
             Processed: self._message_processed,
@@ -158,6 +161,9 @@ class PrometheusObserver:
         consumer.duration.observe(event.duration.total_seconds())
         if isinstance(event.outcome, Retry):
             self._retries.labels(event.queue, _plain_seconds(event.outcome.delay)).inc()
+
+    def _duplicate(self, event: Duplicate) -> None:
+        self._duplicates.labels(event.queue, event.exchange_name).inc()
 
     def _consumer(self, event: Received | Processed) -> "_Consumer":
         key = (event.queue, event.exchange_name)

@@ -1,11 +1,21 @@
 """One transaction around a message handler: its session, its connection and its publisher are all in it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from outbox.errors import ConfigurationError, DatabaseUnavailableError, MissingExtraError
+from outbox.errors import (
+    CommitFailedError,
+    ConfigurationError,
+    DatabaseUnavailableError,
+    MarkHeldError,
+    MissingExtraError,
+    Reject,
+)
+from outbox.ports import Marks, Unit
+from outbox.postgres.inbox import Inbox, Marking
 from outbox.postgres.pool import COMMAND_TIMEOUT, CONNECT_TIMEOUT, DRIVER_ERRORS, Pool, open_pool, reason_of, taken_from
 from outbox.urls import postgres_url
 
@@ -20,7 +30,7 @@ APPLICATION_NAME = "outbox worker"
 
 @asynccontextmanager
 async def open_units(
-    *, url: str | None, pool: Pool | None, sessions: int, connections: int, bind: Bind
+    *, url: str | None, pool: Pool | None, sessions: int, connections: int, bind: Bind, inbox: Inbox
 ) -> AsyncIterator["PostgresUnitsOfWork"]:
     """Within the block there is room for so many handlers with a session, and so many with a connection, at once.
 
@@ -35,48 +45,69 @@ async def open_units(
         if url is not None and connections and pool is None:
             pool = await open_pool(url, size=connections, application_name=APPLICATION_NAME)
             stack.callback(pool.terminate)
-        yield PostgresUnitsOfWork(pool=pool, engine=engine, bind=bind)
+        yield PostgresUnitsOfWork(pool=pool, engine=engine, bind=bind, inbox=inbox)
 
 
 class PostgresUnitsOfWork:
     """Implements `outbox.ports.UnitsOfWork`: with a session if one is wanted, otherwise with a connection of the pool."""
 
-    def __init__(self, *, pool: Pool | None, engine: "AsyncEngine | None", bind: Bind) -> None:
+    def __init__(self, *, pool: Pool | None, engine: "AsyncEngine | None", bind: Bind, inbox: Inbox) -> None:
         self._pool = pool
         self._engine = engine
         self._bind = bind
+        self._inbox = inbox
 
     @asynccontextmanager
-    async def begin(self, wanted: frozenset[str]) -> AsyncIterator[Mapping[str, object]]:
+    async def begin(self, wanted: frozenset[str], marks: Marks | None = None) -> AsyncIterator[Unit]:
         """See `outbox.ports.UnitsOfWork.begin`."""
+        marking = None if marks is None else self._inbox.marking(marks)
         if "session" in wanted:
-            async with self._in_session(wanted) as resources:
-                yield resources
+            async with self._in_session(wanted, marking) as unit:
+                yield unit
         else:
-            async with self._in_connection(wanted) as resources:
-                yield resources
+            async with self._in_connection(wanted, marking) as unit:
+                yield unit
+
+    # --- with a session ------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _in_session(self, wanted: frozenset[str]) -> AsyncIterator[Mapping[str, object]]:
+    async def _in_session(self, wanted: frozenset[str], marking: Marking | None) -> AsyncIterator[Unit]:
         from sqlalchemy.ext.asyncio import AsyncSession
 
         async with AsyncSession(self._engine, expire_on_commit=False) as session:
-            with _unavailable_errors():
-                driver_connection = await _driver_connection(session)
-                if "connection" in wanted:
-                    # SQLAlchemy begins with its own first statement; what is run beside it before that would commit by itself.
-                    await (await session.connection()).exec_driver_sql("select 1")
-            resources = {"session": session, "connection": driver_connection}
-            if "publisher" in wanted:
-                resources["publisher"] = self._bind(session)
-            async with _committing(session.commit, session.rollback):
-                yield resources
-                if session.in_transaction():
+            guard = _CommitGuard(session, closed=marking is not None)
+            async with _committing(partial(_commit, guard.commit, marking), session.rollback):
+                marked = frozenset[str]()
+                with _unavailable_errors():
+                    if marking is not None:
+                        marked = await _marked_in_session(session, marking)
+                    elif "connection" in wanted:
+                        # SQLAlchemy begins with its own first statement; what is run beside it before would commit by itself.
+                        await (await session.connection()).exec_driver_sql("select 1")
+                    resources = {"session": session, "connection": await _driver_connection(session)}
+                if "publisher" in wanted:
+                    resources["publisher"] = self._bind(session)
+                yield Unit(resources=resources, marked=marked)
+                if marking is not None and marked:
+                    await self._require_same_session_transaction(session, marking, marked)
+                elif session.in_transaction():
                     await session.flush()
                     await _require_sound(await _driver_connection(session))
 
+    async def _require_same_session_transaction(
+        self, session: "AsyncSession", marking: Marking, marked: frozenset[str]
+    ) -> None:
+        """Marks once more if the handler rolled back, so that what it wrote since is committed with the marks all the same."""
+        await session.flush()
+        connection = await _driver_connection(session)
+        still_marked = _has_row(await connection.execute(self._inbox.same_transaction))
+        if not still_marked and await _marked_in_session(session, marking) != marked:
+            raise Reject(_ENDED_BY_ITSELF)
+
+    # --- with a connection ---------------------------------------------------------------------------------------------
+
     @asynccontextmanager
-    async def _in_connection(self, wanted: frozenset[str]) -> AsyncIterator[Mapping[str, object]]:
+    async def _in_connection(self, wanted: frozenset[str], marking: Marking | None) -> AsyncIterator[Unit]:
         if self._pool is None:
             raise ConfigurationError("there is no pool for handlers that take a connection or a publisher")
         async with AsyncExitStack() as stack:
@@ -85,12 +116,25 @@ class PostgresUnitsOfWork:
             transaction = connection.transaction()
             with _unavailable_errors():
                 await transaction.start()
-            resources: dict[str, object] = {"connection": connection}
-            if "publisher" in wanted:
-                resources["publisher"] = self._bind(connection)
-            async with _committing(transaction.commit, transaction.rollback):
-                yield resources
-                await _require_sound(connection)
+            async with _committing(partial(_commit, transaction.commit, marking), transaction.rollback):
+                marked = frozenset[str]()
+                if marking is not None:
+                    with _unavailable_errors():
+                        marked = await _marked(connection, marking)
+                resources: dict[str, object] = {"connection": connection}
+                if "publisher" in wanted:
+                    resources["publisher"] = self._bind(connection)
+                yield Unit(resources=resources, marked=marked)
+                if not marked:
+                    await _require_sound(connection)
+                elif not _has_row(await connection.execute(self._inbox.same_transaction)):
+                    raise Reject(_ENDED_BY_ITSELF)
+
+
+_ENDED_BY_ITSELF = (
+    "the handler ended its transaction by itself, and with it the mark in the inbox: what it did before that stays, what it "
+    "did after it was undone. With inbox=True leave commit and rollback to the worker, and use savepoints"
+)
 
 
 @asynccontextmanager
@@ -107,6 +151,63 @@ async def _committing(commit: Callable[[], Awaitable[None]], roll_back: Callable
     await commit()
 
 
+async def _commit(commit: Callable[[], Awaitable[None]], marking: Marking | None) -> None:
+    try:
+        await commit()
+    except Exception as error:
+        if marking is None:
+            raise
+        raise CommitFailedError(f"committing a handler's transaction: {reason_of(error)}") from error
+
+
+# --- marks -------------------------------------------------------------------------------------------------------------
+
+
+async def _marked(connection: Any, marking: Marking) -> frozenset[str]:
+    """Makes marks; of which messages."""
+    if marking.only:
+        # Without parameters, and its rows unread: one round trip.
+        return marking.all if _has_row(await connection.execute(marking.sql)) else frozenset()
+    return marking.of(await connection.fetchval(marking.sql) or ())
+
+
+async def _marked_in_session(session: "AsyncSession", marking: Marking) -> frozenset[str]:
+    """The same, by way of SQLAlchemy, which begins the transaction with it."""
+    row = (await (await session.connection()).exec_driver_sql(marking.sql)).first()
+    if marking.only:
+        return marking.all if row else frozenset()
+    return marking.of(row[0] or ()) if row else frozenset()
+
+
+def _has_row(status: str) -> bool:
+    """What a statement's tag (`INSERT 0 1`) says."""
+    return not status.endswith(" 0")
+
+
+class _CommitGuard:
+    """Lets only the worker commit a session that marks: a mark that is committed with a part of the work hides the rest."""
+
+    def __init__(self, session: "AsyncSession", *, closed: bool) -> None:
+        from sqlalchemy import event
+
+        self._session = session
+        self._closed = closed
+        if closed:
+            event.listen(session.sync_session, "before_commit", self._refuse)
+
+    async def commit(self) -> None:
+        """The worker's commit."""
+        self._closed = False
+        await self._session.commit()
+
+    def _refuse(self, session: Any) -> None:
+        if self._closed and not session.in_nested_transaction():
+            raise Reject("with inbox=True the worker commits, once the handler has returned: use session.begin_nested()")
+
+
+# --- the driver --------------------------------------------------------------------------------------------------------
+
+
 async def _driver_connection(session: "AsyncSession") -> Any:
     return (await (await session.connection()).get_raw_connection()).driver_connection
 
@@ -121,12 +222,23 @@ def _unavailable_errors() -> Iterator[None]:
     """Whatever goes wrong before the handler runs is not the message's fault."""
     try:
         yield
-    except DRIVER_ERRORS as error:
-        raise DatabaseUnavailableError(f"beginning a handler's transaction: {reason_of(error)}") from error
     except Exception as error:
-        if not type(error).__module__.startswith("sqlalchemy."):
+        of_sqlalchemy = type(error).__module__.startswith("sqlalchemy.")
+        if not isinstance(error, DRIVER_ERRORS) and not of_sqlalchemy:
             raise
-        raise DatabaseUnavailableError(f"beginning a handler's transaction: {reason_of(error)}") from error
+        reason = f"beginning a handler's transaction: {reason_of(error)}"
+        if _sqlstate(error) in _HELD:
+            raise MarkHeldError(reason) from error
+        raise DatabaseUnavailableError(reason) from error
+
+
+_HELD = frozenset({"55P03", "40P01", "40001"})
+"""lock_not_available, deadlock_detected, serialization_failure: somebody else is at the same mark."""
+
+
+def _sqlstate(error: BaseException) -> str | None:
+    state: str | None = getattr(getattr(error, "orig", error), "sqlstate", None)
+    return state
 
 
 def _handler_engine(url: str, *, size: int) -> "AsyncEngine":

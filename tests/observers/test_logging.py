@@ -8,6 +8,7 @@ import pytest
 from outbox.events import (
     Advice,
     BacklogMeasured,
+    BatchFailed,
     BatchSent,
     CleanedUp,
     ConsumerStarted,
@@ -15,6 +16,7 @@ from outbox.events import (
     DeadLettersMeasured,
     DependencyLost,
     DependencyRestored,
+    Duplicate,
     DutyDone,
     DutyFailed,
     Event,
@@ -55,11 +57,18 @@ LEVELS: list[tuple[Event, int]] = [
     *((event, logging.INFO) for event in events.of(BatchSent, RelayStarted, RelayStopped, DependencyRestored)),
     *((event, logging.INFO) for event in events.of(MaintenanceStarted, MaintenanceStopped, DutyDone, Paused, Resumed)),
     *((event, logging.ERROR) for event in events.of(DutyFailed)),
-    *((event, logging.WARNING) for event in events.of(DependencyLost, SettleFailed, Advice, HistoryLost)),
+    *((event, logging.WARNING) for event in events.of(DependencyLost, SettleFailed, BatchFailed, Advice, HistoryLost)),
     *(
         (event, logging.DEBUG)
         for event in events.of(
-            RoundFinished, BacklogMeasured, CleanedUp, ConsumerStarted, ConsumerStopped, Received, DeadLettersMeasured
+            RoundFinished,
+            BacklogMeasured,
+            CleanedUp,
+            ConsumerStarted,
+            ConsumerStopped,
+            Received,
+            DeadLettersMeasured,
+            Duplicate,
         )
     ),
     *(

@@ -14,6 +14,7 @@ from outbox.events import (
     ConsumerStarted,
     ConsumerStopped,
     DeadLettersMeasured,
+    Duplicate,
     ProcessingStatus,
     Received,
     RoundFinished,
@@ -34,6 +35,7 @@ FAMILIES = {
     "outbox_table_backlog": ("gauge", {"exchange_name"}),
     "outbox_messages_received": ("counter", {"queue", "exchange_name"}),
     "outbox_messages_processed": ("counter", {"queue", "exchange_name", "status"}),
+    "outbox_duplicates": ("counter", {"queue", "exchange_name"}),
     "outbox_retry_attempts": ("counter", {"queue", "delay_seconds"}),
     "outbox_message_processing_duration_seconds": ("histogram", {"queue", "exchange_name"}),
     "outbox_dlq_messages": ("gauge", {"queue"}),
@@ -104,6 +106,12 @@ def test_failed_attempts_are_counted_by_kind_and_error(observer: PrometheusObser
     before = REGISTRY.get_sample_value("outbox_publish_failures_total", labels) or 0
     observer.notify(events.RETRIED)
     assert REGISTRY.get_sample_value("outbox_publish_failures_total", labels) == before + 1
+
+
+def test_duplicates_are_counted(observer: PrometheusObserver, exchange: Exchange) -> None:
+    for _ in range(2):
+        observer.notify(Duplicate(**exchange.queue, message=events.MESSAGE))
+    assert exchange.value("outbox_duplicates_total", **exchange.queue) == 2
 
 
 def test_rounds_are_timed(observer: PrometheusObserver, exchange: Exchange) -> None:

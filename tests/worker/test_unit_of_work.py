@@ -13,6 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from outbox import Consumer, Reject, Worker, ensure_outbox_schema_async
 from outbox.errors import DatabaseUnavailableError
+from outbox.postgres.inbox import Inbox
+from outbox.postgres.names import TableName
 from outbox.postgres.unit_of_work import PostgresUnitsOfWork
 from outbox.publisher import BoundPublisher
 from outbox.transports.memory import MemoryBroker
@@ -290,7 +292,9 @@ async def test_what_the_driver_stumbles_over_before_the_handler_runs_is_no_fault
         async def release(self, *_: object, **__: object) -> None:
             raise stumble
 
-    units = PostgresUnitsOfWork(pool=cast("Any", Lending()), engine=None, bind=lambda connection: connection)
+    units = PostgresUnitsOfWork(
+        pool=cast("Any", Lending()), engine=None, bind=lambda connection: connection, inbox=Inbox(TableName("outbox_inbox"))
+    )
     with pytest.raises(DatabaseUnavailableError):
         async with units.begin(frozenset({"connection"})):
             pass

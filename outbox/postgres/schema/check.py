@@ -16,7 +16,7 @@ _VITAL = frozenset({"column", "trigger"})
 
 async def check_outbox_table(connection: Connection, table: TableName) -> str:
     """The schema in which `table` is found. Raises `SchemaError` if it is missing or of another shape; changes nothing."""
-    schema = await _schema_of(connection, table)
+    schema = await schema_of(connection, table)
     if schema is None:
         raise SchemaError(f"the table {table} does not exist: create it with {_MIGRATE}, or by itself with {_ENSURE}")
     lacks = await _lacks(connection, outbox_differences(table, by_path=True))
@@ -33,7 +33,7 @@ async def check_outbox_table(connection: Connection, table: TableName) -> str:
 async def check_transport_tables(connection: Connection, table: TableName) -> str:
     """The schema in which the tables of the Postgres transport are found that belong beside `table`. Raises `SchemaError`."""
     names = ", ".join(SATELLITES[kind] for kind in TRANSPORT)
-    schema = await _schema_of(connection, TableName(SATELLITES["delivery"], table.schema))
+    schema = await schema_of(connection, TableName(SATELLITES["delivery"], table.schema))
     if schema is None:
         raise SchemaError(f"the tables of the Postgres transport ({names}) do not exist: create them with {_MIGRATE}")
     lacks: list[Difference] = []
@@ -47,11 +47,22 @@ async def check_transport_tables(connection: Connection, table: TableName) -> st
     return schema
 
 
+async def check_inbox(connection: Connection, table: TableName) -> None:
+    """Raises `SchemaError` unless the inbox that belongs beside `table` is there."""
+    name = SATELLITES["inbox"]
+    if await schema_of(connection, TableName(name, table.schema)) is None:
+        raise SchemaError(f"the table {name}, which consumers with inbox=True need, does not exist: create it with {_MIGRATE}")
+    [query] = satellite_differences(table.schema, kinds=("inbox",), by_path=True)
+    if lacks := await _lacks(connection, query):
+        raise SchemaError(f"the table {name} is not as it should be ({_list(lacks)}): repair it with {_MIGRATE}")
+
+
 _MIGRATE = "`outbox migrate` or ensure_outbox_schema_async"
 _ENSURE = "ensure_outbox_table_async"
 
 
-async def _schema_of(connection: Connection, table: TableName) -> str | None:
+async def schema_of(connection: Connection, table: TableName) -> str | None:
+    """The schema in which `table` is found through the search path; None if it is not found."""
     schema: str | None = await connection.fetchval(queries("shape.sql", **table_names(table), shape="")["schema_of"])
     return schema
 

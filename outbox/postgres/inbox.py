@@ -1,0 +1,118 @@
+"""The inbox: marks of messages that a queue's consumer has processed, made in the transaction of what its handler wrote."""
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from outbox.ports import Marks
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connect, unavailable_errors
+from outbox.postgres.queries import queries, render
+from outbox.postgres.schema.objects import SATELLITES
+
+RETENTION = timedelta(days=30)
+"""How long marks are kept by default: a message that comes again later than that is handled again."""
+LONGEST_ID = 255
+"""Longest message id that is a mark as it is; what AMQP can carry. Others are marked by a digest."""
+
+_PLAIN = re.compile(rf"[ !#-&(-\[\]-~]{{1,{LONGEST_ID}}}")
+"""Printable ASCII without quotes and backslashes: safe in an SQL literal, whatever the server's settings and encoding."""
+_DIGEST = "sha256:"
+
+
+def mark_of(message_id: str) -> str:
+    """What stands in the inbox for a message: its id, or a digest of one that is long, or that not every database can hold."""
+    if _PLAIN.fullmatch(message_id) and not message_id.startswith(_DIGEST):
+        return message_id
+    return _DIGEST + hashlib.sha256(message_id.encode(errors="surrogatepass")).hexdigest()
+
+
+def inbox_beside(table: TableName) -> TableName:
+    """The inbox that belongs to an outbox table."""
+    return TableName(SATELLITES["inbox"], table.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Marking:
+    """The statement that makes some marks. It has no parameters, so that it takes one round trip.
+
+    `sql` returns a row for one mark that was made; for several, an array of those that were.
+    """
+
+    sql: str
+    ids: dict[str, str]
+    """The message ids, by their marks."""
+
+    @property
+    def only(self) -> bool:
+        """Whether there is one mark to make."""
+        return len(self.ids) == 1
+
+    def of(self, made: Iterable[str]) -> frozenset[str]:
+        """The message ids of the marks that were made."""
+        return frozenset(self.ids[mark] for mark in made)
+
+    @property
+    def all(self) -> frozenset[str]:
+        """All message ids."""
+        return frozenset(self.ids.values())
+
+
+class Inbox:
+    """Writes the statements about one inbox table."""
+
+    def __init__(self, table: TableName) -> None:
+        self.table = table
+        names = {name: f"{{{name}}}" for name in ("queue", "message_id", "message_ids", "patience")}
+        self._statements = queries("inbox.sql", inbox=table.sql, **names)
+
+    def marking(self, marks: Marks) -> Marking:
+        """How to make these marks, each at most once."""
+        ids = {mark_of(message_id): message_id for message_id in marks.message_ids}
+        literals = [f"'{mark}'" for mark in ids]
+        arguments = {"queue": _literal(marks.queue), "patience": str(_milliseconds(marks.patience))}
+        if len(ids) == 1:
+            return Marking(render(self._statements["mark_one"], message_id=literals[0], **arguments), ids)
+        return Marking(render(self._statements["mark_all"], message_ids=", ".join(literals), **arguments), ids)
+
+    @property
+    def same_transaction(self) -> str:
+        """Returns a row in the transaction that marked, none in a later one; fails in one in which a statement failed."""
+        return self._statements["same_transaction"]
+
+    @property
+    def pruning(self) -> str:
+        """Deletes marks older than the first parameter, as many as the second."""
+        return self._statements["prune"]
+
+
+class PostgresInbox:
+    """The inbox as maintenance sees it."""
+
+    def __init__(self, connect: Connect, table: TableName) -> None:
+        self._connect = connect
+        self._statement = Inbox(table).pruning
+
+    async def prune(self, older_than: timedelta, limit: int) -> int:
+        """Deletes up to `limit` marks made longer ago than `older_than`, oldest first; how many there were.
+
+        Waits for nobody. Raises `DatabaseUnavailableError`.
+        """
+        with unavailable_errors("pruning the inbox"):
+            async with self._connect() as connection:
+                status = await connection.execute(self._statement, older_than, limit)
+        return int(status.rpartition(" ")[2])
+
+
+def _literal(text: str) -> str:
+    if _PLAIN.fullmatch(text):
+        return f"'{text}'"
+    return f"convert_from(decode('{text.encode().hex()}', 'hex'), 'UTF8')"
+
+
+def _milliseconds(patience: timedelta) -> int:
+    """At least one: for PostgreSQL none is forever."""
+    return max(1, math.ceil(patience / timedelta(milliseconds=1)))
