@@ -12,6 +12,7 @@ from typing import Any, assert_never
 
 from outbox import codec
 from outbox.errors import MalformedMessageError, StaleDeliveryError
+from outbox.failures import FailedAttempt, extended_trail
 from outbox.message import Message
 from outbox.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.ports import CONFIRMED, UNROUTABLE, Intake, Receive, SendResult, Subscription
@@ -22,13 +23,14 @@ _EXPIRED = Failure("Expired", "its time ran out before it was handled")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A message that failed for good."""
+    """A message that failed for good; `trail` are all its failures, oldest first, the last of them being `failure`."""
 
     queue: str
     message: Message
     attempt: int
     cause: Cause
     failure: Failure
+    trail: tuple[FailedAttempt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +72,16 @@ class MemoryBroker:
         """Within the block, deliveries of the queue go to `receive`, in turn with the queue's other subscribers."""
         queue = self._queue(subscription.queue)
         queue.bindings.add((subscription.exchange_name, subscription.binding_key))
+        queue.ordered = queue.ordered or subscription.ordered
         member = _Member(queue, receive, subscription.prefetch_count)
         queue.members.append(member)
+        queue.takers.append(member)
         queue.pump()
         try:
             yield member
         finally:
             await member.stop()
+            queue.takers.remove(member)
             member.give_back()
 
     async def count_dead_letters(self, queue: str) -> int:
@@ -143,6 +148,7 @@ class _Entry:
 
     message: Message
     attempt: int = 1
+    trail: tuple[FailedAttempt, ...] = ()
     crashes: int = 0
     isolated: bool = False
     blamed: bool = False
@@ -155,6 +161,10 @@ class _Entry:
             return replace(self, redelivered=True)
         return replace(self, redelivered=True, crashes=self.crashes + 1, blamed=self.isolated)
 
+    def failed(self, failed: FailedAttempt) -> "_Entry":
+        """The same for its next attempt."""
+        return replace(self, attempt=self.attempt + 1, trail=tuple(extended_trail(self.trail, failed)))
+
     @property
     def expired(self) -> bool:
         expires_at = self.message.expires_at
@@ -162,15 +172,22 @@ class _Entry:
 
 
 class _Queue:
-    """One queue: what is ready, what is delayed, what died, and who takes from it."""
+    """One queue: what is ready, what is delayed, what died, and who takes from it.
+
+    In an `ordered` one only the first message of each ordering key is handed out, and the next one when that is settled for
+    good: one that is delayed keeps its place.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.bindings: set[tuple[str, str]] = set()
+        self.ordered = False
         self.ready: deque[_Entry] = deque()
-        self.delayed: set[asyncio.TimerHandle] = set()
+        self.delayed: dict[asyncio.TimerHandle, _Entry] = {}
         self.dead: list[DeadLetter] = []
         self.members: deque[_Member] = deque()
+        self.takers: list[_Member] = []
+        """The members, and those who take no more but have something in hand."""
         self._pumping = False
 
     def wants(self, exchange_name: str, routing_key: str) -> bool:
@@ -189,15 +206,26 @@ class _Queue:
         loop = asyncio.get_running_loop()
 
         def due() -> None:
-            self.delayed.discard(handle)
-            self.put(entry)
+            del self.delayed[handle]
+            if self._key(entry) is None:
+                self.put(entry)
+            else:
+                self.put_in_front([entry])
 
         handle = loop.call_later(delay.total_seconds(), due)
-        self.delayed.add(handle)
+        self.delayed[handle] = entry
 
     def bury(self, entry: _Entry, cause: Cause, failure: Failure) -> None:
+        failed = FailedAttempt(at=datetime.now(UTC), attempt=entry.attempt, failure=failure)
         self.dead.append(
-            DeadLetter(queue=self.name, message=entry.message, attempt=entry.attempt, cause=cause, failure=failure)
+            DeadLetter(
+                queue=self.name,
+                message=entry.message,
+                attempt=entry.attempt,
+                cause=cause,
+                failure=failure,
+                trail=tuple(extended_trail(entry.trail, failed)),
+            )
         )
 
     def pump(self) -> None:
@@ -206,14 +234,30 @@ class _Queue:
             return
         self._pumping = True
         try:
-            while self.ready and (member := self._next_with_room()) is not None:
-                entry = self.ready.popleft()
+            while (entry := self._next_entry()) is not None and (member := self._next_with_room()) is not None:
+                self._take_out(entry)
                 if entry.expired:
                     self.bury(entry, Cause.EXPIRED, _EXPIRED)
                 else:
                     member.hand_over(entry)
         finally:
             self._pumping = False
+
+    def _next_entry(self) -> _Entry | None:
+        if not self.ready or not self.ordered:
+            return self.ready[0] if self.ready else None
+        in_hand = (delivery.entry for member in self.takers for delivery in member.in_hand.values())
+        busy = {self._key(entry) for entry in itertools.chain(in_hand, self.delayed.values())} - {None}
+        return next((entry for entry in self.ready if self._key(entry) not in busy), None)
+
+    def _take_out(self, entry: _Entry) -> None:
+        for index, other in enumerate(self.ready):
+            if other is entry:
+                del self.ready[index]
+                return
+
+    def _key(self, entry: _Entry) -> str | None:
+        return entry.message.ordering_key if self.ordered else None
 
     def _next_with_room(self) -> "_Member | None":
         for _ in range(len(self.members)):
@@ -244,7 +288,12 @@ class _Member:
 
     def hand_over(self, entry: _Entry) -> None:
         number = next(self._numbers)
-        delivery = _Delivery(entry, self._queue, lambda: self.in_hand.pop(number, None) is not None)
+        delivery = _Delivery(
+            entry,
+            self._queue,
+            is_ours=lambda: number in self.in_hand,
+            let_go=lambda: self.in_hand.pop(number, None) is not None,
+        )
         self.in_hand[number] = delivery
         self._receive(delivery)
 
@@ -256,10 +305,11 @@ class _Member:
 
 @dataclass(slots=True)
 class _Delivery:
-    """One entry in hand; `let_go` says whether it still was."""
+    """One entry in hand, for as long as `is_ours` says so; `let_go` says whether it still was."""
 
     entry: _Entry
     queue: _Queue
+    is_ours: Callable[[], bool]
     let_go: Callable[[], bool]
     incoming: IncomingMessage = field(init=False)
 
@@ -300,6 +350,13 @@ class _Delivery:
     def blamed(self) -> bool:
         return self.entry.blamed
 
+    @property
+    def gone(self) -> bool:
+        return not self.is_ours()
+
+    async def note_failed(self, failed: FailedAttempt) -> None:
+        self.entry = self.entry.failed(failed)
+
     async def isolate(self) -> bool:
         self.entry = replace(self.entry, isolated=True)
         return True
@@ -310,8 +367,9 @@ class _Delivery:
         match outcome:
             case Done():
                 pass
-            case Retry(delay):
-                self.queue.put_after(delay, replace(self.entry, attempt=self.entry.attempt + 1, redelivered=False))
+            case Retry(delay, failure):
+                failed = FailedAttempt(at=datetime.now(UTC), attempt=self.entry.attempt, failure=failure)
+                self.queue.put_after(delay, replace(self.entry.failed(failed), redelivered=False))
             case Postponed(delay):
                 self.queue.put_after(delay, replace(self.entry, redelivered=False))
             case Dead(cause, failure):
