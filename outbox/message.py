@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Literal, TypedDict
 
@@ -72,11 +73,31 @@ class Message:
     anonymous: bool = False
 
 
+class OrderingPolicy(StrEnum):
+    """What becomes of the later messages of an ordering key while an earlier one cannot be sent.
+
+    BLOCK: they wait for it. PARK: they wait while it may still succeed, and are parked with it. SKIP: they go ahead.
+    """
+
+    BLOCK = "block"
+    PARK = "park"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What the messages of one ordering key are in, one behind the other."""
+
+    number: int
+    policy: OrderingPolicy
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingMessage:
     """A claimed row of the outbox table: the message, the row it is settled by, and how often sending it was refused.
 
-    `held` says that it was unroutable when it was last sent; `malformed` that the row cannot be sent as it is, and why.
+    `held` says that it was unroutable when it was last sent; `malformed` that the row cannot be sent as it is, and why. `lane`
+    is that of its ordering key, if it has one.
     """
 
     row_id: int
@@ -84,3 +105,4 @@ class PendingMessage:
     held: bool
     message: Message
     malformed: Failure | None = None
+    lane: Lane | None = None
