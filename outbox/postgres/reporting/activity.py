@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -69,14 +69,16 @@ class Activity:
             return f"waiting for {next(iter(self._lost)).value}"
         return "running" if self._running else "starting"
 
-    def as_json(self) -> str:
-        """The content of the heartbeat."""
+    def as_json(self, *, pausing: Sequence[Mapping[str, str]] = ()) -> str:
+        """The content of the heartbeat; `pausing` are the pauses that wait for what is in hand."""
         rates = self._rates()
         told: dict[str, Any] = {"state": self.state, **self._facts, "totals": self._counts, "per_second": rates}
         if self.in_hand is not None:
             told["in_hand"] = self.in_hand()
         if self.paused - {""}:
             told["paused_queues"] = sorted(self.paused)
+        if pausing:
+            told["pausing"] = pausing
         if self._lost:
             told["waiting_for"] = {dependency.value: reason for dependency, reason in self._lost.items()}
         return json.dumps(told)

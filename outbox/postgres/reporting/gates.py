@@ -67,11 +67,20 @@ class Gates:
         """Ends the pauses whose time is over, also while the database is away."""
         self.heed(self._ends)
 
-    def honoured(self, paused: Iterable[str]) -> list[Wish]:
-        """The pauses that hold, and whose gates are all among `paused`: queues, or "" for the component itself."""
+    def heeded(self, paused: Iterable[str]) -> "Heeded":
+        """The pauses that hold and concern a gate, `paused` being the queues at rest, or "" for the component itself."""
         resting = frozenset(paused)
-        return sorted(
-            wish
-            for wish in self._ends
-            if (concerned := {queue for queue, gate in self._gates.items() if wish in gate.closed_by}) and concerned <= resting
-        )
+        concerned = {
+            wish: {queue for queue, gate in self._gates.items() if wish in gate.closed_by} for wish in sorted(self._ends)
+        }
+        applied = [wish for wish, queues in concerned.items() if queues and queues <= resting]
+        pending = [wish for wish, queues in concerned.items() if queues - resting]
+        return Heeded(tuple(applied), tuple(pending))
+
+
+@dataclass(frozen=True, slots=True)
+class Heeded:
+    """Pauses that are honoured, and those that wait for what is in hand."""
+
+    applied: tuple[Wish, ...] = ()
+    pending: tuple[Wish, ...] = ()

@@ -24,7 +24,7 @@ from outbox.postgres.names import TableName
 from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of
 from outbox.postgres.reporting.activity import Activity
 from outbox.postgres.reporting.facts import CAPACITY, FactQueue
-from outbox.postgres.reporting.gates import Gates
+from outbox.postgres.reporting.gates import Gates, Heeded, Wish
 from outbox.postgres.reporting.statistics import Statistics
 from outbox.postgres.reporting.tables import ReportingTables, as_json
 
@@ -149,7 +149,7 @@ class Reporter:
         self._usable: frozenset[str] = frozenset()
         self._done = False
         self._due = {"tables": 0.0, "beat": 0.0, "stats": time.monotonic() + settings.add_up_every.total_seconds()}
-        self._applied: list[tuple[str, str]] = []
+        self._heeded = Heeded()
         self._problems: dict[str, str] = {}
         self._lost_because = "they came faster than they could be written"
         self._lost_told = 0.0
@@ -285,7 +285,7 @@ class Reporter:
     async def _beat(self, connection: Connection, *, stopped: bool) -> None:
         component, activity = self._component, self.activity
         activity.changed = False
-        self._applied = self._gates.honoured(activity.paused)
+        self._heeded = self._gates.heeded(activity.paused)
         await self._tables.beat(
             connection,
             component.id,
@@ -295,9 +295,9 @@ class Reporter:
             os.getpid(),
             __version__,
             self._settings.heartbeat,
-            activity.as_json(),
+            activity.as_json(pausing=_as_objects(self._heeded.pending)),
             as_json(list(component.consumers)),
-            as_json([{"scope": scope, "name": name} for scope, name in self._applied]),
+            as_json(_as_objects(self._heeded.applied)),
             stopped,
         )
 
@@ -305,7 +305,7 @@ class Reporter:
 
     def _has_news(self, *, last: bool) -> bool:
         due = self._is_due("beat", self._settings.heartbeat)
-        return last or due or self.activity.changed or self._applied != self._gates.honoured(self.activity.paused)
+        return last or due or self.activity.changed or self._heeded != self._gates.heeded(self.activity.paused)
 
     def _is_due(self, duty: str, every: timedelta) -> bool:
         now = time.monotonic()
@@ -374,6 +374,10 @@ class _DatabaseClock:
     def is_now(self, seconds: float) -> None:
         """It just said this, in seconds since 1970."""
         self._ahead = datetime.fromtimestamp(seconds, UTC) - datetime.now(UTC)
+
+
+def _as_objects(wishes: Sequence[Wish]) -> list[dict[str, str]]:
+    return [{"scope": scope, "name": name} for scope, name in wishes]
 
 
 def _tell_end(task: "asyncio.Task[None]") -> None:

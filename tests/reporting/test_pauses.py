@@ -1,0 +1,134 @@
+"""Pauses: asked for in the database, honoured within a second, and acknowledged."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import pytest
+
+from outbox import Consumer, MessageRelay, Worker
+from outbox.errors import ConfigurationError
+from outbox.postgres.reporting.control import Pause, PauseScope, pause, pauses, resume
+from tests.reporting.support import Box, at_work, published
+from tests.support import eventually
+
+
+async def _applied(connection: asyncpg.Connection, name: str) -> list[dict[str, str]]:
+    text = await connection.fetchval("select applied from outbox_component where name = $1 and stopped_at is null", name)
+    return json.loads(text or "[]")
+
+
+async def test_a_paused_relay_takes_nothing_until_it_is_resumed(connection: asyncpg.Connection, database_url: str) -> None:
+    box = Box()
+    relay = MessageRelay(database_url, broker=database_url, name="relay-1")
+    worker = Worker(broker=database_url, consumers=[box.consumer], reporting=False)
+    async with at_work(relay, worker):
+        await published(connection, body=1)
+        await eventually(lambda: box.bodies == [1])
+        await pause(connection, Pause(scope=PauseScope.RELAY, reason="the broker is being moved"))
+        await eventually(lambda: _applied(connection, "relay-1"), timeout=2)
+        assert await _applied(connection, "relay-1") == [{"scope": "relay", "name": ""}]
+        await published(connection, body=2)
+        assert await connection.fetchval("select activity ->> 'state' from outbox_component") == "paused"
+        await asyncio.sleep(0)
+        assert box.bodies == [1]
+        assert await resume(connection, PauseScope.RELAY)
+        await eventually(lambda: box.bodies == [1, 2], timeout=3)
+        await eventually(lambda: _none_applied(connection, "relay-1"))
+
+
+async def _none_applied(connection: asyncpg.Connection, name: str) -> bool:
+    return await _applied(connection, name) == []
+
+
+async def test_a_pause_by_name_concerns_that_one_only(connection: asyncpg.Connection, database_url: str) -> None:
+    relays = [MessageRelay(database_url, broker=database_url, name=name) for name in ("a", "b")]
+    box = Box()
+    worker = Worker(broker=database_url, consumers=[box.consumer])
+    async with at_work(*relays, worker):
+        await pause(connection, Pause(scope=PauseScope.RELAY, name="a"))
+        await eventually(lambda: _applied(connection, "a"))
+        await published(connection, body=1)
+        await eventually(lambda: box.bodies == [1])
+        assert await _applied(connection, "b") == []
+
+
+async def test_a_paused_queue_finishes_what_runs_and_its_neighbours_go_on(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    began, may_end = asyncio.Event(), asyncio.Event()
+    done: list[int] = []
+
+    async def slowly(body: int) -> None:
+        began.set()
+        await may_end.wait()
+        done.append(body)
+
+    box = Box("mail")
+    worker = Worker(
+        broker=database_url,
+        consumers=[Consumer("order.*", slowly, queue="slow"), box.consumer],
+        name="worker-1",
+        prefetch_count=1,
+    )
+    async with at_work(MessageRelay(database_url, broker=database_url), worker):
+        await eventually(lambda: connection.fetchval("select count(*) = 2 from outbox_subscription"))
+        await published(connection, body=1)
+        await began.wait()
+        await pause(connection, Pause(scope=PauseScope.QUEUE, name="slow"))
+        await eventually(lambda: connection.fetchval("select activity ? 'pausing' from outbox_component where kind = 'worker'"))
+        await published(connection, body=2)
+        await eventually(lambda: box.bodies == [1, 2])
+        assert await _applied(connection, "worker-1") == []
+        may_end.set()
+        await eventually(lambda: _applied(connection, "worker-1"))
+        assert done == [1]
+        assert (
+            await connection.fetchval("select count(*) from outbox_delivery where queue = 'slow' and lease_token is null") == 1
+        )
+        await resume(connection, "queue", "slow")
+        await eventually(lambda: done == [1, 2])
+
+
+async def test_a_pause_ends_at_its_time_by_itself(connection: asyncpg.Connection, database_url: str) -> None:
+    box = Box()
+    worker = Worker(broker=database_url, consumers=[box.consumer], name="worker-1")
+    until = datetime.now(UTC) + timedelta(seconds=2)
+    await pause(connection, Pause(scope=PauseScope.WORKER, name="worker-1", until=until, requested_by="ada"))
+    async with at_work(MessageRelay(database_url, broker=database_url), worker):
+        assert await eventually(lambda: _applied(connection, "worker-1"), timeout=2) == [
+            {"scope": "worker", "name": "worker-1"}
+        ]
+        await eventually(lambda: connection.fetchval("select not exists(select from outbox_subscription)"))
+        await published(connection, body=1)
+        await eventually(lambda: box.bodies == [1], timeout=6)
+        assert datetime.now(UTC) >= until
+
+
+async def test_pauses_are_listed_replaced_and_taken_back(connection: asyncpg.Connection) -> None:
+    await pause(connection, Pause(scope=PauseScope.QUEUE, name="mail", reason="first"))
+    await pause(connection, Pause(scope=PauseScope.QUEUE, name="mail", reason="second", requested_by="ada"))
+    await pause(connection, Pause(scope=PauseScope.RELAY, until=datetime.now(UTC) - timedelta(seconds=1)))
+    [found] = await pauses(connection)
+    assert (found.scope, found.name, found.reason, found.requested_by) == (PauseScope.QUEUE, "mail", "second", "ada")
+    assert await resume(connection, "queue", "mail")
+    assert not await resume(connection, "queue", "mail")
+
+
+@pytest.mark.parametrize(("scope", "name"), [("engine", ""), ("queue", ""), ("relay", "a\0b"), ("relay", "a" * 1001)])
+async def test_a_pause_that_makes_no_sense_is_refused(connection: asyncpg.Connection, scope: str, name: str) -> None:
+    with pytest.raises(ConfigurationError):
+        await pause(connection, Pause(scope=scope, name=name))
+    with pytest.raises(ConfigurationError):
+        await resume(connection, scope, name)
+
+
+async def test_a_stop_ends_a_paused_relay_and_worker_at_once(connection: asyncpg.Connection, database_url: str) -> None:
+    for scope in (PauseScope.RELAY, PauseScope.WORKER):
+        await pause(connection, Pause(scope=scope))
+    relay = MessageRelay(database_url, broker=database_url, name="relay-1")
+    worker = Worker(broker=database_url, consumers=[Box().consumer], name="worker-1")
+    async with asyncio.timeout(10), at_work(relay, worker):
+        await eventually(lambda: _applied(connection, "relay-1"))
+        await eventually(lambda: _applied(connection, "worker-1"))
