@@ -1,0 +1,552 @@
+"""Consumers with an inbox: each message once in effect, however often it is delivered."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from outbox import Consumer, RetryAfter, Worker, ensure_outbox_schema_async
+from outbox.errors import ConfigurationError, SchemaError
+from outbox.message import Message
+from outbox.outcome import Cause, Postponed
+from outbox.postgres.inbox import mark_of
+from outbox.publisher import BoundPublisher
+from outbox.transports.memory import MemoryBroker
+from tests.contract.support import existing, message
+from tests.servers.proxy import Proxy, Towards
+from tests.support import eventually
+from tests.worker.support import SOON, TIMEOUT, running
+
+Connection = Any
+QUEUE = "mail"
+
+
+@pytest.fixture
+async def shop(database_url: str) -> str:
+    """A database with every table and one of the business."""
+    await ensure_outbox_schema_async(database_url)
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("create table sale (id int)")
+    await connection.close()
+    return database_url
+
+
+@pytest.fixture
+async def db(shop: str) -> AsyncIterator[Connection]:
+    """A connection that sees what is committed."""
+    connection = await asyncpg.connect(shop)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+def broker() -> MemoryBroker:
+    return MemoryBroker(exchange_name="shop")
+
+
+@pytest.fixture
+def duplicates(caplog: pytest.LogCaptureFixture) -> Callable[[], int]:
+    """How many messages were left out so far."""
+    caplog.set_level("DEBUG", logger="outbox")
+    return lambda: sum(line.startswith("left out") for line in caplog.messages)
+
+
+@asynccontextmanager
+async def consuming(
+    broker: MemoryBroker, url: str, callback: Any, *, inbox: bool = True, retry_delays: tuple[str, ...] = (), **options: Any
+) -> AsyncIterator[None]:
+    """A worker with one consumer runs."""
+    consumer = Consumer("order.*", callback, queue=QUEUE, retry_delays=retry_delays, inbox=inbox)
+    given = {"enable_metrics": False, "exchange_name": "shop", "db_engine_url": url} | options
+    await existing(broker, QUEUE, "order.*")
+    async with running(Worker(broker=broker, consumers=[consumer], **given)):
+        yield
+
+
+async def handled(broker: MemoryBroker, *messages: Message) -> None:
+    """Sends these, and waits until nothing of them is left."""
+    await broker.send(messages, timeout=TIMEOUT)
+    await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
+
+
+async def in_session(body: bytes, session: AsyncSession, publisher: BoundPublisher[Any]) -> None:
+    await session.execute(text("insert into sale values (1)"))
+    await publisher.publish("order.paid", {})
+
+
+async def in_connection(body: bytes, connection: Connection, publisher: BoundPublisher[Any]) -> None:
+    await connection.execute("insert into sale values (1)")
+    await publisher.publish("order.paid", {})
+
+
+async def marks(db: Connection) -> list[str]:
+    return [row["message_id"] for row in await db.fetch("select message_id from outbox_inbox where queue = 'mail' order by 1")]
+
+
+async def sales(db: Connection) -> int:
+    return int(await db.fetchval("select count(*) from sale"))
+
+
+async def events(db: Connection) -> int:
+    return int(await db.fetchval("select count(*) from outbox_table"))
+
+
+# --- once in effect ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("callback", [in_session, in_connection])
+async def test_a_message_that_comes_again_is_done_without_running_its_handler(
+    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], callback: Any
+) -> None:
+    sent = message("order.placed")
+    async with consuming(broker, shop, callback):
+        await handled(broker, sent)
+        await handled(broker, sent, sent)
+    assert (await sales(db), await events(db), await marks(db)) == (1, 1, [sent.id])
+    assert duplicates() == 2
+    assert not broker.dead_letters(QUEUE)
+
+
+async def test_a_worker_that_loses_its_message_between_commit_and_ack_handles_it_once(
+    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int]
+) -> None:
+    async def handle(body: bytes, connection: Connection) -> None:
+        await connection.execute("insert into sale values (1)")
+        if not duplicates() and not broker.depth(QUEUE):
+            broker.crash(QUEUE)
+
+    async with consuming(broker, shop, handle, prefetch_count=1):
+        await handled(broker, message("order.placed"))
+    assert (await sales(db), duplicates()) == (1, 1)
+
+
+async def test_queues_mark_for_themselves(shop: str, db: Connection, broker: MemoryBroker) -> None:
+    sent = message("order.placed")
+    others: list[bytes] = []
+    await existing(broker, "O'Brien's \\ café", "order.*")
+    consumers = [
+        Consumer("order.*", in_connection, queue=QUEUE, inbox=True),
+        Consumer("order.*", others.append, queue="O'Brien's \\ café", inbox=True),
+    ]
+    await existing(broker, QUEUE, "order.*")
+    async with running(Worker(broker=broker, consumers=consumers, db_engine_url=shop, exchange_name="shop")):
+        await handled(broker, sent, sent)
+        await eventually(lambda: broker.is_idle("O'Brien's \\ café"), timeout=SOON)
+    assert (await sales(db), len(others)) == (1, 1)
+    assert await db.fetchval("select count(*) from outbox_inbox where queue = $1", "O'Brien's \\ café") == 1
+
+
+@pytest.mark.parametrize("callback", [in_session, in_connection])
+async def test_a_handler_that_failed_leaves_no_mark_and_is_tried_again(
+    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], callback: Any
+) -> None:
+    attempts: list[int] = []
+
+    async def with_session(body: bytes, session: AsyncSession, publisher: Any, attempt_count: int) -> None:
+        await in_session(body, session, publisher)
+        await failing(attempt_count)
+
+    async def with_connection(body: bytes, connection: Connection, publisher: Any, attempt_count: int) -> None:
+        await in_connection(body, connection, publisher)
+        await failing(attempt_count)
+
+    async def failing(attempt: int) -> None:
+        attempts.append(attempt)
+        assert await marks(db) == []
+        if attempt == 1:
+            raise LookupError("no such customer")
+        if attempt == 2:
+            raise RetryAfter(timedelta(0))
+
+    handle = with_session if callback is in_session else with_connection
+    sent = message("order.placed")
+    async with consuming(broker, shop, handle, retry_delays=("0",)):
+        await handled(broker, sent)
+    assert attempts == [1, 2, 3]
+    assert (await sales(db), await events(db), await marks(db), duplicates()) == (1, 1, [sent.id], 0)
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_handler_without_a_resource_has_its_message_marked_when_it_has_returned(
+    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], is_async: bool
+) -> None:
+    calls: list[bytes] = []
+
+    async def handle(body: bytes) -> None:
+        calls.append(body)
+
+    sent = message("order.placed")
+    async with consuming(broker, shop, handle if is_async else calls.append):
+        await handled(broker, sent)
+        await handled(broker, sent)
+    assert (len(calls), duplicates(), await marks(db)) == (1, 1, [sent.id])
+
+
+# --- at the same time --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("succeeds", [True, False])
+@pytest.mark.parametrize("with_session", [True, False])
+async def test_a_concurrent_duplicate_waits_for_the_first_and_follows_its_outcome(
+    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], succeeds: bool, with_session: bool
+) -> None:
+    begun = 0
+    let_go = asyncio.Event()
+
+    async def handle() -> None:
+        nonlocal begun
+        begun += 1
+        if begun == 1:
+            await let_go.wait()
+            if not succeeds:
+                raise LookupError("no such customer")
+
+    async def for_session(body: bytes, session: AsyncSession) -> None:
+        await session.execute(text("insert into sale values (1)"))
+        await handle()
+
+    async def for_connection(body: bytes, connection: Connection) -> None:
+        await connection.execute("insert into sale values (1)")
+        await handle()
+
+    sent = message("order.placed")
+    async with consuming(broker, shop, for_session if with_session else for_connection):
+        await broker.send([sent, sent], timeout=TIMEOUT)
+        await eventually(lambda: begun == 1, timeout=SOON)
+        await _somebody_waits(db)
+        assert begun == 1
+        let_go.set()
+        await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
+    assert await sales(db) == 1
+    assert (begun, duplicates(), len(broker.dead_letters(QUEUE))) == ((1, 1, 0) if succeeds else (2, 0, 1))
+
+
+async def _somebody_waits(db: Connection) -> None:
+    async def waiting() -> bool:
+        return bool(await db.fetchval("select count(*) from pg_stat_activity where wait_event = 'transactionid'"))
+
+    for _ in range(2_000):
+        if await waiting():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("nobody waits")
+
+
+async def test_a_duplicate_does_not_wait_longer_than_it_may_and_comes_back_later(
+    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.engine.transactions.HELD_PAUSE", timedelta(milliseconds=100))
+    calls: list[int] = []
+    let_go = asyncio.Event()
+    settled: list[object] = []
+    put_after = type(broker._queue(QUEUE)).put_after
+
+    def put_off(queue: Any, delay: timedelta, entry: Any) -> None:
+        settled.append(Postponed(delay))
+        put_after(queue, delay, entry)
+
+    monkeypatch.setattr(type(broker._queue(QUEUE)), "put_after", put_off)
+
+    async def handle(body: bytes, attempt_count: int) -> None:
+        calls.append(attempt_count)
+        await let_go.wait()
+
+    sent = message("order.placed")
+    async with consuming(broker, shop, handle, inbox_wait=0.05):
+        await broker.send([sent, sent], timeout=TIMEOUT)
+        await eventually(lambda: len(settled) >= 2, timeout=SOON)
+        let_go.set()
+        await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
+    assert (calls, duplicates()) == ([1], 1)
+
+
+@pytest.mark.parametrize("with_session", [True, False])
+async def test_the_handlers_own_statements_wait_for_locks_as_they_would_without_an_inbox(
+    shop: str, db: Connection, broker: MemoryBroker, with_session: bool
+) -> None:
+    seen: list[object] = []
+    await db.execute("do $$ begin execute 'alter database ' || current_database() || ' set lock_timeout = 1234'; end $$")
+
+    async def for_session(body: bytes, session: AsyncSession) -> None:
+        seen.append(await session.scalar(text("show lock_timeout")))
+
+    async def for_connection(body: bytes, connection: Connection) -> None:
+        seen.append(await connection.fetchval("show lock_timeout"))
+
+    async with consuming(broker, shop, for_session if with_session else for_connection):
+        await handled(broker, message("order.placed"))
+    assert seen == ["1234ms"]
+
+
+# --- handlers that end the transaction themselves ----------------------------------------------------------------------
+
+
+async def test_a_handler_may_not_commit_the_session_that_marks(shop: str, db: Connection, broker: MemoryBroker) -> None:
+    async def handle(body: bytes, session: AsyncSession) -> None:
+        await session.execute(text("insert into sale values (1)"))
+        async with session.begin_nested():
+            await session.execute(text("insert into sale values (2)"))
+        await session.commit()
+
+    async with consuming(broker, shop, handle):
+        await handled(broker, message("order.placed"))
+    [dead] = broker.dead_letters(QUEUE)
+    assert dead.cause is Cause.REJECTED
+    assert "the worker commits" in dead.failure.message
+    assert (await sales(db), await marks(db)) == (0, [])
+
+
+async def test_a_session_that_was_rolled_back_by_its_handler_marks_all_the_same(
+    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int]
+) -> None:
+    """As after a statement that failed because the work was done before."""
+
+    async def handle(body: bytes, session: AsyncSession, publisher: BoundPublisher[Any]) -> None:
+        try:
+            await session.execute(text("select 1 / 0"))
+        except DBAPIError:
+            await session.rollback()
+        if body == b"goes on":
+            await publisher.publish("order.paid", {})
+
+    first, second = message("order.placed", b"goes on"), message("order.placed", b"returns")
+    async with consuming(broker, shop, handle):
+        await handled(broker, first, second)
+        await handled(broker, first, second)
+    assert not broker.dead_letters(QUEUE)
+    assert (await events(db), await marks(db), duplicates()) == (1, sorted([first.id, second.id]), 2)
+
+
+@pytest.mark.parametrize("statement", ["commit", "rollback"])
+@pytest.mark.parametrize("with_session", [True, False])
+async def test_a_transaction_that_was_ended_by_hand_makes_a_dead_letter_if_the_mark_is_out_of_reach(
+    shop: str, db: Connection, broker: MemoryBroker, statement: str, with_session: bool
+) -> None:
+    if with_session and statement == "rollback":
+        pytest.skip("then it marks once more")
+
+    async def for_session(body: bytes, session: AsyncSession) -> None:
+        await session.execute(text(statement))
+        await session.execute(text("insert into sale values (1)"))
+
+    async def for_connection(body: bytes, connection: Connection) -> None:
+        await connection.execute(statement)
+
+    async with consuming(broker, shop, for_session if with_session else for_connection, retry_delays=("0",)):
+        await handled(broker, message("order.placed"))
+    [dead] = broker.dead_letters(QUEUE)
+    assert (dead.cause, dead.attempt) == (Cause.REJECTED, 1)
+    assert "ended its transaction by itself" in dead.failure.message
+
+
+# --- ids ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_message_without_an_id_is_a_dead_letter_that_says_so(shop: str, db: Connection, broker: MemoryBroker) -> None:
+    nameless = [replace(message("order.placed"), anonymous=True), replace(message("order.placed"), id="")]
+    async with consuming(broker, shop, in_connection, retry_delays=("0",)):
+        await handled(broker, *nameless)
+    assert {(dead.cause, dead.attempt) for dead in broker.dead_letters(QUEUE)} == {(Cause.UNDECODABLE, 1)}
+    assert "has no id" in broker.dead_letters(QUEUE)[0].failure.message
+    assert await sales(db) == 0
+
+
+@pytest.mark.parametrize(
+    "id_",
+    [
+        "x" * 100_000,
+        "O'Brien",
+        "back\\slash",
+        "caf\N{LATIN SMALL LETTER E WITH ACUTE}",
+        "nul\0",
+        "\ud800",
+        "%s $1 :x {queue}",
+        "a\nb",
+    ],
+    ids=["long", "quote", "backslash", "accent", "nul", "surrogate", "placeholders", "lines"],
+)
+async def test_any_id_can_be_marked(
+    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], id_: str
+) -> None:
+    sent = [replace(message("order.placed"), id=id_), replace(message("order.placed"), id=id_ + "x")]
+    async with consuming(broker, shop, in_session):
+        await handled(broker, *sent)
+        await handled(broker, *sent)
+    assert (await sales(db), duplicates()) == (2, 2)
+    assert not broker.dead_letters(QUEUE)
+
+
+def test_an_id_that_looks_like_a_digest_is_not_mistaken_for_one() -> None:
+    digest = mark_of("x" * 256)
+    assert mark_of(digest) != digest
+    assert mark_of("x" * 255) == "x" * 255
+
+
+# --- the database ------------------------------------------------------------------------------------------------------
+
+
+def test_an_inbox_needs_a_database() -> None:
+    async def handle(body: bytes) -> None: ...
+
+    consumer = Consumer("order.*", handle, queue=QUEUE, inbox=True)
+    with pytest.raises(ConfigurationError, match="mail take inbox, which needs a database"):
+        Worker(broker=MemoryBroker(), consumers=[consumer])
+
+
+@pytest.mark.parametrize("wait", [0, -1, 31, "long"])
+def test_the_wait_for_a_mark_is_bounded(wait: Any) -> None:
+    with pytest.raises(ConfigurationError, match="inbox_wait"):
+        Worker(broker=MemoryBroker(), consumers=[], inbox_wait=wait)
+
+
+async def test_a_worker_whose_inbox_is_missing_does_not_start(database_url: str) -> None:
+    async def handle(body: bytes) -> None: ...
+
+    consumer = Consumer("order.*", handle, queue=QUEUE, inbox=True)
+    worker = Worker(broker=MemoryBroker(), consumers=[consumer], db_engine_url=database_url)
+    with pytest.raises(SchemaError, match="outbox_inbox"):
+        await worker.run(handle_signals=False)
+
+
+async def test_the_inbox_is_the_only_table_that_is_needed(shop: str, db: Connection, broker: MemoryBroker) -> None:
+    tables = await db.fetch(
+        "select relname from pg_class where relname like 'outbox%' and relkind in ('r', 'p') and relname <> 'outbox_inbox'"
+        " and not relispartition"
+    )
+    await db.execute("".join(f"drop table {row['relname']} cascade;" for row in tables))
+
+    async def handle(body: bytes, connection: Connection) -> None:
+        await connection.execute("insert into sale values (1)")
+
+    async with consuming(broker, shop, handle):
+        await handled(broker, message("order.placed"))
+    assert await sales(db) == 1
+
+
+@pytest.mark.parametrize("callback", [in_session, in_connection])
+async def test_while_the_database_is_away_messages_wait_and_nothing_is_spent(
+    shop: str, db: Connection, broker: MemoryBroker, proxied: Callable[[str], Proxy], callback: Any
+) -> None:
+    attempts: list[int] = []
+
+    async def with_session(body: bytes, session: AsyncSession, publisher: Any, attempt_count: int) -> None:
+        attempts.append(attempt_count)
+        await in_session(body, session, publisher)
+
+    async def with_connection(body: bytes, connection: Connection, publisher: Any, attempt_count: int) -> None:
+        attempts.append(attempt_count)
+        await in_connection(body, connection, publisher)
+
+    proxy = proxied(shop)
+    handle = with_session if callback is in_session else with_connection
+    async with consuming(broker, proxy.url, handle, prefetch_count=3):
+        await handled(broker, message("order.placed"))
+        proxy.refuse()
+        await broker.send([message("order.placed") for _ in range(8)], timeout=TIMEOUT)
+        await eventually(lambda: broker.depth(QUEUE) == 5, timeout=SOON)
+        proxy.accept()
+        await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
+    assert attempts == [1] * 9
+    assert (await sales(db), len(await marks(db))) == (9, 9)
+    assert not broker.dead_letters(QUEUE)
+
+
+@pytest.mark.parametrize("callback", [in_session, in_connection])
+async def test_a_commit_whose_answer_was_lost_is_taken_for_what_it_was(
+    shop: str, db: Connection, broker: MemoryBroker, proxied: Callable[[str], Proxy], callback: Any
+) -> None:
+    """A deferred trigger holds the commit until the answers of the server are swallowed; then the connections are cut."""
+    await db.execute(
+        "create function slow() returns trigger language plpgsql as"
+        " $$ begin perform pg_advisory_xact_lock_shared(7); return null; end $$;"
+        "create constraint trigger slow after insert on sale deferrable initially deferred"
+        " for each row execute function slow();"
+        "select pg_advisory_lock(7)"
+    )
+    proxy = proxied(shop)
+    sent = message("order.placed")
+    async with consuming(broker, proxy.url, callback):
+        await broker.send([sent], timeout=TIMEOUT)
+        await _waits_for(db, "commit")
+        proxy.swallow(Towards.CLIENT)
+        await db.execute("select pg_advisory_unlock(7)")
+        for _ in range(2_000):
+            if await marks(db):
+                break
+            await asyncio.sleep(0.005)
+        proxy.cut()
+        proxy.resume()
+        await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
+    # No attempt was left, so a failure would have made it a dead letter.
+    assert not broker.dead_letters(QUEUE)
+    assert (await sales(db), await events(db), await marks(db)) == (1, 1, [sent.id])
+
+
+@pytest.mark.parametrize("callback", [in_session, in_connection])
+async def test_a_commit_that_was_lost_is_made_up_for(
+    shop: str, db: Connection, broker: MemoryBroker, proxied: Callable[[str], Proxy], callback: Any
+) -> None:
+    """The server dies of the commit: nothing was committed, and the next attempt handles the message."""
+    await db.execute(
+        "create function die() returns trigger language plpgsql as"
+        " $$ begin perform pg_advisory_xact_lock_shared(7); return null; end $$;"
+        "create constraint trigger die after insert on sale deferrable initially deferred for each row execute function die();"
+        "select pg_advisory_lock(7)"
+    )
+    sent = message("order.placed")
+    async with consuming(broker, shop, callback, retry_delays=("0",)):
+        await broker.send([sent], timeout=TIMEOUT)
+        pid = await _waits_for(db, "commit")
+        await db.execute("select pg_terminate_backend($1, 5000)", pid)
+        await db.execute("select pg_advisory_unlock(7)")
+        await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
+    assert not broker.dead_letters(QUEUE)
+    assert (await sales(db), await events(db), await marks(db)) == (1, 1, [sent.id])
+
+
+async def _waits_for(db: Connection, query: str) -> int:
+    """The process that waits for an advisory lock in such a statement."""
+    for _ in range(2_000):
+        pid = await db.fetchval(
+            "select pid from pg_stat_activity where wait_event = 'advisory' and query ilike $1 || '%'", query
+        )
+        if pid is not None:
+            return int(pid)
+        await asyncio.sleep(0.005)
+    raise AssertionError("nobody waits")
+
+
+async def test_a_worker_that_is_stopped_while_the_database_is_away_gives_its_messages_back(
+    shop: str, db: Connection, broker: MemoryBroker, proxied: Callable[[str], Proxy]
+) -> None:
+    proxy = proxied(shop)
+    async with consuming(broker, proxy.url, in_connection):
+        await handled(broker, message("order.placed"))
+        proxy.refuse()
+        await broker.send([message("order.placed")], timeout=TIMEOUT)
+        await eventually(lambda: broker.depth(QUEUE) == 0, timeout=SOON)
+    assert broker.depth(QUEUE) == 1
+
+
+async def test_messages_whose_transaction_cannot_begin_for_long_go_away_for_a_while(
+    shop: str, db: Connection, broker: MemoryBroker, proxied: Callable[[str], Proxy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.engine.transactions.DATABASE_PATIENCE", timedelta(milliseconds=100))
+    monkeypatch.setattr("outbox.engine.transactions.DATABASE_PAUSE", timedelta(milliseconds=200))
+    proxy = proxied(shop)
+    async with consuming(broker, proxy.url, in_connection):
+        await handled(broker, message("order.placed"))
+        proxy.refuse()
+        await broker.send([message("order.placed")], timeout=TIMEOUT)
+        await eventually(lambda: broker.depth(QUEUE) == 1, timeout=SOON)
+        proxy.accept()
+        await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
+    assert await sales(db) == 2
