@@ -96,6 +96,7 @@ async def consuming(
     *,
     prefetch_count: int = 10,
     retry_delays: Sequence[timedelta] = (),
+    ordered: bool = False,
 ) -> AsyncIterator[Inbox]:
     """Subscribes to a queue, creating it if need be."""
     inbox = Inbox()
@@ -105,6 +106,7 @@ async def consuming(
         exchange_name=EXCHANGE,
         prefetch_count=prefetch_count,
         retry_delays=tuple(retry_delays),
+        ordered=ordered,
     )
     async with broker.subscribe(subscription, inbox.receive) as intake:
         inbox.intake = intake

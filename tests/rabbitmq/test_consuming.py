@@ -12,6 +12,7 @@ from yarl import URL
 from outbox import codec
 from outbox.errors import BrokerUnavailableError, MalformedMessageError, StaleDeliveryError
 from outbox.events import DependencyLost, DependencyRestored
+from outbox.failures import decode_trail
 from outbox.outcome import DONE, MESSAGE_LIMIT, RETURNED, TRACEBACK_LIMIT, Cause, Dead, Failure, Retry
 from outbox.transports.rabbitmq import RabbitBroker
 from tests.rabbitmq.alarms import memory_alarm
@@ -58,6 +59,7 @@ async def test_a_retry_keeps_id_properties_and_headers_and_carries_nothing_of_th
                 assert getattr(kept, "message_type" if name == "type" else name) == value
         assert kept.timestamp == datetime.fromtimestamp(1_780_000_000, UTC)
         own = {name: value for name, value in arrival.headers.items() if not name.startswith(("x-first-death", "x-death"))}
+        assert [failed.attempt for failed in decode_trail(own.pop("x-outbox-failures"))] == [1, 2]
         assert own == {
             "tenant": "acme",
             "ratio": 0.1,

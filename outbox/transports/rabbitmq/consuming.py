@@ -111,6 +111,7 @@ class RunningSubscription:
                 prefetch_count=subscription.prefetch_count,
                 arrived=self._on_arrival,
                 let_go=self._settlement.let_go,
+                in_order=subscription.ordered,
             )
         except UnresponsiveError:
             self._link.discard(connection)

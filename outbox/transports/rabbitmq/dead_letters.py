@@ -69,6 +69,7 @@ class RabbitDeadLetterQueues:
                 prefetch_count=prefetch_count,
                 arrived=arrived,
                 let_go=_nobody_counts,
+                in_order=True,
                 keep_headers=True,
             )
         except UnresponsiveError:

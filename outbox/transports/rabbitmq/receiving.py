@@ -36,17 +36,27 @@ LetGo = Callable[[Arrival], None]
 class ConsumerChannel:
     """Calls `arrived` for each delivery from `consume` to `cancel`; what comes later is given back.
 
-    `in_hand` are those that were not answered yet. `let_go` is told of each that goes back to the broker, and counts there
-    as if its worker had died. `ended` is set when nothing more will come and nothing can be answered: `reason` says why.
+    `in_order`: whatever is given back at the end comes again in the order in which it came, and nobody else gets what follows
+    before everything in hand is answered. `in_hand` are those that were not answered yet. `let_go` is told of each that goes back
+    to the broker, and counts there as if its worker had died. `ended` is set when nothing more will come and nothing can be answered: `reason` says why.
     """
 
-    def __init__(self, channel: "AbstractChannel", *, arrived: Arrived, let_go: LetGo, keep_headers: bool = False) -> None:
+    def __init__(
+        self,
+        channel: "AbstractChannel",
+        *,
+        arrived: Arrived,
+        let_go: LetGo,
+        in_order: bool = False,
+        keep_headers: bool = False,
+    ) -> None:
         self.in_hand: dict[int, Arrival] = {}
         self.ended = asyncio.Event()
         self.reason = ""
         self._channel = channel
         self._arrived = arrived
         self._let_go = let_go
+        self._in_order = in_order
         self._returns_count = broker_version(channel.connection) < _RETURNS_DO_NOT_COUNT_SINCE
         self._unwritten = b""
         self._consumer_tag: str | None = None
@@ -69,6 +79,7 @@ class ConsumerChannel:
         prefetch_count: int,
         arrived: Arrived,
         let_go: LetGo,
+        in_order: bool = False,
         keep_headers: bool = False,
     ) -> "ConsumerChannel":
         """A channel that consumes. Raises `BrokerUnavailableError`, or `TopologyError` if the queue cannot be consumed."""
@@ -77,7 +88,7 @@ class ConsumerChannel:
                 with losses():
                     channel = await connection.channel(publisher_confirms=False)
                     try:
-                        consumer = cls(channel, arrived=arrived, let_go=let_go, keep_headers=keep_headers)
+                        consumer = cls(channel, arrived=arrived, let_go=let_go, in_order=in_order, keep_headers=keep_headers)
                         await consumer.consume(queue, prefetch_count)
                         return consumer
                     except BaseException:
@@ -139,11 +150,18 @@ class ConsumerChannel:
         Each answer would have the broker send more, which it may count as failed deliveries when it takes them back.
         """
         self._handing_over = False
-        self._acknowledgements.hold()
+        if not self._in_order:
+            self._acknowledgements.hold()
 
     async def cancel(self) -> None:
-        """Nothing is handed over any more; what is on its way is given back. What is in hand can still be settled."""
+        """Nothing is handed over any more; what is on its way is given back. What is in hand can still be settled.
+
+        In order, the consumer is not cancelled before the channel is closed: the queue would turn to the next one at once,
+        which would receive what follows while this one still has what comes before.
+        """
         self.hold()
+        if self._in_order:
+            return
         if self._consumer_tag is not None and not self._cancelled:
             async with _courtesy(_CLOSING):
                 await self._channel.basic_cancel(self._consumer_tag)
@@ -156,8 +174,11 @@ class ConsumerChannel:
     async def close(self) -> None:
         """Gives back whatever is in hand, and ends."""
         if not self.ended.is_set():
-            # Explicitly: closing alone counts as a failed delivery on some brokers.
-            self._acknowledgements.give_back_all()
+            if self._in_order:
+                self._acknowledgements.flush()
+            else:
+                # Explicitly: closing alone counts as a failed delivery on some brokers.
+                self._acknowledgements.give_back_all()
             for arrival in self.in_hand.values():
                 self._returned(arrival)
             self.in_hand.clear()
@@ -183,8 +204,10 @@ class ConsumerChannel:
             self._late.append(tag)
 
     def _give_back(self, tag: int) -> None:
+        """In order, from `hold` on, by closing the channel: then the queue sorts what comes back, and only then."""
         self._returned(self.in_hand.pop(tag, None))
-        self._acknowledgements.give_back(tag)
+        if self._handing_over or not self._in_order:
+            self._acknowledgements.give_back(tag)
 
     def _write(self, frames: bytes) -> None:
         """Hands frames to the connection; when it is congested, a little later.

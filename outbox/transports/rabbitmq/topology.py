@@ -16,6 +16,8 @@ Advise = Callable[[str], None]
 
 _QUORUM: Mapping[str, Any] = {"x-queue-type": "quorum"}
 _SAFE: Mapping[str, Any] = {"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"}
+_NO_POLICY = ("x-queue-type", "x-single-active-consumer")
+_ONE_AT_A_TIME: Mapping[str, Any] = {"x-single-active-consumer": True}
 _NO_DELIVERY_LIMIT_SINCE = (4, 0)
 _LONGEST_DELAY = timedelta(milliseconds=2**32 - 2)
 
@@ -98,6 +100,7 @@ class Topology:
             **limit,
             "x-dead-letter-exchange": dead_letter_exchange(exchange),
             "x-dead-letter-routing-key": queue,
+            **(_ONE_AT_A_TIME if subscription.ordered else {}),
         }
         found = await self._ensure(inquiry, Queue(queue, arguments))
         await self._bind(inquiry, queue, exchange, subscription.binding_key, found=found)
@@ -193,8 +196,18 @@ def _advice(resource: Resource, difference: str) -> str:
         case Exchange(_, type_):
             return f"{text}; Outbox expects a durable {type_} exchange"
         case Queue(name, arguments):
-            policy = {key.removeprefix("x-"): value for key, value in arguments.items() if key != "x-queue-type"}
+            policy = {key.removeprefix("x-"): value for key, value in arguments.items() if key not in _NO_POLICY}
             if not policy:
                 return f"{text}; Outbox expects a quorum queue without limits"
             command = f"rabbitmqctl set_policy --apply-to queues outbox-{name} '^{name}$' '{json.dumps(policy)}'"
-            return f"{text}; a policy strengthens it as far as its type allows: {command}"
+            return f"{text}; a policy strengthens it as far as its type allows: {command}{_advice_on_order(arguments)}"
+
+
+def _advice_on_order(arguments: Mapping[str, Any]) -> str:
+    """A queue gets its single active consumer when it is made, or never."""
+    if not arguments.keys() >= _ONE_AT_A_TIME.keys():
+        return ""
+    return (
+        "; if it is without x-single-active-consumer, which no policy can add, the order of its messages holds only as long as "
+        "one worker consumes from it: let it run empty and delete it, and Outbox declares it anew"
+    )

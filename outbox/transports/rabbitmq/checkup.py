@@ -1,0 +1,135 @@
+"""Whether RabbitMQ has what relay and workers need, and as they need it. Looks only: what is missing stays missing."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from outbox.findings import Finding, error, warning, well
+from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, OwnLink, broker_version
+from outbox.transports.rabbitmq.inquiry import Inquiry, inquiry_on
+from outbox.transports.rabbitmq.management import Management
+from outbox.transports.rabbitmq.topology import (
+    Exchange,
+    Queue,
+    Resource,
+    dead_letter_queue,
+    difference_of,
+    is_there,
+    resources_of,
+    strengthening,
+)
+from outbox.urls import amqp_url
+
+if TYPE_CHECKING:
+    from outbox.engine.consuming import Consumer
+
+_CHECK = "topology"
+_LIMITS = ("message-ttl", "expires", "max-length", "max-length-bytes")
+OLDEST_BROKER = (3, 10)
+
+
+class Checkup:
+    """An examination of one virtual host, with what AMQP tells, and with the management API if there is an address of it."""
+
+    def __init__(self, url: str, *, exchange_name: str, management_url: str | None) -> None:
+        address = amqp_url(url, argument="broker_url")
+        self._link = OwnLink(address, purpose="outbox doctor", connect_timeout=CONNECT_TIMEOUT)
+        self._exchange = exchange_name
+        host = unquote(urlsplit(url).path.removeprefix("/")) or "/"
+        self._management = None if management_url is None else Management(management_url, virtual_host=host)
+
+    async def examine(self, consumers: "Sequence[Consumer]", *, consumer_timeout: timedelta) -> list[Finding]:
+        """What is missing or different of what these consumers declare. Raises `BrokerUnavailableError`."""
+        try:
+            async with inquiry_on(self._link) as inquiry:
+                findings = [_version(inquiry), *await self._resources(inquiry, consumers)]
+        finally:
+            await self._link.close()
+        findings += _timeouts(consumers, consumer_timeout)
+        return findings + await self._managed(consumers)
+
+    async def _resources(self, inquiry: Inquiry, consumers: "Sequence[Consumer]") -> list[Finding]:
+        resources: dict[str, Resource] = {self._exchange: Exchange(self._exchange, "topic")}
+        for consumer in consumers:
+            for resource in resources_of(inquiry, self._exchange, consumer.queue, ordered=consumer.ordered):
+                resources[f"{type(resource).__name__} {resource.name}"] = resource
+        findings = [await _looked_at(inquiry, resource) for resource in resources.values()]
+        wrong = [finding for finding in findings if finding is not None]
+        return wrong or [well(_CHECK, f"{len(resources)} exchanges and queues are there, as they are declared")]
+
+    # --- what the management API adds
+
+    async def _managed(self, consumers: "Sequence[Consumer]") -> list[Finding]:
+        if self._management is None:
+            note = "policies and old bindings were not looked at: give the address of the management API"
+            return [well(_CHECK, note)] if consumers else []
+        findings: list[Finding] = []
+        for consumer in consumers:
+            findings += await self._limits(self._management, dead_letter_queue(consumer.queue))
+            findings += await self._old_bindings(self._management, consumer)
+        return findings
+
+    async def _limits(self, management: Management, queue: str) -> list[Finding]:
+        found = await management.queue(queue)
+        if found is None:
+            return []
+        arguments = {name.removeprefix("x-"): value for name, value in (found.get("arguments") or {}).items()}
+        in_force: dict[str, Any] = arguments | (found.get("effective_policy_definition") or {})
+        return [
+            error(
+                _CHECK,
+                f"the queue {queue!r} has {name} = {in_force[name]}: dead letters vanish from it",
+                "take the limit away: the argument with the queue, the policy with `rabbitmqctl clear_policy`",
+            )
+            for name in _LIMITS
+            if name in in_force
+        ]
+
+    async def _old_bindings(self, management: Management, consumer: "Consumer") -> list[Finding]:
+        bindings = await management.bindings(consumer.queue)
+        keys = {binding["routing_key"] for binding in bindings if binding.get("source") == self._exchange}
+        old = sorted(keys - {consumer.binding_key})
+        return [
+            warning(
+                _CHECK,
+                f"the queue {consumer.queue!r} is still bound with {key!r}, which its consumer does not name",
+                f"if nobody needs it any more, unbind it from {self._exchange!r}: messages that match it still arrive",
+            )
+            for key in old
+        ]
+
+
+def _version(inquiry: Inquiry) -> Finding:
+    version = broker_version(inquiry.connection)
+    text = "RabbitMQ " + ".".join(map(str, version))
+    return (
+        well("broker", text) if version >= OLDEST_BROKER else error("broker", f"{text} is too old", "3.10 or newer is needed")
+    )
+
+
+async def _looked_at(inquiry: Inquiry, resource: Resource) -> Finding | None:
+    if not await is_there(inquiry, resource):
+        return error(_CHECK, f"the {resource} is missing", "start its consumer, which declares it, or provision it")
+    difference = await difference_of(inquiry, resource)
+    if difference is None:
+        return None
+    severity = error if isinstance(resource, Queue) and _loses_dead_letters(resource, difference) else warning
+    return severity(_CHECK, f"the {resource} is different from what is declared: {difference}", strengthening(resource))
+
+
+def _loses_dead_letters(queue: Queue, difference: str) -> bool:
+    return queue.name.endswith(".dlq") and any(f"x-{limit}" in difference for limit in _LIMITS)
+
+
+def _timeouts(consumers: "Sequence[Consumer]", consumer_timeout: timedelta) -> list[Finding]:
+    """The broker closes the channel of a message that is not settled in time, with all the others in hand."""
+    return [
+        warning(
+            "timeouts",
+            f"the consumer of {consumer.queue!r} may take {longest} with a message, the broker gives it {consumer_timeout}",
+            "raise consumer_timeout of the broker, or shorten the handler's timeout",
+        )
+        for consumer in consumers
+        if (longest := consumer.longest_in_hand) is not None and longest >= consumer_timeout
+    ]
