@@ -37,8 +37,9 @@ class ConsumerChannel:
     """Calls `arrived` for each delivery from `consume` to `cancel`; what comes later is given back.
 
     `in_order`: whatever is given back at the end comes again in the order in which it came, and nobody else gets what follows
-    before everything in hand is answered. `in_hand` are those that were not answered yet. `let_go` is told of each that goes back
-    to the broker, and counts there as if its worker had died. `ended` is set when nothing more will come and nothing can be answered: `reason` says why.
+    before everything in hand is answered. `in_hand` are those that were not answered yet. `let_go` is told of each that goes
+    back to the broker, and counts there as if its worker had died. `ended` is set when nothing more will come and nothing can
+    be answered: `reason` says why.
     """
 
     def __init__(
