@@ -130,8 +130,13 @@ def preview(body: bytes, content_type: str | None, masking: Masking, *, limit: i
     """A short text that says what `body` is: masked JSON, or its size."""
     text = _masked_body(body, content_type, masking)
     if text is None:
-        return f"<{_kind(content_type)}, {_size(len(body))}>"
+        return sized(content_type, len(body))
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def sized(content_type: str | None, size: int) -> str:
+    """What says of a body of `size` bytes only how large it is."""
+    return f"<{_kind(content_type)}, {_size(size)}>"
 
 
 def searchable(

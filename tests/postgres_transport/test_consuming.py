@@ -437,7 +437,9 @@ async def test_a_worker_without_the_right_to_bind_uses_what_was_provisioned(
         do $$ begin create role {RESTRICTED} login password 'secret'; exception when duplicate_object then null; end $$;
         grant select on outbox_table, outbox_subscription to {RESTRICTED};
         grant select, insert, update, delete on outbox_delivery to {RESTRICTED};
-        grant select, insert on outbox_dead_letter to {RESTRICTED}
+        grant select, insert, update on outbox_dead_letter to {RESTRICTED};
+        grant select on outbox_dead_letter_edition to {RESTRICTED};
+        grant select, update on outbox_operation_item to {RESTRICTED}
         """
     )
     restricted = new_broker(_as_user(database, RESTRICTED, "secret"))
@@ -448,6 +450,28 @@ async def test_a_worker_without_the_right_to_bind_uses_what_was_provisioned(
             await (await taken.next()).settle(Dead(Cause.REJECTED, FAILURE))
         with pytest.raises(TopologyError, match=r"'mail'.*'invoice\.\*'"):
             async with taking(restricted, "mail", "invoice.*"):
+                pass
+    finally:
+        await restricted.close()
+        await pool.execute(f"drop owned by {RESTRICTED}; drop role {RESTRICTED}")
+
+
+async def test_a_worker_that_could_not_record_a_dead_letter_does_not_begin(
+    database: str, broker: PostgresBroker, pool: Pool
+) -> None:
+    await existing(broker, "mail", "order.*")
+    await pool.execute(
+        f"""
+        do $$ begin create role {RESTRICTED} login password 'secret'; exception when duplicate_object then null; end $$;
+        grant select on outbox_table, outbox_subscription to {RESTRICTED};
+        grant select, insert, update, delete on outbox_delivery to {RESTRICTED};
+        grant select, insert on outbox_dead_letter to {RESTRICTED}
+        """
+    )
+    restricted = new_broker(_as_user(database, RESTRICTED, "secret"))
+    try:
+        with pytest.raises(TopologyError, match=r"update on outbox_dead_letter, select on outbox_dead_letter_edition"):
+            async with taking(restricted, "mail", "order.*"):
                 pass
     finally:
         await restricted.close()

@@ -12,11 +12,13 @@ from outbox.postgres.dead_letters.letters import (
     Source,
     Status,
 )
+from outbox.postgres.dead_letters.listing import DeadLetterListing
 
 __all__ = [
     "DeadLetter",
     "DeadLetterDetail",
     "DeadLetterFilter",
+    "DeadLetterListing",
     "Edition",
     "Group",
     "GroupBy",

@@ -23,7 +23,7 @@ SATELLITES = {
     "lease": "outbox_lease",
 }
 """Tables with fixed names beside an outbox table, whatever that one is called."""
-TRANSPORT = ("subscription", "delivery", "dead_letter")
+TRANSPORT = ("subscription", "delivery", "dead_letter", "edition", "operation_item")
 """Those that the Postgres transport needs."""
 
 # Names that later versions will need beside every outbox table are kept free from the start.
@@ -88,6 +88,7 @@ _SATELLITE_OBJECTS = {
         "check_outcome": "check_outcome",
         "letter_index": "letter_idx",
         "pending_index": "pending_idx",
+        "returned_index": "returned_idx",
         "claim_index": "claim_idx",
     },
     "inbox": {"primary_key": "pkey", "age_index": "age_idx"},

@@ -23,7 +23,8 @@ create unique index if not exists {dead_letter_identity_index} on {dead_letter} 
     where message_id is not null
 
 -- name: dead_letter_message_index
-create index if not exists {dead_letter_message_index} on {dead_letter} (message_id)
+-- By hash, because an id may be any text, and too long for another index.
+create index if not exists {dead_letter_message_index} on {dead_letter} using hash (message_id)
 
 -- name: dead_letter_group_index
 create index if not exists {dead_letter_group_index} on {dead_letter} (fingerprint, failed_at desc, id desc)
@@ -68,6 +69,7 @@ create table if not exists {operation} (
     continue_at timestamptz not null default now(),
     canary_until timestamptz,
     total integer not null default 0,
+    done integer not null default 0,
     stopped_because text,
     constraint {operation_primary_key} primary key (id),
     constraint {operation_check_action} check (action in ('requeue', 'discard', 'restore', 'purge')),
@@ -100,6 +102,10 @@ create index if not exists {operation_item_letter_index} on {operation_item} (le
 -- What an operation does next.
 create index if not exists {operation_item_pending_index} on {operation_item} (operation_id, position)
     where outcome = 'pending'
+
+-- name: operation_item_returned_index
+-- How many of an operation's came back dead.
+create index if not exists {operation_item_returned_index} on {operation_item} (operation_id) where outcome = 'died again'
 
 -- name: operation_item_claim_index
 -- A dead letter belongs to one operation at a time.
@@ -153,6 +159,7 @@ create unique index if not exists {operation_item_claim_index} on {operation_ite
 ('column', 'continue_at', 'timestamp with time zone not null default'),
 ('column', 'canary_until', 'timestamp with time zone'),
 ('column', 'total', 'integer not null default'),
+('column', 'done', 'integer not null default'),
 ('column', 'stopped_because', 'text'),
 ('constraint', '{operation_primary_key_name}', 'valid'),
 ('constraint', '{operation_check_action_name}', 'valid'),
@@ -172,4 +179,5 @@ create unique index if not exists {operation_item_claim_index} on {operation_ite
 ('constraint', '{operation_item_check_outcome_name}', 'valid'),
 ('index', '{operation_item_letter_index_name}', 'valid'),
 ('index', '{operation_item_pending_index_name}', 'valid'),
+('index', '{operation_item_returned_index_name}', 'valid'),
 ('index', '{operation_item_claim_index_name}', 'valid')

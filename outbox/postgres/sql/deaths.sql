@@ -3,7 +3,7 @@
 --
 -- `known` has been recorded already: by whoever died between writing it and letting go of it, or before an edit. `earlier` is the
 -- dead letter that was requeued and came back, the one with this body first. It is opened again, unless somebody else did so
--- meanwhile, which shows in its count. Everything else is a dead letter of its own.
+-- meanwhile, which shows in its count; when and why it was last resolved stays. Everything else is a dead letter of its own.
 known as (
     select number
     from death
@@ -27,8 +27,7 @@ earlier as (
 ),
 reopened as (
     update {dead_letter} as letter
-    set status = 'open', deaths = letter.deaths + 1, resolved_at = null, resolved_by = null, resolution = null,
-        source = earlier.source, exchange = earlier.exchange, routing_key = earlier.routing_key, body = earlier.body,
+    set status = 'open', deaths = letter.deaths + 1, source = earlier.source, exchange = earlier.exchange, routing_key = earlier.routing_key, body = earlier.body,
         content_type = earlier.content_type, headers = earlier.headers, properties = earlier.properties,
         header_types = earlier.header_types, tracking_ids = earlier.tracking_ids, ordering_key = earlier.ordering_key,
         hlc = earlier.hlc, attempt = earlier.attempt, requeue_count = earlier.requeue_count, cause = earlier.cause,

@@ -182,6 +182,15 @@ death as materialized (
 select id
 from gone
 
+-- name: lacking_rights
+-- What recording a dead letter takes: looking for earlier ones, opening them again, and telling the operation that sent them.
+select right_ || ' on ' || wanted.relation
+from (
+    values ('select', '{dead_letter}'), ('insert', '{dead_letter}'), ('update', '{dead_letter}'), ('select', '{edition}'),
+        ('select', '{operation_item}'), ('update', '{operation_item}')
+) as wanted (right_, relation)
+where not has_table_privilege(wanted.relation, right_)
+
 -- name: whereabouts
 -- What became of deliveries whose settling was cut off before its answer came.
 select id, attempt, lease_token

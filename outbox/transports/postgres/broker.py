@@ -129,6 +129,7 @@ class PostgresBroker:
     async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
         """See `outbox.ports.Broker.subscribe`."""
         await self.open()
+        await self._require_rights()
         await self._bind(subscription)
         with ungrouped():
             async with self._sleeping() as waking, asyncio.TaskGroup() as tasks:
@@ -196,6 +197,16 @@ class PostgresBroker:
         except SchemaError as error:
             raise TopologyError(str(error)) from error
         return BellName.of(schema, self._tables.delivery.name)
+
+    async def _require_rights(self) -> None:
+        """Found out before a message dies that could not."""
+        try:
+            lacking = await self._fetch("lacking_rights")
+        except DatabaseUnavailableError as error:
+            raise BrokerUnavailableError(str(error)) from error
+        if lacking:
+            rights = ", ".join(row[0].replace('"', "") for row in lacking)
+            raise TopologyError(f"this user cannot record dead letters: it lacks {rights}")
 
     async def _bind(self, subscription: Subscription) -> None:
         binding = (subscription.exchange_name, subscription.queue, subscription.binding_key)

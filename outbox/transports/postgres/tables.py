@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from outbox.postgres.deaths import recorded
 from outbox.postgres.names import TableName
 from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import SATELLITES
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class TransportTables:
             "delivery": self.delivery.sql,
             "subscription": self.subscription.sql,
             "dead_letter": self.dead_letter.sql,
+            "edition": TableName(SATELLITES["edition"], self.outbox.schema).sql,
+            "operation_item": TableName(SATELLITES["operation_item"], self.outbox.schema).sql,
         }
         names["classes"] = queries("claiming.sql", table=self.outbox.sql)["highest_first"]
         names |= {"routes": queries("routing.sql", **names)["routes"], "recorded": recorded(self.outbox.schema)}

@@ -1,0 +1,241 @@
+"""Reading dead letters: lists page by page, one of them, groups, counts. Nothing is changed or locked by any of it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+
+from outbox.failures import decode_trail
+from outbox.fingerprint import group_title
+from outbox.masking import Masking, preview, sized
+from outbox.message import NO_HEADERS
+from outbox.outcome import Failure
+from outbox.postgres.dead_letters.letters import (
+    DeadLetter,
+    DeadLetterDetail,
+    DeadLetterFilter,
+    Edition,
+    Group,
+    GroupBy,
+    Position,
+    Sort,
+    Source,
+    Status,
+)
+from outbox.postgres.dead_letters.selecting import Arguments, Branch, Letters, dead_ids, parked_ids
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Pool, taken_from, unavailable_errors
+
+MOST_AT_ONCE = 1_000
+"""Most lines of one page, and most groups."""
+STATEMENT_TIMEOUT = timedelta(seconds=30)
+"""Longest wait for one answer."""
+EVERYTHING = DeadLetterFilter()
+
+
+class DeadLetterListing:
+    """Dead letters, and with them the rows of the outbox table that the relay parked.
+
+    Every method raises `DatabaseUnavailableError` while the database is away. `masking` is applied to what is shown.
+    """
+
+    def __init__(self, pool: Pool, table: TableName, *, masking: Masking | None = None) -> None:
+        self._pool = pool
+        self._letters = Letters(table)
+        self._masking = masking or Masking()
+
+    async def list(
+        self,
+        filter_: DeadLetterFilter = EVERYTHING,
+        *,
+        limit: int = 50,
+        after: Position | None = None,
+        sort: Sort = "newest",
+    ) -> Sequence[DeadLetter]:
+        """Up to `limit` that fit `filter_`, those that died last first, or last; those behind the position `after`.
+
+        Pages do not shift: what dies meanwhile comes before the first page, or after the last one.
+        """
+        arguments = Arguments()
+        order = "desc" if sort == "newest" else "asc"
+        most = arguments.add(max(1, min(limit, MOST_AT_ONCE)))
+        parts = []
+        for branch in self._letters.branches(filter_, arguments):
+            behind = [] if after is None else [_behind(after, branch, sort, arguments)]
+            parts.append(f"({branch.where(*behind)}\norder by failed_at {order}, id {order}\nlimit {most})")
+        if not parts:
+            return []
+        statement = _LIST.format(letters="\nunion all\n".join(parts), order=order, most=most)
+        return [self._letter(row) for row in await self._fetch("listing dead letters", statement, *arguments.values)]
+
+    async def get(self, id_: str) -> DeadLetterDetail | None:
+        """The whole of the one with that id; None if there is none, or none any more."""
+        found = await self.list(DeadLetterFilter(ids=(id_,)), limit=1)
+        parked = parked_ids([id_])
+        block, numbers = ("parked_detail", parked) if parked else ("detail", dead_ids([id_]))
+        rows = await self._fetch("reading a dead letter", self._letters.sql(block), *numbers) if found else []
+        if not rows:
+            return None
+        editions = [] if parked else await self._fetch("reading its editions", self._letters.sql("editions"), *numbers)
+        return _detail(found[0], rows[0], [_edition(row) for row in editions])
+
+    async def count(self, filter_: DeadLetterFilter = EVERYTHING) -> int:
+        """How many fit `filter_`."""
+        arguments = Arguments()
+        parts = [
+            f"(select count(*) from ({branch.where()}) as counted)" for branch in self._letters.branches(filter_, arguments)
+        ]
+        if not parts:
+            return 0
+        [row] = await self._fetch("counting dead letters", f"select {' + '.join(parts)}", *arguments.values)
+        count: int = row[0]
+        return count
+
+    async def groups(
+        self, by: GroupBy = "fingerprint", filter_: DeadLetterFilter = EVERYTHING, *, limit: int = 100
+    ) -> Sequence[Group]:
+        """Those that fit `filter_`, counted by what they have in common, the largest group first."""
+        arguments = Arguments()
+        most = arguments.add(max(1, min(limit, MOST_AT_ONCE)))
+        parts = [branch.where() for branch in self._letters.branches(filter_, arguments)]
+        if not parts:
+            return []
+        statement = _GROUPS.format(by=by, letters="\nunion all\n".join(parts), most=most)
+        rows = await self._fetch("grouping dead letters", statement, *arguments.values)
+        titles = await self._titles(rows) if by == "fingerprint" else {}
+        return [_group(by, row, titles.get(row["sample"])) for row in rows]
+
+    async def _titles(self, rows: Sequence[asyncpg.Record]) -> Mapping[str, str]:
+        samples = [row["sample"] for row in rows]
+        failures = await self._fetch("naming groups", self._letters.sql("failures"), dead_ids(samples), parked_ids(samples))
+        return {letter: group_title(Failure(type_, message or "", traceback)) for letter, type_, message, traceback in failures}
+
+    def _letter(self, row: asyncpg.Record) -> DeadLetter:
+        values = dict(row)
+        shown = values.pop("shown")
+        for name in ("number", "kind"):
+            del values[name]
+        values["id"] = values.pop("letter")
+        values["source"] = Source(values["source"])
+        values["status"] = Status(values["status"])
+        values["tracking_ids"] = _ids(values["tracking_ids"])
+        values["exception_message"] = self._masking.masked_text(values["exception_message"] or "")
+        if values["preview"] is None:
+            values["preview"] = _preview_of_parked(values, shown, self._masking)
+        return DeadLetter(**values)
+
+    async def _fetch(self, doing: str, statement: str, *arguments: Any) -> Sequence[asyncpg.Record]:
+        with unavailable_errors(doing):
+            async with taken_from(self._pool) as connection:
+                return await connection.fetch(statement, *arguments, timeout=STATEMENT_TIMEOUT.total_seconds())
+
+
+_LIST = """
+select *
+from (
+    {letters}
+) as listed
+order by failed_at {order}, number {order}, kind {order}
+limit {most}
+"""
+_GROUPS = """
+with letter as materialized (
+    select {by} as key, number, kind, status, deaths, first_failed_at, failed_at, resolved_at
+    from (
+        {letters}
+    ) as listed
+),
+requeued as (
+    select key, max(resolved_at) as at
+    from letter
+    where status = 'requeued' or deaths > 1
+    group by key
+)
+select key, count(*) as count, count(*) filter (where status = 'open') as open, min(first_failed_at) as first_seen,
+    max(failed_at) as last_seen, max(requeued.at) as last_requeued_at,
+    count(*) filter (where requeued.at is null or failed_at > requeued.at) as since_requeue,
+    coalesce(max(number) filter (where kind = 0)::text, 'outbox-' || max(number)) as sample
+from letter
+left join requeued using (key)
+group by key
+order by count desc, last_seen desc, key
+limit {most}
+"""
+
+
+def _behind(after: Position, branch: Branch, sort: Sort, arguments: Arguments) -> str:
+    """Whether a row comes after that position. Of two with one time and number, the parked one is the later."""
+    parked = parked_ids([after.id])
+    kind, numbers = (1, parked) if parked else (0, dead_ids([after.id]))
+    number = numbers[0] if numbers else 0
+    if sort == "newest":
+        number += branch.kind < kind
+        sign = "<"
+    else:
+        number -= branch.kind > kind
+        sign = ">"
+    return f"(failed_at, id) {sign} ({arguments.add(after.failed_at)}::timestamptz, {arguments.add(number)}::bigint)"
+
+
+def _group(by: GroupBy, row: asyncpg.Record, title: str | None) -> Group:
+    return Group(
+        by=by,
+        id=row["key"],
+        title=title or row["key"],
+        count=row["count"],
+        open=row["open"],
+        first_seen=row["first_seen"],
+        last_seen=row["last_seen"],
+        last_requeued_at=row["last_requeued_at"],
+        since_requeue=row["since_requeue"],
+        sample_id=row["sample"],
+    )
+
+
+def _detail(letter: DeadLetter, row: asyncpg.Record, editions: Sequence[Edition]) -> DeadLetterDetail:
+    return DeadLetterDetail(
+        letter=letter,
+        body=row["body"],
+        headers=_mapping(row["headers"]),
+        properties=_mapping(row["properties"]),
+        header_types=_mapping(row["header_types"]),
+        hlc=row["hlc"],
+        failure=Failure(
+            type=letter.exception_type,
+            message=row["whole_message"] or "",
+            traceback=row["exception_traceback"],
+            worker=letter.worker,
+        ),
+        trail=decode_trail(row["trail"]),
+        editions=editions,
+    )
+
+
+def _edition(row: asyncpg.Record) -> Edition:
+    headers = None if row["headers"] is None else _mapping(row["headers"])
+    return Edition(**{**dict(row), "headers": headers})
+
+
+def _mapping(text: str | None) -> Mapping[str, Any]:
+    """A JSON object; nothing for what is none, or is too large a number or too deep for Python."""
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return NO_HEADERS
+    return value if isinstance(value, dict) else NO_HEADERS
+
+
+def _ids(text: str) -> tuple[str, ...]:
+    try:
+        ids = json.loads(text)
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(id_ for id_ in ids if isinstance(id_, str)) if isinstance(ids, list) else ()
+
+
+def _preview_of_parked(values: Mapping[str, Any], shown: bytes | None, masking: Masking) -> str:
+    if shown is not None:
+        return preview(shown, values["content_type"], masking)
+    return sized(values["content_type"], values["size"])

@@ -1,0 +1,140 @@
+"""From a filter to SQL: which dead letters it means, in a form that the indexes answer."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from outbox.postgres.dead_letters.letters import PARKED_PREFIX, DeadLetterFilter, Source, Status
+from outbox.postgres.names import TableName
+from outbox.postgres.queries import query
+from outbox.postgres.schema.objects import SATELLITES
+
+_FILE = "letters.sql"
+_PARTS = ("parked_message_id", "parked_type", "parked_fingerprint", "parked_search")
+_LARGEST_ID = 2**63 - 1
+
+
+class Letters:
+    """The SQL over the dead letters and the parked rows of one outbox table."""
+
+    def __init__(self, table: TableName) -> None:
+        self._names = {
+            "table": table.sql,
+            "dead_letter": TableName(SATELLITES["dead_letter"], table.schema).sql,
+            "edition": TableName(SATELLITES["edition"], table.schema).sql,
+        }
+        self._names |= {part: _without_comment(query(_FILE, part)) for part in _PARTS}
+
+    def sql(self, block: str) -> str:
+        """One block of `sql/letters.sql`."""
+        return query(_FILE, block, **self._names)
+
+    def branches(self, filter_: DeadLetterFilter, arguments: "Arguments") -> "Sequence[Branch]":
+        """What is to be read for `filter_`, of the tables that can hold any of it."""
+        branches = []
+        if not filter_.ids or dead_ids(filter_.ids):
+            branches.append(Branch(0, self.sql("letters"), _of_letters(filter_, arguments)))
+        if _may_be_parked(filter_):
+            branches.append(Branch(1, self.sql("parked"), self._of_parked(filter_, arguments)))
+        return branches
+
+    def _of_parked(self, filter_: DeadLetterFilter, arguments: "Arguments") -> Sequence[str]:
+        add, names = arguments.add, self._names
+        conditions = ["failed_at is not null", *_of_both(filter_, arguments)]
+        if filter_.ids:
+            conditions.append(f"id = any({add(parked_ids(filter_.ids))}::bigint[])")
+        if filter_.queue is not None:
+            conditions.append(f"coalesce(target_queue, '') = {add(filter_.queue)}")
+        if filter_.exception_type is not None:
+            conditions.append(f"{names['parked_type']} = {add(filter_.exception_type)}")
+        if filter_.group_id is not None:
+            conditions.append(f"{names['parked_fingerprint']} = {add(filter_.group_id)}")
+        if filter_.message_id is not None:
+            conditions.append(f"{names['parked_message_id']} = {add(filter_.message_id)}")
+        if filter_.min_failures is not None:
+            conditions.append(f"attempts >= {add(filter_.min_failures)}")
+        if filter_.q is not None:
+            conditions.append(f"{names['parked_search']} @@ websearch_to_tsquery('simple', {add(filter_.q)})")
+        return conditions
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One table's part of a list: a select, and the conditions on its rows. `kind` puts equals of both tables in an order."""
+
+    kind: int
+    select: str
+    conditions: Sequence[str]
+
+    def where(self, *more: str) -> str:
+        """The select with its conditions."""
+        conditions = [*self.conditions, *more]
+        return f"{self.select}\nwhere {' and '.join(conditions)}" if conditions else self.select
+
+
+@dataclass(slots=True)
+class Arguments:
+    """The arguments of a statement that is being put together."""
+
+    values: list[Any] = field(default_factory=list)
+
+    def add(self, value: Any) -> str:
+        """The placeholder of one more."""
+        self.values.append(value)
+        return f"${len(self.values)}"
+
+
+def dead_ids(ids: Sequence[str]) -> list[int]:
+    """Those of `ids` that rows of the dead letters have."""
+    return [int(id_) for id_ in ids if _is_number(id_)]
+
+
+def parked_ids(ids: Sequence[str]) -> list[int]:
+    """Those of `ids` that rows of the outbox table have."""
+    return dead_ids([id_.removeprefix(PARKED_PREFIX) for id_ in ids if id_.startswith(PARKED_PREFIX)])
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= _LARGEST_ID
+
+
+def _may_be_parked(filter_: DeadLetterFilter) -> bool:
+    if filter_.ids and not parked_ids(filter_.ids):
+        return False
+    return filter_.source in (None, Source.RELAY) and filter_.status in (None, Status.OPEN)
+
+
+def _of_letters(filter_: DeadLetterFilter, arguments: Arguments) -> Sequence[str]:
+    add = arguments.add
+    conditions = _of_both(filter_, arguments)
+    if filter_.ids:
+        conditions.append(f"id = any({add(dead_ids(filter_.ids))}::bigint[])")
+    for column in ("source", "queue", "exception_type", "status", "message_id"):
+        if (value := getattr(filter_, column)) is not None:
+            conditions.append(f"{column} = {add(str(value))}")
+    if filter_.group_id is not None:
+        conditions.append(f"fingerprint = {add(filter_.group_id)}")
+    if filter_.min_failures is not None:
+        conditions.append(f"greatest(attempt, jsonb_array_length(failures)) >= {add(filter_.min_failures)}")
+    if filter_.q is not None:
+        conditions.append(f"search @@ websearch_to_tsquery('simple', {add(filter_.q)})")
+    return conditions
+
+
+def _of_both(filter_: DeadLetterFilter, arguments: Arguments) -> list[str]:
+    add = arguments.add
+    conditions = []
+    if filter_.routing_key is not None:
+        conditions.append(f"routing_key = {add(filter_.routing_key)}")
+    if filter_.tracking_id is not None:
+        conditions.append(f"tracking_ids @> {add(json.dumps([filter_.tracking_id], ensure_ascii=False))}::text::jsonb")
+    if filter_.failed_after is not None:
+        conditions.append(f"failed_at >= {add(filter_.failed_after)}")
+    if filter_.failed_before is not None:
+        conditions.append(f"failed_at < {add(filter_.failed_before)}")
+    return conditions
+
+
+def _without_comment(sql: str) -> str:
+    return "\n".join(line for line in sql.splitlines() if not line.startswith("--"))

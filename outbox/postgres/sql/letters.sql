@@ -1,0 +1,63 @@
+-- name: letters
+-- Lines of the list out of the dead letters. jsonb goes out as text: no codec of a given pool has a say.
+select id::text as letter, id as number, 0 as kind, source, status, exchange, queue, routing_key, message_id,
+    tracking_ids::text as tracking_ids, ordering_key, cause, exception_type, exception_message, fingerprint, worker, attempt,
+    requeue_count, deaths, greatest(attempt, jsonb_array_length(failures)) as failures, created_at, first_failed_at, failed_at,
+    version, resolved_at, resolved_by, resolution, content_type, octet_length(body) as size, preview, null::bytea as shown
+from {dead_letter} as letter
+
+-- name: parked
+-- The same out of the rows that the relay parked. A producer may have written any time; ours end with the year 9999. Small bodies
+-- come along, of which a preview is made.
+select 'outbox-' || id as letter, id as number, 1 as kind, 'relay' as source, 'open' as status, '' as exchange,
+    coalesce(target_queue, '') as queue, routing_key, {parked_message_id} as message_id, tracking_ids::text as tracking_ids,
+    ordering_key, 'refused' as cause, {parked_type} as exception_type,
+    substr(last_error, length({parked_type}) + 3) as exception_message, {parked_fingerprint} as fingerprint, '' as worker,
+    greatest(attempts, 1) as attempt, requeue_count, 1 as deaths, attempts as failures,
+    greatest(least(created_at, timestamptz '9999-12-31 00:00+00'), timestamptz '0001-01-02 00:00+00') as created_at,
+    failed_at as first_failed_at, failed_at, 1 as version, null::timestamptz as resolved_at, null::text as resolved_by,
+    null::text as resolution, content_type, octet_length(body) as size, null::text as preview,
+    case when octet_length(body) <= 4096 then body end as shown
+from {table} as letter
+
+-- name: parked_message_id
+case when jsonb_typeof(tracking_ids) = 'array' then tracking_ids ->> -1 end
+
+-- name: parked_type
+split_part(coalesce(last_error, ''), ': ', 1)
+
+-- name: parked_fingerprint
+-- Errors that differ in numbers, ids and quoted values only are alike.
+lpad(to_hex(hashtextextended(
+    regexp_replace(coalesce(last_error, ''), '''[^'']*''|"[^"]*"|[0-9a-fA-F]{8,}|[0-9]+', '#', 'g'), 0
+)), 16, '0')
+
+-- name: parked_search
+to_tsvector('simple', concat_ws(' ', routing_key, target_queue, tracking_ids::text, left(last_error, 4000)))
+
+-- name: detail
+select body, headers::text as headers, properties::text as properties, header_types::text as header_types, hlc,
+    exception_message as whole_message, exception_traceback, failures::text as trail
+from {dead_letter}
+where id = $1
+
+-- name: parked_detail
+select body, headers::text as headers, null as properties, null as header_types, hlc,
+    substr(last_error, length({parked_type}) + 3) as whole_message, '' as exception_traceback, null as trail
+from {table}
+where id = $1 and failed_at is not null
+
+-- name: editions
+select version, body, content_type, headers::text as headers, replaced_at, replaced_by
+from {edition}
+where dead_letter_id = $1
+order by version
+
+-- name: failures
+select id::text as letter, exception_type, exception_message, exception_traceback
+from {dead_letter}
+where id = any($1::bigint[])
+union all
+select 'outbox-' || id, {parked_type}, substr(last_error, length({parked_type}) + 3), ''
+from {table}
+where id = any($2::bigint[])
