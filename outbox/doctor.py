@@ -1,0 +1,134 @@
+"""The doctor: looks at a whole installation, changes nothing, and says what is wrong with it and what would mend it."""
+
+import json
+from collections.abc import Awaitable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError
+from outbox.findings import Finding, Severity, error, warning
+from outbox.postgres.doctor.drift import examine_schema
+from outbox.postgres.doctor.listening import examine_listening
+from outbox.postgres.doctor.state import Examination
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection, connect_to, unavailable_errors
+from outbox.postgres.schema.check import schema_of
+from outbox.urls import ServerKind, server_kind
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from outbox.engine.consuming import Consumer
+
+_NAME = "outbox doctor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patient:
+    """What is examined: the servers, and how relay and worker are to use them.
+
+    `consumers` are compared with the broker's queues; `management_url` is RabbitMQ's HTTP API, which knows policies and
+    bindings that AMQP does not tell. `consumer_timeout` is the broker's own, after which it closes a channel whose message
+    was not settled.
+    """
+
+    database_url: str
+    consumer_timeout: "timedelta"
+    broker_url: str | None = None
+    listen_url: str | None = None
+    management_url: str | None = None
+    table_name: str = "outbox_table"
+    exchange_name: str = "outbox"
+    consumers: "Sequence[Consumer]" = ()
+    lanes: int = 2
+    prefetch_count: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All findings, in the order in which they were made."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def worst(self) -> Severity:
+        """The worst of them."""
+        found = {finding.severity for finding in self.findings}
+        return next((severity for severity in (Severity.ERROR, Severity.WARNING) if severity in found), Severity.OK)
+
+    @property
+    def sql(self) -> tuple[str, ...]:
+        """The statements that would mend what statements can mend."""
+        return tuple(statement for finding in self.findings for statement in finding.sql)
+
+    def as_json(self) -> str:
+        """The report for programs."""
+        return json.dumps({"worst": self.worst, "findings": [asdict(finding) for finding in self.findings]}, indent=2)
+
+
+async def examine(patient: Patient) -> Report:
+    """Looks at the database and the broker, a few seconds long. What cannot be reached is a finding, and nothing raises."""
+    findings = await _guarded("database", _examine_database(patient))
+    if patient.broker_url is not None and server_kind(patient.broker_url) is ServerKind.AMQP:
+        findings += await _guarded("broker", _examine_rabbitmq(patient, patient.broker_url))
+    return Report(tuple(findings))
+
+
+async def _guarded(check: str, examination: Awaitable[list[Finding]]) -> list[Finding]:
+    try:
+        return await examination
+    except (DatabaseUnavailableError, BrokerUnavailableError) as failure:
+        return [error(check, f"it cannot be reached: {failure}", "see that it runs, and that address and password are right")]
+    except OutboxError as failure:
+        return [error(check, str(failure))]
+
+
+async def _examine_database(patient: Patient) -> list[Finding]:
+    connect = connect_to(patient.database_url, application_name=_NAME)
+    table = TableName.parse(patient.table_name)
+    with unavailable_errors("examining the database"):
+        async with connect() as connection:
+            findings = await _examine_tables(connection, table, patient)
+    listen = patient.listen_url
+    listening = connect if listen is None else connect_to(listen, application_name=_NAME)
+    return [*findings, await examine_listening(listening)]
+
+
+async def _examine_tables(connection: Connection, table: TableName, patient: Patient) -> list[Finding]:
+    schema = await schema_of(connection, table)
+    if schema is None:
+        raise SchemaError(f"the table {table} does not exist: run `outbox migrate`")
+    examination = Examination(connection, table, schema)
+    findings: list[Finding] = []
+    for look in (
+        examination.server(),
+        examine_schema(connection, table, schema),
+        examination.settings(),
+        examination.dead_rows(),
+        examination.rights(worker=bool(patient.consumers)),
+        examination.connections(needed=_connections(patient)),
+        examination.leftovers(),
+    ):
+        try:
+            findings += await look
+        except asyncpg.InsufficientPrivilegeError as refusal:
+            findings.append(warning("rights", f"something could not be looked at: {refusal}", "examine as a role that may"))
+    return findings
+
+
+def _connections(patient: Patient) -> int:
+    """What one relay and one worker open at most, as `MessageRelay` and `Worker` size their pools."""
+    from outbox.relay import BELL_CONNECTIONS, SPARE_CONNECTIONS
+
+    relay = patient.lanes + SPARE_CONNECTIONS + BELL_CONNECTIONS
+    in_transactions = sum(bool(consumer.plan.resources) for consumer in patient.consumers)
+    return relay + in_transactions * patient.prefetch_count
+
+
+async def _examine_rabbitmq(patient: Patient, url: str) -> list[Finding]:
+    from outbox.transports.rabbitmq.checkup import Checkup
+
+    checkup = Checkup(url, exchange_name=patient.exchange_name, management_url=patient.management_url)
+    return await checkup.examine(patient.consumers, consumer_timeout=patient.consumer_timeout)

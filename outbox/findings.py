@@ -1,0 +1,41 @@
+"""What an examination of an installation finds: what is well, what is not, and what would mend it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How bad it is. WARNING: it works, slower or less safely than it could. ERROR: something does not work."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One fact about an installation; `advice` says what would mend it, and `sql` are statements that do.
+
+    Nothing of it was executed: a person reads the statements first.
+    """
+
+    check: str
+    severity: Severity
+    summary: str
+    advice: str = ""
+    sql: tuple[str, ...] = ()
+
+
+def well(check: str, summary: str) -> Finding:
+    """A finding that all is well."""
+    return Finding(check=check, severity=Severity.OK, summary=summary)
+
+
+def warning(check: str, summary: str, advice: str = "", *sql: str) -> Finding:
+    """A finding that something could be better."""
+    return Finding(check=check, severity=Severity.WARNING, summary=summary, advice=advice, sql=sql)
+
+
+def error(check: str, summary: str, advice: str = "", *sql: str) -> Finding:
+    """A finding that something does not work."""
+    return Finding(check=check, severity=Severity.ERROR, summary=summary, advice=advice, sql=sql)

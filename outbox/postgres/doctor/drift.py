@@ -1,0 +1,142 @@
+"""Whether the tables are as this release makes them: compared with tables that are made anew, looked at, and rolled back."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from uuid import uuid4
+
+import asyncpg
+
+from outbox.findings import Finding, error, warning, well
+from outbox.postgres.names import TableName, quoted
+from outbox.postgres.pool import Connection, roll_back_quietly
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import SATELLITES, VERSION_TABLE, satellite_names, table_names
+from outbox.postgres.schema.shape import Difference, outbox_differences, satellite_differences
+from outbox.postgres.schema.versions import HEAD, VERSIONS
+
+CHECK = "schema"
+_MIGRATE = "run `outbox migrate`"
+_VITAL = frozenset({"table", "column", "trigger"})
+
+
+class _Part(NamedTuple):
+    """A table, column, constraint, index, trigger or storage parameter."""
+
+    table: str
+    kind: str
+    name: str
+
+
+Shape = Mapping[_Part, str]
+
+
+async def examine_schema(connection: Connection, table: TableName, schema: str) -> list[Finding]:
+    """What differs between the tables in `schema` and those that this release would make."""
+    found = await _recorded_version(connection, schema)
+    here = TableName(table.name, schema)
+    try:
+        wanted = await _wanted(connection, here)
+    except asyncpg.InsufficientPrivilegeError:
+        return found + await _by_name(connection, here)
+    differences = _compared(here, wanted, await _shape(connection, schema, here.name))
+    return found + (differences or [well(CHECK, f"{len(wanted)} columns, constraints, indexes, triggers and parameters")])
+
+
+async def _recorded_version(connection: Connection, schema: str) -> list[Finding]:
+    place = f"{quoted(schema, kind='schema')}.{quoted(VERSION_TABLE)}"
+    if await connection.fetchval("select pg_catalog.to_regclass($1) is null", place):
+        return [warning(CHECK, "no schema version is recorded", _MIGRATE)]
+    try:
+        version = await connection.fetchval(f"select max(version_num) from {place}")
+    except asyncpg.InsufficientPrivilegeError:
+        return []
+    if version == HEAD:
+        return []
+    if not any(known.number == version for known in VERSIONS):
+        return [
+            error(CHECK, f"the schema version {version} is not known to this release", "upgrade this installation of Outbox")
+        ]
+    return [error(CHECK, f"the schema has the version {version}, this release works with {HEAD}", _MIGRATE)]
+
+
+async def _wanted(connection: Connection, table: TableName) -> Shape:
+    """The shape of tables that are made for this purpose, and never committed."""
+    scratch = f"outbox_doctor_{uuid4().hex[:12]}"
+    await connection.execute("begin; set local client_min_messages = error")
+    try:
+        await connection.execute(f"create schema {quoted(scratch, kind='schema')}")
+        for version in VERSIONS:
+            for statement in version.upgrade(TableName(table.name, scratch)):
+                await connection.execute(statement)
+        return await _shape(connection, scratch, table.name)
+    finally:
+        await roll_back_quietly(connection)
+
+
+async def _shape(connection: Connection, schema: str, outbox_table: str) -> Shape:
+    rows = await connection.fetch(queries("doctor.sql", **_names(schema))["shape"], schema, _tables(outbox_table))
+    return {_Part(table, kind, name): definition for table, kind, name, definition in rows}
+
+
+def _names(schema: str) -> dict[str, str]:
+    return {**table_names(TableName("outbox_table", schema)), **satellite_names(schema)}
+
+
+def _tables(outbox_table: str) -> list[str]:
+    return [outbox_table, *SATELLITES.values()]
+
+
+def _compared(table: TableName, wanted: Shape, actual: Shape) -> list[Finding]:
+    missing = {part.table for part in wanted if part.kind == "table" and part not in actual}
+    findings = [_missing_table(table, name) for name in sorted(missing)]
+    for part, definition in wanted.items():
+        if part.table not in missing and actual.get(part) != definition:
+            findings.append(_different(table, part, definition, actual.get(part)))
+    return findings
+
+
+def _missing_table(table: TableName, name: str) -> Finding:
+    severity = error if name == table.name else warning
+    return severity(CHECK, f"the table {name} is missing", _MIGRATE)
+
+
+def _different(table: TableName, part: _Part, wanted: str, actual: str | None) -> Finding:
+    what = f"the {part.kind} {part.name} of {part.table}"
+    summary = f"{what} is missing" if actual is None else f"{what} is {_short(actual)}, not {_short(wanted)}"
+    if part.kind == "storage":
+        sql = f"alter table {table.beside(part.table)} set ({part.name} = {wanted})"
+        return warning(
+            "storage", summary.replace("storage", "parameter"), "set it: the table is written and emptied all day", sql
+        )
+    if part.kind == "index":
+        drop = [] if actual is None else [f"drop index {table.beside(part.name)}"]
+        return warning(
+            CHECK, summary, "without it the relay reads whole tables; make it while it is quiet", *drop, _located(table, wanted)
+        )
+    severity = error if part.kind in _VITAL else warning
+    return severity(CHECK, summary, _MIGRATE)
+
+
+def _located(table: TableName, definition: str) -> str:
+    """The definition of an index, in the table's schema; PostgreSQL puts an index beside its table."""
+    before, on, after = definition.partition(" ON ")
+    return before + on + f"{quoted(table.schema or 'public', kind='schema')}.{after}"
+
+
+def _short(definition: str) -> str:
+    text = " ".join(definition.split())
+    return repr(text if len(text) <= 90 else f"{text[:87]}…")
+
+
+async def _by_name(connection: Connection, table: TableName) -> list[Finding]:
+    """By name only, for a role that may not make tables to compare with."""
+    lacks: list[Difference] = []
+    for query in (outbox_differences(table), *satellite_differences(table.schema)):
+        lacks += [Difference(*row) for row in await connection.fetch(query)]
+    note = well(CHECK, "compared by name only: a role that may create a schema sees the definitions, too")
+    return [note, *(_lack(lack) for lack in lacks)]
+
+
+def _lack(lack: Difference) -> Finding:
+    severity = error if lack.kind in _VITAL else warning
+    return severity(CHECK, str(lack), _MIGRATE)

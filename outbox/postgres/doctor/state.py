@@ -1,0 +1,211 @@
+"""What the server does with the tables: its settings, dead rows, transactions that pin them, rights, connections."""
+
+import time
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+
+from outbox.findings import Finding, error, warning, well
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.ensure import OLDEST_SERVER
+from outbox.postgres.schema.objects import SATELLITES, satellite_names, table_names
+
+PINNED_FOR = timedelta(minutes=5)
+"""From then on an open transaction is named: every row that was relayed since is still there for it."""
+MOST_DEAD = 100_000
+"""From so many dead rows on, if they outnumber the live ones, a table is named."""
+CLOCK_TOLERANCE = timedelta(seconds=2)
+_HOT = ("delivery", "dead_letter", "inbox", "history_default")
+_WANTED_SETTINGS = {
+    "autovacuum": ("on", "dead rows are never removed, and every claim reads past all of them"),
+    "track_counts": ("on", "autovacuum does not know what there is to do"),
+    "fsync": ("on", "what was committed is lost when the machine crashes"),
+    "full_page_writes": ("on", "what was committed may be damaged when the machine crashes"),
+    "synchronous_commit": (None, "what was committed is lost when the server crashes, before or after it was sent"),
+}
+_LIMITS = ("statement_timeout", "transaction_timeout", "idle_in_transaction_session_timeout")
+
+
+class Examination:
+    """Looks at one installation through one connection, outside of any transaction."""
+
+    def __init__(self, connection: Connection, table: TableName, schema: str) -> None:
+        self._connection = connection
+        self._table = TableName(table.name, schema)
+        self._schema = schema
+        self._sql = queries("doctor.sql", **table_names(self._table), **satellite_names(schema))
+
+    async def server(self) -> list[Finding]:
+        """Version, encoding and clock."""
+        asked = time.time()
+        row = await self._connection.fetchrow(self._sql["server"])
+        assert row is not None  # noqa: S101 — the query has no where
+        findings = [well("server", f"PostgreSQL {row['version']}, database {row['database']}, as {row['role']}")]
+        if row["version_number"] < OLDEST_SERVER:
+            findings.append(error("server", f"PostgreSQL {row['version']} is too old", "PostgreSQL 15 or newer is needed"))
+        if row["encoding"] != "UTF8":
+            findings.append(
+                warning(
+                    "server", f"the database's encoding is {row['encoding']}", "text that it cannot hold is refused: use UTF8"
+                )
+            )
+        skew = row["clock"] - (asked + time.time()) / 2
+        if abs(skew) > CLOCK_TOLERANCE.total_seconds():
+            findings.append(
+                warning(
+                    "server", f"its clock is {skew:+.1f} s from this machine's", "set both by NTP: ages and stamps compare them"
+                )
+            )
+        return findings
+
+    async def settings(self) -> list[Finding]:
+        """What is set on the server, the database or the role, and endangers what was committed or how it flows."""
+        rows = await self._connection.fetch(self._sql["settings"], [*_WANTED_SETTINGS, *_LIMITS])
+        found: dict[str, str] = {row["name"]: row["setting"] for row in rows}
+        findings = [
+            _setting(name, found[name], wanted, so)
+            for name, (wanted, so) in _WANTED_SETTINGS.items()
+            if found[name] == "off" and (wanted or name == "synchronous_commit")
+        ]
+        findings += [_limit(name, int(found[name])) for name in _LIMITS[:2] if 0 < int(found.get(name, 0)) < _SHORT_LIMIT]
+        return findings or [well("settings", "autovacuum and durability are on, no limit is in the way")]
+
+    async def dead_rows(self) -> list[Finding]:
+        """Tables whose dead rows outnumber the live ones, and who keeps them from being removed."""
+        names = [self._table.name, *(SATELLITES[kind] for kind in _HOT if kind in SATELLITES)]
+        findings = [
+            warning(
+                "dead rows",
+                f"{row['name']} has {row['dead']:,} dead rows beside {row['live']:,} live ones",
+                "find out what keeps autovacuum from them (below), then vacuum",
+                f"vacuum (verbose) {self._table.beside(row['name'])}",
+            )
+            for row in await self._connection.fetch(self._sql["dead_rows"], self._schema, names)
+            if row["dead"] > max(MOST_DEAD, row["live"])
+        ]
+        return findings + await self._pinning()
+
+    async def _pinning(self) -> list[Finding]:
+        findings = [_pinned(row) for row in await self._connection.fetch(self._sql["pinning"], PINNED_FOR)]
+        findings += [
+            warning(
+                "pinned rows",
+                f"the unused replication slot {row['name']} keeps the dead rows of {row['transactions']:,} transactions",
+                "use it, or drop it",
+                f"select pg_drop_replication_slot('{row['name']}')",
+            )
+            for row in await self._connection.fetch(self._sql["slots"])
+        ]
+        return findings or [well("pinned rows", f"no transaction has been open for more than {_minutes(PINNED_FOR)}")]
+
+    async def rights(self, *, worker: bool) -> list[Finding]:
+        """What this role may not do, and must for a relay; for a worker as well."""
+        needed = [(self._table.name, right) for right in ("select", "update", "delete")]
+        if worker:
+            needed += [(self._table.name, "insert")]
+            needed += [(SATELLITES[kind], right) for kind, rights in _WORKERS_RIGHTS.items() for right in rights]
+        names, privileges = map(list, zip(*needed, strict=True))
+        lacking: dict[str, list[str]] = {}
+        for row in await self._connection.fetch(self._sql["lacking_rights"], self._schema, names, privileges):
+            lacking.setdefault(row["name"], []).append(row["privilege"])
+        role = await self._connection.fetchval("select quote_ident(current_user)")
+        return [
+            error(
+                "rights",
+                f"this role may not {', '.join(sorted(rights))} in {name}",
+                "grant it",
+                f"grant {', '.join(sorted(rights))} on {self._table.beside(name)} to {role}",
+            )
+            for name, rights in lacking.items()
+        ] or [well("rights", "this role may do what relay and worker do")]
+
+    async def connections(self, *, needed: int) -> list[Finding]:
+        """Whether the server has room for so many connections more."""
+        row = await self._connection.fetchrow(self._sql["connections"])
+        assert row is not None  # noqa: S101 — the query has no where
+        free = row["room"] - row["used"]
+        summary = f"{row['used']} of {row['room']} are used; a relay and a worker with these settings take up to {needed}"
+        findings = [
+            warning("connections", f"the {what} has a limit of {limit}", f"they need {needed}")
+            for what, limit in (("role", row["role_limit"]), ("database", row["database_limit"]))
+            if limit is not None and 0 <= limit < needed
+        ]
+        if free < needed:
+            advice = "raise max_connections, use fewer lanes or a smaller prefetch, or a pooler in transaction mode"
+            return [*findings, warning("connections", summary, advice)]
+        return findings or [well("connections", summary)]
+
+    async def leftovers(self) -> list[Finding]:
+        """What waits for a person."""
+        findings = []
+        parked = await self._connection.fetchval(self._sql["parked"])
+        if parked:
+            findings.append(
+                warning(
+                    "messages",
+                    f"{_count(parked)} messages could not be sent and are parked",
+                    "see `outbox dlq list --source relay`",
+                )
+            )
+        try:
+            strays = await self._connection.fetchval(self._sql["strays"])
+        except asyncpg.UndefinedTableError:
+            strays = 0
+        if strays:
+            findings.append(
+                warning(
+                    "history",
+                    f"{_count(strays)} facts are in the default partition, for days that nobody made a partition for",
+                    "let maintenance run (`outbox maintain`): it moves them",
+                )
+            )
+        return findings
+
+
+_SHORT_LIMIT = 15_000
+_WORKERS_RIGHTS = {
+    "subscription": ("select", "insert", "update"),
+    "delivery": ("select", "insert", "update", "delete"),
+    "dead_letter": ("select", "insert", "update"),
+    "inbox": ("select", "insert"),
+}
+
+
+def _setting(name: str, value: str, wanted: str | None, so: str) -> Finding:
+    severity = error if name in ("fsync", "autovacuum") else warning
+    return severity("settings", f"{name} is {value}: {so}", "turn it on", f"alter system set {name} = {wanted or 'on'}")
+
+
+def _limit(name: str, milliseconds: int) -> Finding:
+    return warning(
+        "settings",
+        f"{name} is {milliseconds} ms, which ends a relay's transaction while it waits for the broker",
+        "give the relay's role a longer one",
+        f"alter role current_user set {name} = 0",
+    )
+
+
+def _pinned(row: Any) -> Finding:
+    sql = []
+    if row["kind"] == "session":
+        sql = [f"select pg_terminate_backend({row['name'].split()[0]})"]
+    elif row["kind"] == "prepared transaction":
+        sql = [f"rollback prepared '{row['name']}'"]
+    since = timedelta(seconds=round(row["seconds"]))
+    return warning(
+        "pinned rows",
+        f"the {row['kind']} {row['name']} has been open for {since} ({row['what']})",
+        "dead rows stay for as long as it does, and claims read past them: end it",
+        *sql,
+    )
+
+
+def _minutes(time: timedelta) -> str:
+    return f"{time // timedelta(minutes=1)} minutes"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < 10_000 else "10,000 or more"

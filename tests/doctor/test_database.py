@@ -1,0 +1,163 @@
+"""What the doctor says of a database: nothing of a healthy one, and of a sick one what ails it."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import asyncpg
+import pytest
+
+from outbox.doctor import Patient, Report, examine
+from outbox.findings import Finding, Severity
+from outbox.schema import ensure_outbox_schema_async, migrate
+
+
+@pytest.fixture
+async def connection(database_url: str):
+    await ensure_outbox_schema_async(database_url)
+    connection = await asyncpg.connect(database_url)
+    yield connection
+    await connection.close()
+
+
+async def examined(database_url: str, **given: object) -> Report:
+    return await examine(Patient(database_url=database_url, consumer_timeout=timedelta(minutes=30), **given))  # type: ignore[arg-type]
+
+
+def ailments(report: Report) -> Sequence[Finding]:
+    # The test server itself runs without fsync, which the doctor rightly objects to.
+    return [finding for finding in report.findings if finding.severity is not Severity.OK and finding.check != "settings"]
+
+
+async def test_a_healthy_database_has_no_ailments(connection: asyncpg.Connection, database_url: str) -> None:
+    report = await examined(database_url)
+    assert ailments(report) == []
+    assert {finding.check for finding in report.findings} >= {
+        "server",
+        "schema",
+        "rights",
+        "connections",
+        "listen",
+        "pinned rows",
+    }
+
+
+@pytest.mark.parametrize(
+    ("damage", "severity", "named", "sql"),
+    [
+        ("alter table outbox_table drop column hlc", Severity.ERROR, "column hlc of outbox_table is missing", ""),
+        (
+            """
+            drop index outbox_table_due_idx;
+            create index outbox_table_due_idx on outbox_table (priority, send_after, id) where sent_at is null
+            """,
+            Severity.WARNING,
+            "index outbox_table_due_idx of outbox_table is",
+            'CREATE INDEX outbox_table_due_idx ON "public".outbox_table',
+        ),
+        (
+            "alter table outbox_table drop constraint outbox_table_check_attempts",
+            Severity.WARNING,
+            "constraint outbox_table_check_attempts of outbox_table is missing",
+            "",
+        ),
+        ("alter table outbox_table disable trigger all", Severity.ERROR, "trigger outbox_table_ring of outbox_table is", ""),
+        (
+            "alter table outbox_delivery reset (fillfactor)",
+            Severity.WARNING,
+            "parameter fillfactor of outbox_delivery is missing",
+            "alter table",
+        ),
+        ("drop table outbox_inbox", Severity.WARNING, "the table outbox_inbox is missing", ""),
+        ("update outbox_schema_version set version_num = '0001'", Severity.ERROR, "has the version 0001", ""),
+        ("drop table outbox_table", Severity.ERROR, "the table outbox_table does not exist", ""),
+    ],
+)
+async def test_what_differs_from_what_a_migration_makes_is_named(
+    connection: asyncpg.Connection, database_url: str, damage: str, severity: Severity, named: str, sql: str
+) -> None:
+    await connection.execute(damage)
+    [finding] = ailments(await examined(database_url))
+    assert finding.severity is severity
+    assert named in finding.summary
+    assert sql in "".join(finding.sql)
+    schemas = await connection.fetch("select nspname from pg_namespace where nspname like 'outbox%'")
+    assert schemas == []
+
+
+async def test_the_sql_that_it_prints_mends_what_it_found(connection: asyncpg.Connection, database_url: str) -> None:
+    await connection.execute("drop index outbox_table_due_idx; alter table outbox_table reset (fillfactor)")
+    report = await examined(database_url)
+    statements = [statement for finding in ailments(report) for statement in finding.sql]
+    assert len(statements) == 2
+    for statement in statements:
+        await connection.execute(statement)
+    assert ailments(await examined(database_url)) == []
+
+
+async def test_a_table_of_another_name_in_another_schema_is_compared_with_its_like(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    await connection.execute("create schema shop")
+    await migrate(database_url, "shop.order_events")
+    assert ailments(await examined(database_url, table_name="shop.order_events")) == []
+
+
+async def test_a_transaction_that_pins_dead_rows_is_named(
+    connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.postgres.doctor.state.PINNED_FOR", timedelta(0))
+    culprit = await asyncpg.connect(database_url, server_settings={"application_name": "nightly report"})
+    try:
+        async with culprit.transaction(isolation="repeatable_read"):
+            await culprit.execute("select count(*) from outbox_table")
+            findings = ailments(await examined(database_url))
+            [finding] = [finding for finding in findings if "nightly report" in finding.summary]
+            assert finding.check == "pinned rows"
+            assert str(culprit.get_server_pid()) in finding.sql[0]
+            assert "select count(*) from outbox_table" in finding.summary
+    finally:
+        await culprit.close()
+
+
+async def test_a_role_without_rights_is_told_what_to_be_granted(connection: asyncpg.Connection, database_url: str) -> None:
+    await connection.execute("drop role if exists doctors_weak; create role doctors_weak login password 'weak'")
+    address = database_url.partition("@")[2]
+    try:
+        report = await examined(f"postgresql://doctors_weak:weak@{address}")
+        findings = ailments(report)
+        assert "may not delete, select, update in outbox_table" in findings[0].summary
+        await connection.execute(findings[0].sql[0])
+        assert ailments(await examined(f"postgresql://doctors_weak:weak@{address}")) == []
+        assert any("by name only" in finding.summary for finding in report.findings)
+    finally:
+        await connection.execute("drop owned by doctors_weak; drop role doctors_weak")
+
+
+async def test_settings_that_end_a_relays_transaction_are_named(connection: asyncpg.Connection, database_url: str) -> None:
+    await connection.execute(
+        f"alter database {database_url.rpartition('/')[2]} set statement_timeout = 5000; "
+        f"alter database {database_url.rpartition('/')[2]} set synchronous_commit = off"
+    )
+    found = [finding.summary for finding in (await examined(database_url)).findings if finding.check == "settings"]
+    assert any("statement_timeout is 5000 ms" in summary for summary in found)
+    assert any("synchronous_commit is off" in summary for summary in found)
+
+
+async def test_a_server_with_too_little_room_is_named(connection: asyncpg.Connection, database_url: str) -> None:
+    [finding] = ailments(await examined(database_url, lanes=5_000))
+    assert finding.check == "connections"
+
+
+async def test_parked_messages_are_named(connection: asyncpg.Connection, database_url: str) -> None:
+    await connection.execute(
+        "insert into outbox_table (routing_key, body, failed_at, last_error) values ('a', '', now(), 'too large')"
+    )
+    [finding] = ailments(await examined(database_url))
+    assert "1 messages could not be sent" in finding.summary
+
+
+async def test_a_server_that_cannot_be_reached_is_a_finding_without_secrets() -> None:
+    [finding] = (await examined("postgresql://ada:geheim@127.0.0.1:1/shop")).findings
+    assert finding.severity is Severity.ERROR
+    assert "cannot be reached" in finding.summary
+    assert "geheim" not in finding.summary
