@@ -152,7 +152,7 @@ class Examination:
             )
         try:
             strays = await self._connection.fetchval(self._sql["strays"])
-        except asyncpg.UndefinedTableError:
+        except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
             strays = 0
         if strays:
             findings.append(
