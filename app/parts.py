@@ -37,6 +37,9 @@ def make_relay(installation: Installation) -> MessageRelay:
         poll_interval=_seconds(settings.poll_interval),
         enable_metrics=settings.metrics,
         grace_period=_seconds(settings.grace_period),
+        name=settings.name,
+        reporting=settings.reporting,
+        heartbeat_interval=_seconds(settings.heartbeat_interval),
     )
 
 
@@ -53,6 +56,10 @@ def make_worker(installation: Installation) -> Worker:
         prefetch_count=settings.prefetch_count,
         enable_metrics=settings.metrics,
         grace_period=_seconds(settings.grace_period),
+        name=settings.name,
+        reporting=settings.reporting,
+        history=settings.history,
+        heartbeat_interval=_seconds(settings.heartbeat_interval),
     )
 
 

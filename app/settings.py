@@ -131,6 +131,21 @@ class Settings(BaseSettings):
         description="What the worker runs: `package.module:name` of a list of consumers.",
     )
 
+    name: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=250,
+        description="How operators know the relay and the worker of this process. Unset: by `host:pid`.",
+    )
+    reporting: bool = Field(
+        default=True,
+        description="Whether relay and worker tell the database what they do, and heed pauses that are asked for there.",
+    )
+    history: bool = Field(default=True, description="Whether what becomes of each message is written down in `outbox_history`.")
+    heartbeat_interval: PositiveSeconds = Field(
+        default=timedelta(seconds=5), description="How often relay and worker give a sign of life."
+    )
+
     grace_period: PositiveSeconds = Field(
         default=timedelta(seconds=30), description="How long running handlers may take to finish when the process is to end."
     )

@@ -12,8 +12,11 @@ from outbox.urls import redacted
 
 _COMMANDS = {
     "demo": "outbox.cli.demo:demo",
+    "doctor": "outbox.cli.doctor:doctor",
     "migrate": "outbox.cli.migrate:migrate",
+    "pause": "outbox.cli.pausing:pause",
     "relay": "outbox.cli.relay:relay",
+    "resume": "outbox.cli.pausing:resume",
     "worker": "outbox.cli.worker:worker",
 }
 

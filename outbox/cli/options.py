@@ -104,6 +104,12 @@ process = together(
         help="How much is logged.",
     ),
 )
+reports = together(
+    setting("name", help="How operators know it.  [default: host:pid]"),
+    setting("reporting", default=True, type=bool, help="Whether it tells the database what it does, and heeds pauses."),
+    setting("history", default=True, type=bool, help="Whether what becomes of each message is written down."),
+    setting("heartbeat_interval", type=SECONDS, default="5", help="How often it gives a sign of life."),
+)
 
 
 def monitoring_port(default: int) -> Callable[[F], F]:

@@ -36,6 +36,7 @@ USUAL_PORT = 9101
 @setting("expiration", type=SECONDS, help="How long messages live that name no expiration.  [default: forever]")
 @setting("notification_timeout", type=SECONDS, default="60", help="Longest sleep when idle.")
 @setting("poll_interval", type=SECONDS, default="1", help="Sleep when idle where LISTEN does not deliver.")
+@options.reports
 @options.process
 @options.monitoring_port(USUAL_PORT)
 def relay(
@@ -77,6 +78,9 @@ def _relay(database_url: str, broker: str, given: dict[str, Any]) -> MessageRela
         poll_interval=given["poll_interval"].total_seconds(),
         enable_metrics=given["metrics"],
         grace_period=given["grace_period"].total_seconds(),
+        name=given["name"],
+        reporting=given["reporting"],
+        heartbeat_interval=given["heartbeat_interval"].total_seconds(),
     )
 
 

@@ -30,6 +30,7 @@ USUAL_PORT = 9102
     default="1s,10s,1m,5m",
     help="Pauses before further attempts of a handler that failed; none for no retries.",
 )
+@options.reports
 @options.process
 @options.monitoring_port(USUAL_PORT)
 def worker(
@@ -60,6 +61,10 @@ def worker(
         prefetch_count=given["prefetch_count"],
         enable_metrics=given["metrics"],
         grace_period=given["grace_period"].total_seconds(),
+        name=given["name"],
+        reporting=given["reporting"],
+        history=given["history"],
+        heartbeat_interval=given["heartbeat_interval"].total_seconds(),
     )
     place = Place(monitoring_host, monitoring_port, USUAL_PORT)
     asyncio.run(_run(made, place, given, database_url=database_url, broker=broker))

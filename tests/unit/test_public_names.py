@@ -176,6 +176,9 @@ def test_a_relay_is_made_of_these_parameters() -> None:
                     "poll_interval": 1.0,
                     "listen_url": None,
                     "grace_period": 30.0,
+                    "name": None,
+                    "reporting": True,
+                    "heartbeat_interval": 5.0,
                 }
             )
         ).items()
@@ -197,7 +200,18 @@ def test_a_worker_is_made_of_these_parameters() -> None:
                 }
             )
             | keyword_only(
-                {"broker": None, "db_engine_url": None, "db_pool": None, "table_name": "outbox_table", "grace_period": 30.0}
+                {
+                    "broker": None,
+                    "db_engine_url": None,
+                    "db_pool": None,
+                    "table_name": "outbox_table",
+                    "grace_period": 30.0,
+                    "inbox_wait": 5.0,
+                    "name": None,
+                    "reporting": True,
+                    "history": True,
+                    "heartbeat_interval": 5.0,
+                }
             )
         ).items()
     )

@@ -1,0 +1,86 @@
+"""`outbox doctor`: what is wrong with an installation, and what would mend it."""
+
+import asyncio
+import sys
+from datetime import timedelta
+from textwrap import fill
+from typing import Any
+
+import click
+
+from outbox.cli import options
+from outbox.cli.command import Command
+from outbox.cli.options import SECONDS, setting
+from outbox.doctor import Patient, Report, examine
+from outbox.errors import ConfigurationError
+from outbox.findings import Finding, Severity
+from outbox.loading import load_consumers
+
+EXIT_CODES = {Severity.OK: 0, Severity.WARNING: 1, Severity.ERROR: 2}
+_MARKS = {Severity.OK: ("ok", "green"), Severity.WARNING: ("warning", "yellow"), Severity.ERROR: ("ERROR", "red")}
+_WIDTH = 110
+
+
+@click.command(cls=Command)
+@click.argument("consumers", envvar="OUTBOX_CONSUMERS", required=False)
+@options.database
+@options.broker
+@setting("listen_url", help="A direct address of the database for LISTEN, if relays use one.")
+@setting("management_url", help="RabbitMQ's HTTP API, http://user:password@host:15672, which knows policies and bindings.")
+@setting("lanes", type=click.IntRange(min=1), default=2, help="Batches that a relay has in flight at once.")
+@setting("prefetch_count", type=click.IntRange(min=1), default=10, help="Messages that each consumer has in hand at once.")
+@click.option("--consumer-timeout", type=SECONDS, default="30m", show_default=True, help="The broker's own consumer_timeout.")
+@click.option("--fix", is_flag=True, help="Print only the SQL that would mend what SQL can mend. Nothing is executed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def doctor(
+    consumers: str | None,
+    database_url: str | None,
+    *,
+    consumer_timeout: timedelta,
+    fix: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Looks at the database, the broker, and how they fit the settings and CONSUMERS (package.module:name). Changes nothing.
+
+    Exit code 0: all is well; 1: something could be better; 2: something does not work.
+    """
+    if database_url is None:
+        raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
+    patient = Patient(
+        database_url=database_url,
+        consumer_timeout=consumer_timeout,
+        consumers=load_consumers(consumers) if consumers else (),
+        **given,
+    )
+    report = asyncio.run(examine(patient))
+    if fix:
+        click.echo("".join(f"{statement};\n" for statement in report.sql) or "-- There is nothing that SQL could mend.")
+    elif as_json:
+        click.echo(report.as_json())
+    else:
+        _print(report)
+    sys.exit(EXIT_CODES[report.worst])
+
+
+def _print(report: Report) -> None:
+    for finding in report.findings:
+        _print_finding(finding)
+    click.echo(f"\n{_summary(report)}")
+    if report.sql:
+        click.echo("`outbox doctor --fix` prints the SQL that would mend what SQL can mend.")
+
+
+def _summary(report: Report) -> str:
+    counts = {severity: sum(finding.severity is severity for finding in report.findings) for severity in Severity}
+    warnings, errors = counts[Severity.WARNING], counts[Severity.ERROR]
+    return f"{counts[Severity.OK]} ok, {warnings} warning{'s' * (warnings != 1)}, {errors} error{'s' * (errors != 1)}."
+
+
+def _print_finding(finding: Finding) -> None:
+    mark, colour = _MARKS[finding.severity]
+    lead = f"{mark:<8} {finding.check:<12} "
+    text = fill(finding.summary, _WIDTH, initial_indent=" " * len(lead), subsequent_indent=" " * len(lead)).strip()
+    click.echo(click.style(f"{mark:<8} ", fg=colour) + f"{finding.check:<12} {text}")
+    if finding.advice:
+        click.echo(fill(f"→ {finding.advice}", _WIDTH, initial_indent=" " * len(lead), subsequent_indent=" " * (len(lead) + 2)))
