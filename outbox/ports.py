@@ -4,7 +4,7 @@ Each comment is a promise that the contract tests hold every adapter to.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -256,8 +256,28 @@ class DeadLetterQueues(Protocol):
         """
         ...
 
+    async def count(self, queue: str) -> int:
+        """How many dead letters of `queue` the broker has. Raises `BrokerUnavailableError` if nobody can say now."""
+        ...
+
     async def close(self) -> None:
         """Gives back everything that was taken. Idempotent."""
+        ...
+
+
+class Archive(Protocol):
+    """Where dead letters are kept. Every method raises `DatabaseUnavailableError` while it is away."""
+
+    async def record(self, dead: Sequence[DeadMessage]) -> None:
+        """Records all of them, durably, or none. What was recorded before is not recorded again."""
+        ...
+
+    async def known_queues(self) -> Set[str]:
+        """The queues that somebody consumes from, as far as the database knows."""
+        ...
+
+    async def count_open(self, queue: str) -> int:
+        """How many dead letters of `queue` nobody has requeued or discarded."""
         ...
 
 
@@ -339,6 +359,10 @@ class Store(Protocol):
 
     async def ensure_probes(self) -> int:
         """Sees to it that for each held routing key one row is due in finite time; how many were missing."""
+        ...
+
+    async def repair_lanes(self) -> int:
+        """Makes messages due that wait for an earlier one of their ordering key which is not there any more; how many."""
         ...
 
     async def delete_sent(self, older_than: timedelta, limit: int) -> int:

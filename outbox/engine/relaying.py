@@ -179,8 +179,8 @@ class Relay:
         self._tell(report, timedelta(seconds=perf_counter() - taken.began))
         for routing_key in report.released_keys:
             await self._release(routing_key)
-        if report.failed:
-            self._doorbell.ring()  # they are due again at times that a napping lane does not know
+        if report.failed or report.ordered:
+            self._doorbell.ring()  # what is due again, or only now, is so at times that a napping lane does not know
         if report.unavailable is not None:
             self._failing.add(Dependency.BROKER)
             raise BrokerUnavailableError(str(report.unavailable))
@@ -232,7 +232,7 @@ class Relay:
             self._observer.notify(CleanedUp(table=self._settings.table, deleted=total))
 
     async def _restore_probes(self) -> None:
-        if await self._store.ensure_probes():
+        if await self._store.ensure_probes() + await self._store.repair_lanes():
             self._doorbell.ring()
 
     async def _measure(self) -> None:

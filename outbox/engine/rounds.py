@@ -10,12 +10,16 @@ from outbox.outcome import Failure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundReport:
-    """What a finished round did. Everything in it is committed."""
+    """What a finished round did. Everything in it is committed.
+
+    `ordered`: it had messages with ordering keys, so that others may be due now that waited for them.
+    """
 
     taken: int
     sent: Sequence[SentMessage] = ()
     failed: Sequence[SendFailed] = ()
     released_keys: Sequence[str] = ()
+    ordered: bool = False
     unavailable: Failure | None = None
 
 

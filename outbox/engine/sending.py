@@ -1,11 +1,13 @@
 """Rounds by way of a Transport: claim rows, send their messages, settle each with its outcome."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
 from outbox.engine.holding import LONGEST_HELD_KEY, Holds
+from outbox.engine.ordering import Waves
 from outbox.engine.rounds import RoundReport
 from outbox.events import SendFailed, SendFailureType, SentMessage
 from outbox.message import Message, PendingMessage
@@ -67,19 +69,33 @@ class SendingRound:
         async with self._claim:
             pass  # unsettled, every message is as it was
 
-    async def _send(self, claimed: Sequence[PendingMessage]) -> Sequence[SendResult]:
-        """One result for each message; the malformed ones are refused without being sent."""
+    async def _send(self, claimed: Sequence[PendingMessage]) -> Sequence[SendResult | None]:
+        """One result for each message, all within `publish_timeout`. None: not sent, for its predecessor was not confirmed."""
+        results: list[SendResult | None] = [None] * len(claimed)
+        now = asyncio.get_running_loop().time
+        deadline = now() + self._policy.publish_timeout.total_seconds()
+        waves = Waves(claimed)
+        while (wave := waves.next()) and (left := deadline - now()) > 0:
+            answers = await self._send_wave([claimed[place] for place in wave], timedelta(seconds=left))
+            for place, answer in zip(wave, answers, strict=True):
+                results[place] = answer
+                if isinstance(answer, Confirmed) or (isinstance(answer, Unroutable) and self._policy.drop_unroutable):
+                    waves.passed(place)
+        return results
+
+    async def _send_wave(self, wave: Sequence[PendingMessage], timeout: timedelta) -> Sequence[SendResult]:
+        """The malformed ones are refused without being sent."""
         now = self._policy.now()
-        sendable = [self._stamped(pending.message, now) for pending in claimed if pending.malformed is None]
-        results = iter(await self._transport.send(sendable, timeout=self._policy.publish_timeout))
-        return [next(results) if pending.malformed is None else Refused(pending.malformed) for pending in claimed]
+        sendable = [self._stamped(pending.message, now) for pending in wave if pending.malformed is None]
+        results = iter(await self._transport.send(sendable, timeout=timeout) if sendable else ())
+        return [next(results) if pending.malformed is None else Refused(pending.malformed) for pending in wave]
 
     def _stamped(self, message: Message, now: datetime) -> Message:
         """The message with the deadline that follows from its expiration, which counts from here."""
         expiration = message.expiration or self._policy.expiration
         return message if expiration is None else replace(message, expiration=expiration, expires_at=now + expiration)
 
-    def _outcome(self, pending: PendingMessage, result: SendResult) -> RelayOutcome:
+    def _outcome(self, pending: PendingMessage, result: SendResult | None) -> RelayOutcome:
         match result:
             case Confirmed():
                 return DONE
@@ -88,7 +104,7 @@ class SendingRound:
             case Refused(failure):
                 policy, attempt = self._policy, pending.attempts + 1
                 return policy.retry.decide(failure, attempt=attempt, now=policy.now(), expires_at=None)
-            case NotSent():
+            case NotSent() | None:
                 return RETURNED
             case _:
                 assert_never(result)
@@ -101,7 +117,7 @@ class SendingRound:
         return self._holds.hold(pending.message.routing_key, was_held=pending.held, now=self._policy.now())
 
     def _report(
-        self, claimed: Sequence[PendingMessage], results: Sequence[SendResult], outcomes: Sequence[RelayOutcome]
+        self, claimed: Sequence[PendingMessage], results: Sequence[SendResult | None], outcomes: Sequence[RelayOutcome]
     ) -> RoundReport:
         now = self._policy.now()
         sent: list[SentMessage] = []
@@ -122,9 +138,18 @@ class SendingRound:
                 case NotSent(failure):
                     failed.append(self._failed(message, SendFailureType.UNAVAILABLE, failure, outcome))
                     unavailable = failure
+                case None:
+                    pass  # as if it had not been taken
                 case _:
                     assert_never(result)
-        return RoundReport(taken=len(claimed), sent=sent, failed=failed, released_keys=tuple(released), unavailable=unavailable)
+        return RoundReport(
+            taken=len(claimed),
+            sent=sent,
+            failed=failed,
+            released_keys=tuple(released),
+            ordered=any(pending.lane for pending in claimed),
+            unavailable=unavailable,
+        )
 
     def _failed(self, message: Message, type_: SendFailureType, failure: Failure, outcome: RelayOutcome) -> SendFailed:
         return SendFailed(

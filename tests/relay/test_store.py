@@ -11,9 +11,10 @@ import pytest
 from outbox import ensure_outbox_schema_async
 from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.outcome import DONE
+from outbox.postgres.claiming import relay_queries
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
-from outbox.postgres.store import PostgresStore, relay_queries
+from outbox.postgres.store import PostgresStore
 from tests.relay.support import ScriptedTransport, relaying
 from tests.servers.postgres import OwnPostgres
 from tests.support.eventually import eventually

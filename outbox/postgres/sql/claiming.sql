@@ -62,3 +62,7 @@ order by (
     order by send_after, id
     limit 1
 )
+
+-- name: ready
+-- Of rows with an ordering key.
+failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')

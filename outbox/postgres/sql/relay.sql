@@ -34,20 +34,6 @@ select {columns},
 from (select) as one
 left join measured on bytes_before <= $2
 
--- name: claim_keyed
-with claimed as materialized (
-    select *
-    from {table}
-    where sent_at is null and failed_at is null and ordering_key is not null and send_after <= now()
-    order by send_after, id
-    limit $1
-    for update skip locked
-),
-{measured}
-select {columns}
-from measured
-where bytes_before <= $2
-
 -- name: claim_unread
 -- What a claim of one row takes, without any text of it.
 with claimed as materialized (
@@ -66,14 +52,6 @@ with claimed as materialized (
 )
 select id, attempts
 from claimed
-
--- name: claim_keyed_unread
-select id, attempts
-from {table}
-where sent_at is null and failed_at is null and ordering_key is not null and send_after <= now()
-order by send_after, id
-limit 1
-for update skip locked
 
 -- name: delete
 delete from {table}

@@ -1,0 +1,117 @@
+"""A claim on rows of the outbox table: the transaction that holds their locks, and settles them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import TracebackType
+from typing import Self, assert_never
+
+from outbox.message import Lane, PendingMessage
+from outbox.outcome import Dead, Done, Failure, Held, RelayOutcome, Retry, Returned
+from outbox.postgres.ordering import Lanes
+from outbox.postgres.pool import (
+    COMMAND_TIMEOUT,
+    Connection,
+    Pool,
+    PooledConnection,
+    give_back,
+    roll_back_quietly,
+    unavailable_errors,
+)
+
+_TIMEOUT = COMMAND_TIMEOUT.total_seconds()
+
+
+class PostgresClaim:
+    """Implements the Claim port: a transaction that holds the rows' locks. `blocked` are lanes in which rows wait for them."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        connection: PooledConnection,
+        sql: Mapping[str, str],
+        messages: Sequence[PendingMessage],
+        *,
+        lanes: Lanes,
+        blocked: Sequence[Lane],
+        keep_sent: bool,
+    ) -> None:
+        self.messages = messages
+        self._lanes = lanes
+        self._blocked = blocked
+        self._pool = pool
+        self._connection = connection
+        self._sql = sql
+        self._keep_sent = keep_sent
+        self._keeps_any_text = connection.get_settings().server_encoding in ("UTF8", "SQL_ASCII")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                await self._commit()
+            else:
+                await roll_back_quietly(self._connection)
+        finally:
+            await give_back(self._pool, self._connection)
+
+    async def _commit(self) -> None:
+        with unavailable_errors("ending a claim"):
+            try:
+                await self._connection.execute("commit", timeout=_TIMEOUT)
+            except BaseException:
+                await roll_back_quietly(self._connection)
+                raise
+
+    async def settle(self, outcomes: Sequence[RelayOutcome]) -> None:
+        """See `outbox.ports.Claim.settle`."""
+        settled = _Settled(self._storable)
+        for pending, outcome in zip(self.messages, outcomes, strict=True):
+            settled.add(pending.row_id, outcome)
+        with unavailable_errors("settling a claim"):
+            await self._write(settled, self._connection)
+
+    async def _write(self, settled: "_Settled", connection: Connection) -> None:
+        if settled.done:
+            await connection.execute(self._sql["keep" if self._keep_sent else "delete"], settled.done, timeout=_TIMEOUT)
+        for name, changes in (("retry", settled.retried), ("park", settled.parked), ("hold", settled.held)):
+            if changes:
+                await connection.execute(self._sql[name], *zip(*changes, strict=True), timeout=_TIMEOUT)
+        if self._blocked:
+            await self._lanes.release(connection, self._blocked)
+
+    def _storable(self, failure: Failure) -> str:
+        """The failure as text that the database can hold: without NUL, without halves of pairs, in its encoding."""
+        text = str(failure).replace("\0", "\N{SYMBOL FOR NULL}")
+        encoding = "utf-8" if self._keeps_any_text else "ascii"
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+@dataclass(slots=True)
+class _Settled:
+    """The outcomes of one claim, gathered by the statement that records them."""
+
+    storable: Callable[[Failure], str]
+    done: list[int] = field(default_factory=list)
+    retried: list[tuple[int, str, timedelta]] = field(default_factory=list)
+    parked: list[tuple[int, str]] = field(default_factory=list)
+    held: list[tuple[int, timedelta | None]] = field(default_factory=list)
+
+    def add(self, row_id: int, outcome: RelayOutcome) -> None:
+        match outcome:
+            case Done():
+                self.done.append(row_id)
+            case Retry(delay, failure):
+                self.retried.append((row_id, self.storable(failure), delay))
+            case Dead(_, failure):
+                self.parked.append((row_id, self.storable(failure)))
+            case Held(probe_after):
+                self.held.append((row_id, probe_after))
+            case Returned():
+                pass
+            case _:
+                assert_never(outcome)

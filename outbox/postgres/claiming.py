@@ -1,0 +1,179 @@
+"""Claiming: which rows a relay takes next, of those with an ordering key and those without, of high priority and of low."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from outbox.message import Lane, PendingMessage
+from outbox.postgres.names import TableName
+from outbox.postgres.ordering import Lanes, lane_of
+from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
+from outbox.postgres.queries import queries
+from outbox.postgres.rows import UNTRANSLATABLE, Rows
+from outbox.postgres.schema.objects import outbox_names
+
+LARGEST_BATCH = 32 * 1024 * 1024
+"""A claim ends after the row that takes it over this many bytes."""
+IDLE_MARGIN = timedelta(seconds=5)
+"""How much longer than a send the server lets a claim's transaction idle."""
+LOCK_TIMEOUT = timedelta(seconds=5)
+"""Longest wait for a lock on rows or on the table, which somebody's DDL may hold."""
+FAIR_EVERY = 4
+"""One claim in so many begins with the priority whose oldest row has been due the longest."""
+MOST_LOOKS = 5
+"""How often a claim clears the view of lanes before it takes what it sees."""
+_TIMEOUT = COMMAND_TIMEOUT.total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What a claim took; in the lanes `blocked` there are rows that are marked as waiting for it."""
+
+    messages: Sequence[PendingMessage] = ()
+    blocked: Sequence[Lane] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Who comes first in a claim."""
+
+    fair: bool
+    keyed_first: bool
+
+
+class Turns:
+    """Whose turn it is, so that nobody starves: rows with ordering keys are of the lowest priority, and share it equally."""
+
+    def __init__(self) -> None:
+        self._claims = 0
+        self._keyed_after: int | None = None
+
+    def next(self) -> Turn:
+        """The next turn."""
+        self._claims += 1
+        due = self._keyed_after == 0 or (self._keyed_after is not None and self._claims % (2 * FAIR_EVERY) == 0)
+        return Turn(fair=self._claims % FAIR_EVERY == 0, keyed_first=due)
+
+    def note(self, keyed_after: int | None) -> None:
+        """Rows with ordering keys are due, and had to wait because of rows of this priority; None: none had to."""
+        self._keyed_after = keyed_after
+
+
+class Claiming:
+    """Takes what is due in the outbox table."""
+
+    def __init__(self, table: TableName, lanes: Lanes, *, longest_send: timedelta) -> None:
+        self._lanes = lanes
+        self._rows = Rows(table)
+        self._turns = Turns()
+        self._sql = relay_queries(table, longest_send=longest_send)
+        self._fair_sql = relay_queries(table, longest_send=longest_send, classes="oldest_first")
+
+    async def claim(self, connection: Connection, limit: int) -> Claimed:
+        """Up to `limit` due messages that nobody else has claimed; they are ours until the transaction ends that it begins."""
+        if self._lanes.waiting:
+            await self._lanes.make_way(connection)
+        for _ in range(MOST_LOOKS):
+            claimed = await self._readable(connection, limit)
+            if not (self._lanes.crowded or (self._lanes.waiting and not claimed.messages)):
+                return claimed
+            await connection.execute("rollback", timeout=_TIMEOUT)
+            if not await self._lanes.make_way(connection):
+                break
+        return await self._readable(connection, limit)
+
+    async def _readable(self, connection: Connection, limit: int) -> Claimed:
+        """In smaller and smaller batches while a row is among them that the server cannot show."""
+        await connection.execute(self._sql["begin"], timeout=_TIMEOUT)
+        try:
+            return await self._claimed(connection, limit)
+        except _UnreadableError as error:
+            await connection.execute("rollback", timeout=_TIMEOUT)
+            if limit > 1:
+                return await self._readable(connection, limit // 2)
+            await connection.execute(self._sql["begin"], timeout=_TIMEOUT)
+            return await error.claim_unread(connection, error)
+
+    async def _claimed(self, connection: Connection, limit: int) -> Claimed:
+        turn = self._turns.next()
+        keyed = await self._keyed(connection, limit) if turn.keyed_first else Claimed()
+        rest = limit - len(keyed.messages)
+        if not rest:
+            self._turns.note(None)
+            return keyed
+        unkeyed, keyed_after = await self._unkeyed(connection, rest, fair=turn.fair)
+        full = len(unkeyed) == rest
+        self._turns.note(keyed_after if full and not turn.keyed_first else None)
+        if keyed_after is not None and not full and not turn.keyed_first:
+            keyed = await self._keyed(connection, rest - len(unkeyed))
+        return Claimed([*unkeyed, *keyed.messages], keyed.blocked)
+
+    async def _unkeyed(self, connection: Connection, limit: int, *, fair: bool) -> tuple[list[PendingMessage], int | None]:
+        """Messages without a key; and whether others are due, by the lowest priority that was reached."""
+        sql = self._fair_sql if fair else self._sql
+        with _telling_unreadable(self._unkeyed_unread):
+            rows = await connection.fetch(sql["claim"], limit, LARGEST_BATCH, timeout=_TIMEOUT)
+        return [self._rows.pending(row) for row in rows if row["id"] is not None], rows[0]["keyed_after"]
+
+    async def _keyed(self, connection: Connection, limit: int) -> Claimed:
+        runs = await self._lanes.take(connection, limit)
+        if runs is None:
+            return Claimed()
+        arguments = (runs.numbers, runs.policies, runs.longest, limit, LARGEST_BATCH)
+        with _telling_unreadable(self._keyed_unread):
+            rows = await connection.fetch(self._lanes.sql["claim_runs"], *arguments, timeout=_TIMEOUT)
+        lanes = [lane_of(row) for row in rows]
+        blocked = {lane.number: lane for row, lane in zip(rows, lanes, strict=True) if row["blocked"]}
+        messages = [self._rows.pending(row, lane) for row, lane in zip(rows, lanes, strict=True)]
+        return Claimed(messages, list(blocked.values()))
+
+    async def _unkeyed_unread(self, connection: Connection, error: Exception) -> Claimed:
+        rows = await connection.fetch(self._sql["claim_unread"], timeout=_TIMEOUT)
+        return Claimed([self._rows.unread(row, error) for row in rows])
+
+    async def _keyed_unread(self, connection: Connection, error: Exception) -> Claimed:
+        runs = await self._lanes.take(connection, 1)
+        if runs is None:
+            return Claimed()
+        arguments = (runs.numbers, runs.policies, 1, 1)
+        rows = await connection.fetch(self._lanes.sql["claim_runs_unread"], *arguments, timeout=_TIMEOUT)
+        lanes = [lane_of(row) for row in rows]
+        return Claimed([self._rows.unread(row, error, lane) for row, lane in zip(rows, lanes, strict=True)], lanes)
+
+
+def relay_queries(table: TableName, *, longest_send: timedelta, classes: str = "highest_first") -> Mapping[str, str]:
+    """The statements of `relay.sql` for `table`; `classes` is the order in which the priorities are claimed."""
+    parts = queries("claiming.sql", table=table.sql)
+    names = outbox_names(table)
+    return queries(
+        "relay.sql",
+        table=table.sql,
+        classes=parts[classes],
+        measured=parts["measured"],
+        columns=parts["columns"],
+        keyed_after=parts["keyed_after"],
+        due_indexes=f"'{names['due_index_name']}', '{names['ordered_due_index_name']}'",
+        idle_timeout=_milliseconds(longest_send + IDLE_MARGIN),
+        lock_timeout=_milliseconds(LOCK_TIMEOUT),
+    )
+
+
+class _UnreadableError(Exception):
+    """A row cannot be shown; `claim_unread` claims it without its text, when it is the only one."""
+
+    def __init__(self, claim_unread: Callable[[Connection, Exception], Awaitable[Claimed]], reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.claim_unread = claim_unread
+
+
+@contextmanager
+def _telling_unreadable(claim_unread: Callable[[Connection, Exception], Awaitable[Claimed]]) -> Iterator[None]:
+    try:
+        yield
+    except UNTRANSLATABLE as error:
+        raise _UnreadableError(claim_unread, error) from error
+
+
+def _milliseconds(time: timedelta) -> str:
+    return str(min(round(time / timedelta(milliseconds=1)), 2**31 - 1))

@@ -1,0 +1,98 @@
+"""Rows of the outbox table as messages: whatever a producer inserted becomes one, if only one that is refused."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import NAMESPACE_OID, uuid5
+
+import asyncpg
+
+from outbox.codec import decode_tracking_ids
+from outbox.errors import MalformedMessageError
+from outbox.message import NO_HEADERS, Lane, Message, PendingMessage
+from outbox.outcome import Failure
+from outbox.postgres.names import TableName
+
+UNROUTABLE = "unroutable"
+"""What `last_error` says of a held row."""
+UNTRANSLATABLE = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
+"""What the server says of text that has no form in UTF-8. A database of the encoding SQL_ASCII, for one, takes any bytes."""
+_LONGEST_TIME = timedelta(days=365_000).total_seconds()
+_LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Reads rows of `table`."""
+
+    table: TableName
+
+    def pending(self, row: asyncpg.Record, lane: Lane | None = None) -> PendingMessage:
+        """The message of a row that a claim shows."""
+        row_id, *_ = row
+        headers, malformed = _headers(row["headers"])
+        tracking_ids = _tracking_ids(row["tracking_ids"]) or (self._id_of_row(row_id),)
+        message = Message(
+            id=tracking_ids[-1],
+            routing_key=row["routing_key"],
+            body=row["body"],
+            created_at=_instant(row["created_at"]),
+            tracking_ids=tracking_ids,
+            content_type=row["content_type"],
+            headers=headers,
+            expiration=time_of(row["expiration"]),
+            ordering_key=row["ordering_key"],
+            target_queue=row["target_queue"],
+            hlc=row["hlc"],
+            requeue_count=row["requeue_count"],
+        )
+        held = row["last_error"] == UNROUTABLE
+        return PendingMessage(
+            row_id=row_id, attempts=row["attempts"], held=held, message=message, malformed=malformed, lane=lane
+        )
+
+    def unread(self, row: asyncpg.Record, error: Exception, lane: Lane | None = None) -> PendingMessage:
+        """Stands for a row of which nothing else is known."""
+        row_id, attempts, *_ = row
+        id_ = self._id_of_row(row_id)
+        message = Message(id=id_, routing_key="", body=b"", created_at=_instant(0), tracking_ids=(id_,))
+        malformed = _malformed(f"the row cannot be read: {error}")
+        return PendingMessage(row_id=row_id, attempts=attempts, held=False, message=message, malformed=malformed, lane=lane)
+
+    def _id_of_row(self, row_id: int) -> str:
+        """The same id at every sending, for a row whose producer gave it none that can be read."""
+        return str(uuid5(NAMESPACE_OID, f"{self.table}:{row_id}"))
+
+
+def _headers(text: str | None) -> tuple[Any, Failure | None]:
+    if text is None:
+        return NO_HEADERS, None
+    try:
+        headers = json.loads(text)
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, arrays in arrays in arrays
+        return NO_HEADERS, _malformed(f"the column headers cannot be read: {error}")
+    if isinstance(headers, dict):
+        return headers, None
+    return NO_HEADERS, _malformed("the column headers is not a JSON object")
+
+
+def _malformed(reason: str) -> Failure:
+    return Failure("outbox.errors.MalformedMessageError", reason)
+
+
+def _tracking_ids(text: str) -> tuple[str, ...]:
+    try:
+        return decode_tracking_ids(text, source="the column tracking_ids")
+    except MalformedMessageError:
+        return ()
+
+
+def time_of(seconds: float | None) -> timedelta | None:
+    """PostgreSQL's intervals reach further than ours, and to infinity."""
+    return None if seconds is None else timedelta(seconds=min(max(seconds, -_LONGEST_TIME), _LONGEST_TIME))
+
+
+def _instant(seconds: float) -> datetime:
+    """The instant so long after 1970, or the nearest one that every protocol can carry."""
+    return datetime.fromtimestamp(min(max(seconds, 0), _LATEST), UTC)

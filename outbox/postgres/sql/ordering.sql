@@ -1,0 +1,190 @@
+Rows with an ordering key. A *lane* is what the rows of one key are in, by id; it is named by the hash of the key. A lane is
+claimed by locking its *head*, the row before which nothing of the key may leave: its first row, parked or not; under the policy
+"skip" its first row that is ready. Whoever holds the head has the lane. A row that is due but must wait for the head may be marked
+'blocked', which takes it out of the index of due rows; whoever takes the head away releases the row that follows it.
+
+-- name: begin
+begin isolation level read committed;
+set local idle_in_transaction_session_timeout = 10000;
+set local lock_timeout = 1000;
+set local enable_seqscan = off;
+set local enable_bitmapscan = off;
+set local enable_sort = off
+
+-- name: find_lanes
+-- Locks the heads of up to $4 lanes that have something due, looking at $3 due rows; $1 and $2: the policies by prefix. It tells
+-- of every lane that it saw, whether we have it now, and how its head is. Exactly the head is locked or nothing, also
+-- when its neighbour would be free.
+with front as materialized (
+    {front}
+),
+lane as materialized (
+    select lane, min(place) as place, count(*) as rows_due, min(ordering_key collate "C") as ordering_key
+    from front
+    group by lane
+),
+headed as materialized (
+    select lane.lane, lane.place, lane.rows_due, lane.policy, first.id as head, first.ready, first.parked
+    from (select *, {policy} as policy from lane) as lane
+    cross join lateral (
+        select id, {ready} as ready, failed_at is not null as parked
+        from {table}
+        where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.lane
+            and (lane.policy <> 'skip' or {ready})
+        order by hashtextextended(ordering_key, 0), id
+        limit 1
+    ) as first
+),
+ours as materialized (
+    select wanted.lane
+    from (select lane, head from headed where ready order by place) as wanted
+    cross join lateral (
+        select
+        from {table}
+        where id = wanted.head and sent_at is null and failed_at is null
+        for update skip locked
+    ) as head
+    limit $4
+)
+select lane, policy, head, ready, parked, rows_due, lane in (select lane from ours) as ours
+from headed
+order by place
+
+-- name: claim_runs
+-- $1 and $2: lanes and their policies; $3: rows of one lane at most; $4: rows at most; $5: bytes.
+with {runs},
+{measured}
+select {columns}, lane, policy, blocked
+from measured
+where bytes_before <= $5
+
+-- name: claim_runs_unread
+-- The same without any text.
+with {runs}
+select id, attempts, lane, policy, blocked
+from claimed
+
+-- name: share_heads
+-- A shared lock keeps heads from leaving, and finds those that are leaving: rows behind them must not be marked then, for nobody
+-- would release them. Publishers can still withdraw such a head. Under "skip" a head that is not ready any more is none.
+select message.id
+from {table} as message
+join unnest($1::bigint[], $2::text[]) as lane (head, policy) on id = lane.head
+where sent_at is null and (lane.policy <> 'skip' or {ready})
+for key share of message skip locked
+
+-- name: defer
+-- Rows that are due behind the heads $2 of the lanes $1, among the $3 that have been due the longest, wait for them.
+update {table}
+set last_error = 'blocked', send_after = 'infinity'
+where id = any(array(
+    select id
+    from {table}
+    where sent_at is null and failed_at is null and send_after <= now() and id = any(array(
+        select front.id
+        from ({front}) as front
+        join unnest($1::bigint[], $2::bigint[]) as lane (number, head) on lane.number = front.lane
+        where front.id > lane.head
+    ))
+    for update skip locked
+))
+
+-- name: park_behind
+-- Rows behind the parked heads $2 of the lanes $1, due or blocked, are parked with them. $3: how many at most.
+with behind as (
+    select lane.head, follower.id
+    from unnest($1::bigint[], $2::bigint[]) as lane (number, head)
+    join {table} as parked on parked.id = lane.head and parked.failed_at is not null
+    cross join lateral (
+        select id
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is not null and last_error = 'blocked'
+            and hashtextextended(ordering_key, 0) = lane.number and id > lane.head
+        order by hashtextextended(ordering_key, 0), id
+        limit $3
+    ) as follower
+    union
+    select lane.head, front.id
+    from ({front}) as front
+    join unnest($1::bigint[], $2::bigint[]) as lane (number, head) on lane.number = front.lane
+    join {table} as parked on parked.id = lane.head and parked.failed_at is not null
+    where front.id > lane.head
+)
+update {table} as message
+set failed_at = clock_timestamp(),
+    last_error = 'parked: behind outbox-' || behind.head || ', an earlier message of its ordering key'
+from behind
+where message.id = behind.id and message.id = any(array(
+    select id
+    from {table}
+    where id = any(array(select id from behind)) and sent_at is null and {ready}
+    for update skip locked
+))
+
+-- name: release_next
+-- The row that follows in each of the lanes $1 with the policies $2 is due, if it waits for a head that has left.
+update {table}
+set last_error = null, send_after = now()
+where last_error = 'blocked' and id = any(array(
+    select first.id
+    from unnest($1::bigint[], $2::text[]) as lane (number, policy)
+    cross join lateral (
+        select id, last_error
+        from {table}
+        where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.number
+            and (lane.policy = 'block' or failed_at is null) and (lane.policy <> 'skip' or {ready})
+        order by hashtextextended(ordering_key, 0), id
+        limit 1
+    ) as first
+    where first.last_error = 'blocked'
+))
+
+-- name: repair_lanes
+-- Walks the index of blocked rows from lane to lane, $4 of them after the lane $3, and releases those that wait for nobody: whose
+-- head was deleted by hand, or withdrawn. $1 and $2: the policies by prefix. Under "park" a blocked row behind a parked one is
+-- released too, and parked when it is claimed.
+with recursive walk (lane, id, ordering_key, number) as (
+    (
+        select hashtextextended(ordering_key, 0), id, ordering_key, 1
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is not null and last_error = 'blocked'
+            and hashtextextended(ordering_key, 0) > $3
+        order by hashtextextended(ordering_key, 0), id
+        limit 1
+    )
+    union all
+    select following.*
+    from walk
+    cross join lateral (
+        select hashtextextended(ordering_key, 0), id, ordering_key, walk.number + 1
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is not null and last_error = 'blocked'
+            and hashtextextended(ordering_key, 0) > walk.lane and walk.number < $4
+        order by hashtextextended(ordering_key, 0), id
+        limit 1
+    ) as following
+),
+released as (
+    update {table}
+    set last_error = null, send_after = now()
+    where id = any(array(
+        select id
+        from {table}
+        where last_error = 'blocked' and sent_at is null and failed_at is null and id = any(array(
+            select walk.id
+            from (select *, {policy} as policy from walk) as walk
+            where not exists (
+                select
+                from {table} as earlier
+                where earlier.sent_at is null and earlier.ordering_key is not null
+                    and hashtextextended(earlier.ordering_key, 0) = walk.lane and earlier.id < walk.id
+                    and (walk.policy = 'block' or earlier.failed_at is null)
+                    and (walk.policy <> 'skip' or earlier.send_after <= now())
+                offset 0
+            )
+        ))
+        for update skip locked
+    ))
+    returning 1
+)
+select (select count(*) from released) as released, (select lane from walk where number = $4) as last_lane
