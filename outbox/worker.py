@@ -5,16 +5,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from outbox.arguments import at_least_one, exactly_one, seconds
 from outbox.arguments import exchange_name as checked_exchange_name
 from outbox.brokers import open_broker, require_one_consumable_broker
+from outbox.clock import HybridClock, as_clock
 from outbox.duration import as_delays
 from outbox.engine.consuming import Consumer
 from outbox.engine.describing import described
 from outbox.engine.groups import ungrouped
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
+from outbox.engine.observing import ClockFollower, Observers
 from outbox.engine.outages import until_it_answers
 from outbox.engine.pausing import never_closed
 from outbox.engine.working import INBOX_WAIT, Work, WorkSettings
@@ -25,7 +27,7 @@ from outbox.urls import ServerKind, postgres_url, server_kind
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
 
-    from outbox.ports import Broker, UnitsOfWork
+    from outbox.ports import Broker, Observer, UnitsOfWork
     from outbox.postgres.pool import Pool
 
 PREFETCH_LIMIT = 65_535
@@ -51,6 +53,9 @@ class Worker:
     `heartbeat_interval` seconds, and heeds pauses that are asked for there; with `history` it also writes down what became of
     each message. The database is that of `db_engine_url` or `db_pool`, else of the broker if that is a `postgresql://` URL.
 
+    `clock`, a `HybridClock` or "hlc" for the one of this process, is shown the stamp of each message before its handler runs,
+    and stamps what handlers publish through `publisher`.
+
     Callbacks that are not async run in threads of the worker's own, at most 64. A handler that raises has failed, `SystemExit`
     included. Raises `ConfigurationError` for arguments that make no sense.
     """
@@ -75,6 +80,7 @@ class Worker:
         reporting: bool = True,
         history: bool = True,
         heartbeat_interval: float = HEARTBEAT_INTERVAL,
+        clock: Literal["hlc"] | HybridClock | None = None,
     ) -> None:
         from outbox.postgres.names import TableName
 
@@ -90,6 +96,7 @@ class Worker:
         self._table = TableName.parse(table_name)
         self._enable_metrics = enable_metrics
         self._grace_period = seconds("grace_period", grace_period)
+        self._clock = as_clock(clock)
         self._settings = WorkSettings(
             exchange_name=checked_exchange_name(exchange_name),
             retry_delays=as_delays(retry_delays),
@@ -138,7 +145,7 @@ class Worker:
             if units is not None and not await until_it_answers(self._check_database, stopping, observer):
                 return
             reporter = await stack.enter_async_context(self._reports.open(observer, stopping, consumers=self._described()))
-            observer = observed_by(observer, reporter)
+            observer = self._following_clock(observed_by(observer, reporter))
             broker = open_broker(self._broker, exchange_name=self._settings.exchange_name, table=self._table, observer=observer)
             stack.push_async_callback(broker.close)
             gate_of = never_closed if reporter is None else reporter.gate
@@ -147,6 +154,9 @@ class Worker:
                 reporter.activity.in_hand = lambda: work.in_hand
             with ungrouped():
                 await work.run(stopping)
+
+    def _following_clock(self, observer: "Observer") -> "Observer":
+        return observer if self._clock is None else Observers((ClockFollower(self._clock), observer))
 
     def _described(self) -> Sequence[Mapping[str, Any]]:
         settings = self._settings
@@ -170,7 +180,7 @@ class Worker:
         if not wanting:
             yield None
             return
-        publisher = Publisher(table_name=str(self._table))
+        publisher = Publisher(table_name=str(self._table), clock=self._clock)
         prefetch_count = self._settings.prefetch_count
         async with open_units(
             url=self._url,
