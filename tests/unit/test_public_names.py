@@ -211,6 +211,7 @@ def test_a_worker_is_made_of_these_parameters() -> None:
                     "reporting": True,
                     "history": True,
                     "heartbeat_interval": 5.0,
+                    "clock": None,
                 }
             )
         ).items()
