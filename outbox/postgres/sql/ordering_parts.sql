@@ -50,7 +50,7 @@ chosen as materialized (
 ),
 locked as materialized (
     select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
-        target_queue, attempts, last_error, hlc, requeue_count
+        target_queue, attempts, last_error, hlc, requeue_count, dedup_key
     from {table}
     where id = any(array(select id from chosen)) and sent_at is null and {ready}
     for update skip locked
