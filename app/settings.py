@@ -90,6 +90,11 @@ class Settings(BaseSettings):
         description="Where events go: `amqp://user:password@host:5672/vhost` for RabbitMQ, or a `postgresql://` URL. "
         "Unset: they are handed over inside the database, without a broker.",
     )
+    management_url: SecretStr | None = Field(
+        default=None,
+        description="RabbitMQ's HTTP API, as `http://user:password@host:15672`. `outbox doctor` asks it for policies and "
+        "bindings, which AMQP does not tell.",
+    )
     exchange_name: str = Field(default="outbox", min_length=1, max_length=200, description="The exchange of the events.")
 
     batch_size: int | None = Field(

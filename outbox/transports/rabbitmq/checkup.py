@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _CHECK = "topology"
 _LIMITS = ("message-ttl", "expires", "max-length", "max-length-bytes")
 OLDEST_BROKER = (3, 10)
+DEFAULT_DELAYS = tuple(timedelta(seconds=seconds) for seconds in (1, 10, 60, 300))
+"""Those of a worker that names none."""
 
 
 class Checkup:
@@ -127,9 +129,16 @@ def _timeouts(consumers: "Sequence[Consumer]", consumer_timeout: timedelta) -> l
     return [
         warning(
             "timeouts",
-            f"the consumer of {consumer.queue!r} may take {longest} with a message, the broker gives it {consumer_timeout}",
-            "raise consumer_timeout of the broker, or shorten the handler's timeout",
+            f"the consumer of {consumer.queue!r} may hold a message for {longest}, the broker lets it for {consumer_timeout}",
+            "raise consumer_timeout of the broker, or shorten the handler's timeout or, if it is ordered, its retries",
         )
         for consumer in consumers
-        if (longest := consumer.longest_in_hand) is not None and longest >= consumer_timeout
+        if (longest := _longest_in_hand(consumer)) >= consumer_timeout
     ]
+
+
+def _longest_in_hand(consumer: "Consumer") -> timedelta:
+    """How long a message may stay in hand, as far as the consumer says: ordered ones wait for their retries there, too."""
+    delays = consumer.strategy(DEFAULT_DELAYS).announced if consumer.ordered else ()
+    running = consumer.terms.timeout or timedelta(0)
+    return running * (len(delays) + 1) + sum(delays, timedelta(0))

@@ -91,26 +91,17 @@ class Topology:
     async def ensure_consumer(self, inquiry: Inquiry, subscription: Subscription) -> None:
         """Everything between the exchange and the dead letters of a consumer's queue."""
         exchange, queue = subscription.exchange_name, subscription.queue
-        limit = _delivery_limit(inquiry)
         await self.ensure_exchange(inquiry, exchange)
         await self.ensure_dead_letters(inquiry, exchange, queue)
-        arguments = {
-            **_QUORUM,
-            **_SAFE,
-            **limit,
-            "x-dead-letter-exchange": dead_letter_exchange(exchange),
-            "x-dead-letter-routing-key": queue,
-            **(_ONE_AT_A_TIME if subscription.ordered else {}),
-        }
-        found = await self._ensure(inquiry, Queue(queue, arguments))
+        found = await self._ensure(inquiry, _consumers_queue(inquiry, exchange, queue, ordered=subscription.ordered))
         await self._bind(inquiry, queue, exchange, subscription.binding_key, found=found)
 
     async def ensure_dead_letters(self, inquiry: Inquiry, exchange: str, queue: str) -> None:
         """The direct exchange for dead letters, and the queue's own place behind it."""
-        dlx, dlq = dead_letter_exchange(exchange), dead_letter_queue(queue)
-        await self._ensure(inquiry, Exchange(dlx, "direct"))
-        found = await self._ensure(inquiry, Queue(dlq, {**_QUORUM, **_delivery_limit(inquiry)}))
-        await self._bind(inquiry, dlq, dlx, queue, found=found)
+        dlx, dlq = _dead_letter_resources(inquiry, exchange, queue)
+        await self._ensure(inquiry, dlx)
+        found = await self._ensure(inquiry, dlq)
+        await self._bind(inquiry, dlq.name, dlx.name, queue, found=found)
 
     async def ensure_delay(self, inquiry: Inquiry, exchange: str, delay: timedelta) -> None:
         """What holds a retry back for `delay` and then gives it to the queue that its routing key names."""
@@ -123,7 +114,7 @@ class Topology:
 
     async def _ensure(self, inquiry: Inquiry, resource: Resource) -> bool:
         """Whether it was there already."""
-        if not await _is_there(inquiry, resource):
+        if not await is_there(inquiry, resource):
             await self._declare(inquiry, resource)
             self._compared.add(resource.name)
             return False
@@ -142,13 +133,10 @@ class Topology:
             ) from None
 
     async def _compare(self, inquiry: Inquiry, resource: Resource) -> None:
-        """Declaring again what is there changes nothing, and is refused if it is different from what we would declare."""
-        try:
-            await _declare(inquiry, resource)
-        except NotAllowed:
-            pass
-        except Different as difference:
-            self._advise(_advice(resource, str(difference)))
+        difference = await difference_of(inquiry, resource)
+        if difference is not None:
+            text = f"the {resource} exists with other properties than Outbox would give it, and is used as it is ({difference})"
+            self._advise(f"{text}; {strengthening(resource)}")
 
     async def _bind(self, inquiry: Inquiry, queue: str, exchange: str, key: str, *, found: bool) -> None:
         """Bindings cannot be looked for. Who may not bind is taken to have been provisioned, if all else was."""
@@ -162,7 +150,13 @@ class Topology:
                 ) from None
 
 
-async def _is_there(inquiry: Inquiry, resource: Resource) -> bool:
+def resources_of(inquiry: Inquiry, exchange: str, queue: str, *, ordered: bool) -> tuple[Resource, ...]:
+    """What a consumer of `queue` needs besides the exchange, as it is declared."""
+    return *_dead_letter_resources(inquiry, exchange, queue), _consumers_queue(inquiry, exchange, queue, ordered=ordered)
+
+
+async def is_there(inquiry: Inquiry, resource: Resource) -> bool:
+    """Whether the broker has it. Who may not look has it provisioned; using it will tell."""
     try:
         match resource:
             case Exchange(name):
@@ -172,9 +166,52 @@ async def _is_there(inquiry: Inquiry, resource: Resource) -> bool:
     except NotThere:
         return False
     except NotAllowed:
-        # Who may not look has it provisioned; using it will tell.
         return True
     return True
+
+
+async def difference_of(inquiry: Inquiry, resource: Resource) -> str | None:
+    """How a resource that is there differs from what we would declare; None if it does not, or if we may not know.
+
+    Declaring again what is there changes nothing, and is refused if it is different.
+    """
+    try:
+        await _declare(inquiry, resource)
+    except NotAllowed:
+        return None
+    except Different as difference:
+        return str(difference)
+    return None
+
+
+def strengthening(resource: Resource) -> str:
+    """What would make a resource that is different more like what we declare."""
+    match resource:
+        case Exchange(_, type_):
+            return f"Outbox expects a durable {type_} exchange"
+        case Queue(name, arguments):
+            policy = {key.removeprefix("x-"): value for key, value in arguments.items() if key not in _NO_POLICY}
+            if not policy:
+                return "Outbox expects a quorum queue without limits"
+            command = f"rabbitmqctl set_policy --apply-to queues outbox-{name} '^{name}$' '{json.dumps(policy)}'"
+            return f"a policy strengthens it as far as its type allows: {command}{_advice_on_order(arguments)}"
+
+
+def _consumers_queue(inquiry: Inquiry, exchange: str, queue: str, *, ordered: bool) -> Queue:
+    arguments = {
+        **_QUORUM,
+        **_SAFE,
+        **_delivery_limit(inquiry),
+        "x-dead-letter-exchange": dead_letter_exchange(exchange),
+        "x-dead-letter-routing-key": queue,
+        **(_ONE_AT_A_TIME if ordered else {}),
+    }
+    return Queue(queue, arguments)
+
+
+def _dead_letter_resources(inquiry: Inquiry, exchange: str, queue: str) -> tuple[Exchange, Queue]:
+    dlq = Queue(dead_letter_queue(queue), {**_QUORUM, **_delivery_limit(inquiry)})
+    return Exchange(dead_letter_exchange(exchange), "direct"), dlq
 
 
 async def _declare(inquiry: Inquiry, resource: Resource) -> None:
@@ -188,19 +225,6 @@ async def _declare(inquiry: Inquiry, resource: Resource) -> None:
 def _delivery_limit(inquiry: Inquiry) -> Mapping[str, Any]:
     """Brokers from 4.0 on drop a message at its twentieth delivery unless told not to; older ones misread being told."""
     return {"x-delivery-limit": -1} if broker_version(inquiry.connection) >= _NO_DELIVERY_LIMIT_SINCE else {}
-
-
-def _advice(resource: Resource, difference: str) -> str:
-    text = f"the {resource} exists with other properties than Outbox would give it, and is used as it is ({difference})"
-    match resource:
-        case Exchange(_, type_):
-            return f"{text}; Outbox expects a durable {type_} exchange"
-        case Queue(name, arguments):
-            policy = {key.removeprefix("x-"): value for key, value in arguments.items() if key not in _NO_POLICY}
-            if not policy:
-                return f"{text}; Outbox expects a quorum queue without limits"
-            command = f"rabbitmqctl set_policy --apply-to queues outbox-{name} '^{name}$' '{json.dumps(policy)}'"
-            return f"{text}; a policy strengthens it as far as its type allows: {command}{_advice_on_order(arguments)}"
 
 
 def _advice_on_order(arguments: Mapping[str, Any]) -> str:
