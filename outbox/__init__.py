@@ -11,6 +11,7 @@ from outbox.tracking import get_tracking_ids, tracking
 
 if TYPE_CHECKING:
     from outbox.clock import HybridClock
+    from outbox.dead_letters import DeadLetters
     from outbox.engine.consuming import Consumer, consume
     from outbox.errors import OutboxError, Reject, RetryAfter
     from outbox.message import OutboxMessage
@@ -31,6 +32,7 @@ __all__ = [
     "NEVER",
     "BoundPublisher",
     "Consumer",
+    "DeadLetters",
     "HybridClock",
     "MessageRelay",
     "OutboxError",
@@ -53,6 +55,7 @@ _HOMES = {
     "NEVER": "outbox.relay",
     "BoundPublisher": "outbox.publisher",
     "Consumer": "outbox.engine.consuming",
+    "DeadLetters": "outbox.dead_letters",
     "HybridClock": "outbox.clock",
     "MessageRelay": "outbox.relay",
     "OutboxError": "outbox.errors",

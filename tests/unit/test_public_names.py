@@ -28,6 +28,7 @@ PUBLIC_NAMES = {
     "IMMEDIATELY",
     "NEVER",
     "Consumer",
+    "DeadLetters",
     "HybridClock",
     "MessageRelay",
     "OutboxError",

@@ -1,0 +1,58 @@
+"""What failed for good: read, and repaired by requeueing, discarding, restoring, purging, at once or in operations."""
+
+from outbox.dead_letters.letters import AT_ONCE, INBOX_RETENTION, DeadLetters, Selector
+from outbox.postgres.dead_letters import (
+    DeadLetter,
+    DeadLetterDetail,
+    DeadLetterFilter,
+    Edition,
+    Group,
+    Position,
+    Source,
+    Status,
+)
+from outbox.postgres.repair.operations import OperationItem
+from outbox.postgres.repair.running import OperationsRunner
+from outbox.postgres.repair.values import (
+    ORIGINAL_ROUTING,
+    Action,
+    Canary,
+    Destination,
+    Edit,
+    Item,
+    ItemOutcome,
+    Operation,
+    OperationState,
+    Plan,
+    Repaired,
+    ToQueue,
+)
+
+__all__ = [
+    "AT_ONCE",
+    "INBOX_RETENTION",
+    "ORIGINAL_ROUTING",
+    "Action",
+    "Canary",
+    "DeadLetter",
+    "DeadLetterDetail",
+    "DeadLetterFilter",
+    "DeadLetters",
+    "Destination",
+    "Edit",
+    "Edition",
+    "Group",
+    "Item",
+    "ItemOutcome",
+    "Operation",
+    "OperationItem",
+    "OperationState",
+    "OperationsRunner",
+    "Plan",
+    "Position",
+    "Repaired",
+    "Selector",
+    "Source",
+    "Status",
+    "ToQueue",
+]

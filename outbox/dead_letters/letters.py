@@ -1,0 +1,268 @@
+"""The class that users have: reading and repairing, each in a method."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from outbox.arguments import at_least_one, exactly_one
+from outbox.arguments import exchange_name as checked_exchange_name
+from outbox.brokers import require_one_consumable_broker
+from outbox.dead_letters.opening import Opening, Places
+from outbox.errors import ConfigurationError
+from outbox.masking import Masking
+from outbox.postgres.dead_letters import DeadLetter, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, Position, Sort
+from outbox.postgres.dead_letters.listing import EVERYTHING
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Pool
+from outbox.postgres.repair.changes import Request
+from outbox.postgres.repair.operations import OperationItem
+from outbox.postgres.repair.running import OperationsRunner
+from outbox.postgres.repair.targeting import sensible
+from outbox.postgres.repair.values import Action, Canary, Destination, Edit, ItemOutcome, Operation, Options, Plan, Repaired
+from outbox.urls import ServerKind, postgres_url, server_kind
+
+if TYPE_CHECKING:
+    from outbox.brokers import ConsumableSource
+    from outbox.ports import Broker
+
+AT_ONCE = 100
+"""So many dead letters named by their ids are changed in one transaction; more, and filters, become an operation."""
+INBOX_RETENTION = timedelta(days=30)
+"""How long inboxes remember messages, unless somebody says otherwise."""
+
+Selector: TypeAlias = str | Iterable[str] | DeadLetterFilter
+"""One id, several, or all that a filter fits; a group is `DeadLetterFilter(group_id=…)`."""
+
+
+class DeadLetters:
+    """Dead letters and parked messages beside one outbox table: to be read, and to be repaired.
+
+    Give exactly one of `db_engine_url` and `db_pool` (asyncpg), which is left open. `broker` is where queues are looked for
+    before something is requeued to them: an `amqp(s)://` URL, or an object that implements `outbox.ports.Broker`; without it,
+    or with a `postgresql://` URL, PostgreSQL is the broker. `inbox_retention` is how long inboxes remember a message: what is
+    older is requeued only by force. `history`: whether requeues are written to the history. `masking`: what is shown as `***`.
+
+    Ids are as operators know them: `"17"` is row 17 of the dead letters, `"outbox-17"` row 17 of the outbox table, which the
+    relay parked. Usable at once, and as an `async with` block, after which everything is closed that it opened; `close` does
+    the same. Every method raises `DatabaseUnavailableError` while the database is away.
+    """
+
+    def __init__(
+        self,
+        db_engine_url: str | None = None,
+        db_pool: Pool | None = None,
+        table_name: str = "outbox_table",
+        *,
+        broker: "str | Broker | None" = None,
+        exchange_name: str = "outbox",
+        inbox_retention: timedelta = INBOX_RETENTION,
+        history: bool = True,
+        masking: Masking | None = None,
+    ) -> None:
+        exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
+        if not isinstance(inbox_retention, timedelta) or inbox_retention <= timedelta(0):
+            raise ConfigurationError(f"inbox_retention is a timedelta longer than zero, not {inbox_retention!r}")
+        self._retention = inbox_retention
+        places = Places(
+            url=None if db_engine_url is None else postgres_url(db_engine_url),
+            pool=db_pool,
+            table=TableName.parse(table_name),
+            broker=_broker_beside(broker),
+            exchange_name=checked_exchange_name(exchange_name),
+        )
+        self._opening = Opening(places, masking=masking or Masking(), history=history)
+
+    async def __aenter__(self) -> Self:
+        await self._opening.parts()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes what it opened. Used again, it opens again."""
+        await self._opening.close()
+
+    # --- reading -------------------------------------------------------------------------------------------------------
+
+    async def list(
+        self,
+        filter_: DeadLetterFilter = EVERYTHING,
+        *,
+        limit: int = 50,
+        after: Position | None = None,
+        sort: Sort = "newest",
+    ) -> Sequence[DeadLetter]:
+        """Up to `limit` that fit `filter_`, from behind the position `after` on. Reading changes nothing anywhere."""
+        return await (await self._opening.parts()).listing.list(filter_, limit=limit, after=after, sort=sort)
+
+    async def get(self, id_: str) -> DeadLetterDetail | None:
+        """The whole of the one with that id; None if there is none, or none any more."""
+        return await (await self._opening.parts()).listing.get(id_)
+
+    async def count(self, filter_: DeadLetterFilter = EVERYTHING) -> int:
+        """How many fit `filter_`."""
+        return await (await self._opening.parts()).listing.count(filter_)
+
+    async def groups(
+        self, by: GroupBy = "fingerprint", filter_: DeadLetterFilter = EVERYTHING, *, limit: int = 100
+    ) -> Sequence[Group]:
+        """Those that fit `filter_`, counted by what they have in common, the largest group first."""
+        return await (await self._opening.parts()).listing.groups(by, filter_, limit=limit)
+
+    # --- repairing -----------------------------------------------------------------------------------------------------
+
+    async def requeue(
+        self,
+        selector: Selector,
+        *,
+        destination: Destination | None = None,
+        edit: Edit | None = None,
+        rate: float | None = None,
+        canary: Canary | None = None,
+        stop_ratio: float | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+        force: bool = False,
+        max_items: int | None = None,
+    ) -> Repaired | Operation:
+        """Sends dead letters again, through the outbox table, with their ids: marked and inserted in one transaction.
+
+        To the queue that each died in, unless `destination` says otherwise. Up to 100 ids are done at once, and the answer says
+        what came of each; more, a filter, a `rate` or a `canary` make an `Operation`, whose letters are fixed now, and which
+        maintenance, or any `runner`, does in batches. `edit` is for one id: what it replaces is kept as an edition. Past
+        `stop_ratio` of messages that came back dead an operation stops itself; a canary without one stops at the first. What is
+        older than the inbox retention is refused without `force`. `max_items`: the oldest so many. Raises
+        `BrokerUnavailableError` if nobody can say whether the queues are there, and `EncodingError` for an edit that cannot be
+        stored.
+        """
+        options = Options(
+            destination=destination,
+            rate=rate,
+            canary=canary,
+            stop_ratio=stop_ratio,
+            force=force,
+            retention=self._retention,
+        )
+        request = Request(action=Action.REQUEUE, options=options, by=by, reason=reason)
+        if edit is not None:
+            return await self._edited(request, selector, edit)
+        return await self._do(request, selector, max_items)
+
+    async def discard(
+        self, selector: Selector, *, reason: str | None = None, by: str | None = None, max_items: int | None = None
+    ) -> Repaired | Operation:
+        """Marks dead letters as not to be sent again; `restore` takes it back. A parked message leaves the outbox for it."""
+        request = Request(action=Action.DISCARD, options=self._options(), by=by, reason=reason)
+        return await self._do(request, selector, max_items)
+
+    async def restore(
+        self, selector: Selector, *, reason: str | None = None, by: str | None = None, max_items: int | None = None
+    ) -> Repaired | Operation:
+        """Opens discarded dead letters again."""
+        request = Request(action=Action.RESTORE, options=self._options(), by=by, reason=reason)
+        return await self._do(request, selector, max_items)
+
+    async def purge(
+        self,
+        selector: Selector,
+        *,
+        reason: str | None = None,
+        by: str | None = None,
+        force: bool = False,
+        max_items: int | None = None,
+    ) -> Repaired | Operation:
+        """Deletes discarded dead letters with everything that is known of them, for good; with `force`, others too."""
+        request = Request(action=Action.PURGE, options=self._options(force=force), by=by, reason=reason)
+        return await self._do(request, selector, max_items)
+
+    async def plan(
+        self,
+        action: Action,
+        selector: Selector,
+        *,
+        destination: Destination | None = None,
+        force: bool = False,
+        max_items: int | None = None,
+    ) -> Plan:
+        """What `action` would do now: to how many, of which queues and exceptions, with a sample, and with what to think of."""
+        options = Options(destination=destination, force=force, retention=self._retention)
+        request = Request(action=action, options=options)
+        limit = None if max_items is None else at_least_one("max_items", max_items)
+        meant = selector if isinstance(selector, DeadLetterFilter) else DeadLetterFilter(ids=tuple(_ids(selector)))
+        return await (await self._opening.parts()).planning.plan(request, _meant(meant, request), limit)
+
+    # --- operations ----------------------------------------------------------------------------------------------------
+
+    async def operation(self, number: int) -> Operation | None:
+        """The operation of that number as it is now; None if there is none."""
+        return await (await self._opening.parts()).operations.get(number)
+
+    async def operations(self, *, going_on: bool = False, limit: int = 50) -> Sequence[Operation]:
+        """Operations, the newest first; `going_on`: only those that have not ended."""
+        return await (await self._opening.parts()).operations.list(going_on=going_on, limit=limit)
+
+    async def operation_items(
+        self, number: int, *, outcome: ItemOutcome | None = None, after: int = 0, limit: int = 200
+    ) -> Sequence[OperationItem]:
+        """What came of each letter of an operation, from the one behind position `after` on."""
+        return await (await self._opening.parts()).operations.items(number, outcome=outcome, after=after, limit=limit)
+
+    async def pause(self, number: int) -> Operation:
+        """No further batch of an operation begins until it is resumed. Raises `RefusedError` unless it is running."""
+        return await (await self._opening.parts()).operations.pause(number)
+
+    async def resume(self, number: int) -> Operation:
+        """A paused operation goes on, wherever operations are run. Raises `RefusedError` unless it is paused."""
+        return await (await self._opening.parts()).operations.resume(number)
+
+    async def cancel(self, number: int) -> Operation:
+        """Ends an operation: what is done stays done, the rest is free. Raises `RefusedError` if it has ended."""
+        return await (await self._opening.parts()).operations.cancel(number)
+
+    async def runner(self) -> OperationsRunner:
+        """What does the batches of operations that are running; any number of processes may have one."""
+        return (await self._opening.parts()).runner
+
+    # --- helpers -------------------------------------------------------------------------------------------------------
+
+    async def _do(self, request: Request, selector: Selector, max_items: int | None) -> Repaired | Operation:
+        parts = await self._opening.parts()
+        limit = None if max_items is None else at_least_one("max_items", max_items)
+        if isinstance(selector, DeadLetterFilter):
+            return await parts.operations.create(request, _meant(selector, request), limit=limit)
+        ids = _ids(selector)[:limit]
+        if len(ids) > AT_ONCE or request.options.rate is not None or request.options.canary is not None:
+            return await parts.operations.create(request, ids)
+        return await parts.changes.at_once(request, ids)
+
+    async def _edited(self, request: Request, selector: Selector, edit: Edit) -> Repaired:
+        ids = [] if isinstance(selector, DeadLetterFilter) else _ids(selector)
+        if len(ids) != 1 or request.options.rate is not None or request.options.canary is not None:
+            raise ConfigurationError("an edit is for one dead letter, named by its id, and done at once")
+        return await (await self._opening.parts()).editing.requeue(request, ids[0], edit)
+
+    def _options(self, *, force: bool = False) -> Options:
+        return Options(force=force, retention=self._retention)
+
+
+def _ids(selector: str | Iterable[str]) -> Sequence[str]:
+    """The ids that are meant, each once, in the order given. Raises `ConfigurationError` for what are none."""
+    ids = [selector] if isinstance(selector, str) else list(selector)
+    if not ids or not all(isinstance(id_, str) for id_ in ids):
+        raise ConfigurationError('dead letters are named by their ids, as text, such as "17" or "outbox-17", or by a filter')
+    return list(dict.fromkeys(ids))
+
+
+def _meant(selector: DeadLetterFilter, request: Request) -> DeadLetterFilter:
+    return sensible(selector, request.action, force=request.options.force)
+
+
+def _broker_beside(broker: "str | Broker | None") -> "ConsumableSource | None":
+    """The broker to ask; None where it is PostgreSQL, whose queues are in the same database."""
+    if broker is None or (isinstance(broker, str) and server_kind(broker, argument="broker") is ServerKind.POSTGRES):
+        return None
+    return require_one_consumable_broker(rmq_connection=None, rmq_connection_url=None, broker=broker)

@@ -1,0 +1,140 @@
+"""Operations as rows: created with their letters, read with their progress, paused, resumed and cancelled by anyone."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from outbox.errors import RefusedError
+from outbox.postgres.dead_letters import DeadLetterFilter
+from outbox.postgres.dead_letters.selecting import Arguments
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection, Pool
+from outbox.postgres.repair.changes import Request
+from outbox.postgres.repair.encoding import decode_options, encode_options, encode_selector
+from outbox.postgres.repair.statements import SELECTION, TIMEOUT, Statements
+from outbox.postgres.repair.targeting import Selecting
+from outbox.postgres.repair.values import Action, Item, ItemOutcome, Operation, OperationState
+
+CANCELLED = "the operation was cancelled before it"
+
+
+@dataclass(frozen=True, slots=True)
+class OperationItem:
+    """One letter of an operation, at its place in it."""
+
+    position: int
+    item: Item
+
+
+class Operations:
+    """The operations on the dead letters of the outbox table `table`."""
+
+    def __init__(self, pool: Pool, table: TableName) -> None:
+        self._sql = Statements(pool, table, "operations.sql")
+        self._selecting = Selecting(table)
+
+    async def create(
+        self, request: Request, selector: Sequence[str] | DeadLetterFilter, *, limit: int | None = None
+    ) -> Operation:
+        """A running operation on what `selector` means now, the oldest `limit`; what another one has to do is skipped."""
+        async with self._sql.transaction("creating an operation") as connection:
+            await connection.execute(self._sql["take_turn"], timeout=TIMEOUT)
+            id_ = await connection.fetchval(
+                self._sql["create"],
+                request.action,
+                encode_selector(selector),
+                encode_options(request.options),
+                request.reason,
+                request.by,
+                timeout=TIMEOUT,
+            )
+            arguments = Arguments([id_])
+            statement = self._sql["fix_letters"].replace(SELECTION, self._selecting.oldest(selector, limit, arguments))
+            total = await connection.fetchval(statement, *arguments.values, timeout=TIMEOUT)
+            await connection.execute(self._sql["created"], id_, total, timeout=TIMEOUT)
+            return await self._read(connection, id_)
+
+    async def get(self, id_: int) -> Operation | None:
+        """The operation as it is now; None if there is none of that number."""
+        async with self._sql.transaction("reading an operation") as connection:
+            row = await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT)
+        return None if row is None else operation_of(row)
+
+    async def list(self, *, going_on: bool = False, limit: int = 50) -> Sequence[Operation]:
+        """The newest first; `going_on`: only those that have not ended."""
+        async with self._sql.transaction("reading operations") as connection:
+            rows = await connection.fetch(self._sql["operations"], going_on, limit, timeout=TIMEOUT)
+        return [operation_of(row) for row in rows]
+
+    async def items(
+        self, id_: int, *, outcome: ItemOutcome | None = None, after: int = 0, limit: int = 200
+    ) -> Sequence[OperationItem]:
+        """What came of each of its letters, in their order; `after` is the position with which the page before ended."""
+        async with self._sql.transaction("reading the letters of an operation") as connection:
+            rows = await connection.fetch(self._sql["items"], id_, after, outcome, limit, timeout=TIMEOUT)
+        return [
+            OperationItem(row["position"], Item(row["letter"], ItemOutcome(row["outcome"]), row["detail"] or ""))
+            for row in rows
+        ]
+
+    async def pause(self, id_: int) -> Operation:
+        """Afterwards nothing more of it is done until it is resumed. Raises `RefusedError` unless it is running."""
+        return await self._change("pause", id_)
+
+    async def resume(self, id_: int) -> Operation:
+        """Afterwards it goes on where it was. Raises `RefusedError` unless it is paused."""
+        return await self._change("resume", id_)
+
+    async def cancel(self, id_: int) -> Operation:
+        """Ends it; what is done stays done, and its other letters are free. Raises `RefusedError` if it has ended."""
+        async with self._sql.transaction("cancelling an operation") as connection:
+            if await end(connection, self._sql, id_, OperationState.CANCELLED, None, CANCELLED):
+                return await self._read(connection, id_)
+            raise await self._refusal(connection, "cancelled", id_)
+
+    async def _change(self, name: str, id_: int) -> Operation:
+        async with self._sql.transaction(f"changing operation {id_}") as connection:
+            if await connection.fetchval(self._sql[name], id_, timeout=TIMEOUT) is None:
+                raise await self._refusal(connection, f"{name}d", id_)
+            return await self._read(connection, id_)
+
+    async def _read(self, connection: Connection, id_: int) -> Operation:
+        return operation_of(await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT))
+
+    async def _refusal(self, connection: Connection, wanted: str, id_: int) -> RefusedError:
+        row = await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT)
+        if row is None:
+            return RefusedError(f"there is no operation {id_}")
+        return RefusedError(f"operation {id_} is {row['state']} and cannot be {wanted}")
+
+
+async def end(
+    connection: Connection, sql: Statements, id_: int, state: OperationState, because: str | None, detail: str
+) -> bool:
+    """Ends an operation that goes on, and frees its other letters with `detail`; whether it did go on."""
+    if await connection.fetchval(sql["end"], id_, state, because, timeout=TIMEOUT) is None:
+        return False
+    await connection.execute(sql["skip_pending"], id_, detail, timeout=TIMEOUT)
+    return True
+
+
+def operation_of(row: Any) -> Operation:
+    """The operation that a row with the columns and `counts` is."""
+    return Operation(
+        id=row["id"],
+        action=Action(row["action"]),
+        state=OperationState(row["state"]),
+        selector=json.loads(row["selector"]),
+        options=decode_options(row["options"]),
+        reason=row["reason"],
+        requested_by=row["requested_by"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        finished_at=row["finished_at"],
+        continue_at=row["continue_at"],
+        canary_until=row["canary_until"],
+        total=row["total"],
+        counts={ItemOutcome(name): count for name, count in json.loads(row["counts"]).items()},
+        stopped_because=row["stopped_because"],
+    )

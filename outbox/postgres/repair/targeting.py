@@ -1,0 +1,46 @@
+"""Which dead letters an action means: ids as they are given, or what fits a filter now, the oldest first."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from outbox.postgres.dead_letters import DeadLetterFilter, Status
+from outbox.postgres.dead_letters.selecting import Arguments, Letters
+from outbox.postgres.names import TableName
+from outbox.postgres.repair.values import Action
+
+_GIVEN = """
+select letter, (letter like 'outbox-%')::integer as kind,
+    coalesce(substring(letter from '[0-9]{{1,18}}')::bigint, 0) as number
+from unnest({ids}::text[]) as given (letter)"""
+_NONE = "select null::text as letter, 0 as kind, 0::bigint as number where false"
+
+
+class Selecting:
+    """Puts together what selects dead letters of one outbox table."""
+
+    def __init__(self, table: TableName) -> None:
+        self._letters = Letters(table)
+
+    def oldest(self, selector: Sequence[str] | DeadLetterFilter, limit: int | None, arguments: Arguments) -> str:
+        """Rows with `letter`, `kind` and `number`; what is given by its id is among them even if there is no such letter."""
+        if isinstance(selector, DeadLetterFilter):
+            return self.lines(selector, limit, arguments)
+        return _limited(_GIVEN.format(ids=arguments.add(list(selector))), limit, arguments)
+
+    def lines(self, selector: DeadLetterFilter, limit: int | None, arguments: Arguments) -> str:
+        """The lines of the list that fit, those that came to be first in front."""
+        branches = [f"({branch.where()})" for branch in self._letters.branches(selector, arguments)]
+        return _limited("\nunion all\n".join(branches) or _NONE, limit, arguments)
+
+
+def sensible(selector: DeadLetterFilter, action: Action, *, force: bool) -> DeadLetterFilter:
+    """`selector`, of what `action` can be done to if it does not say of what status."""
+    if selector.status is not None or (action is Action.PURGE and force):
+        return selector
+    return replace(selector, status=Status.OPEN if action in (Action.REQUEUE, Action.DISCARD) else Status.DISCARDED)
+
+
+def _limited(selection: str, limit: int | None, arguments: Arguments) -> str:
+    if limit is None:
+        return selection
+    return f"select *\nfrom (\n{selection}\n) as every_one\norder by kind, number\nlimit {arguments.add(limit)}"

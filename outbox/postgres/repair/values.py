@@ -1,0 +1,195 @@
+"""What can be asked of dead letters, and what is answered: actions, destinations, edits, outcomes, operations, plans."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from outbox.arguments import at_least_one
+from outbox.errors import ConfigurationError
+from outbox.postgres.dead_letters import DeadLetter
+
+
+class Action(StrEnum):
+    """What is done to a dead letter."""
+
+    REQUEUE = "requeue"
+    DISCARD = "discard"
+    RESTORE = "restore"
+    PURGE = "purge"
+
+
+@dataclass(frozen=True, slots=True)
+class ToQueue:
+    """Requeue to this queue, which must exist, instead of the one that the message died in."""
+
+    queue: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.queue, str) or not self.queue or "\0" in self.queue:
+            raise ConfigurationError(f"ToQueue takes the name of a queue, not {self.queue!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalRouting:
+    """Requeue by the routing key: to every queue that is bound for it now, also those that had processed the message."""
+
+
+ORIGINAL_ROUTING = OriginalRouting()
+
+Destination = ToQueue | OriginalRouting
+"""Where to; None: to the queue that the message died in, and a parked one to where it was going."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Another body, other headers, or both, for one dead letter that was read at `version`.
+
+    `body` is encoded as `Publisher.publish` encodes it, and None leaves it as it is. `headers` replace all that there are; None
+    leaves them, an empty mapping removes them.
+    """
+
+    version: int
+    body: object | None = None
+    headers: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        at_least_one("version", self.version)
+        if self.body is None and self.headers is None:
+            raise ConfigurationError("an edit changes the body, the headers, or both: give at least one of them")
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """The first `count` go ahead; the others follow after `wait`, if not too many of those came back dead."""
+
+    count: int
+    wait: timedelta
+
+    def __post_init__(self) -> None:
+        at_least_one("the count of a canary", self.count)
+        if not isinstance(self.wait, timedelta) or self.wait <= timedelta(0):
+            raise ConfigurationError(f"a canary waits for a timedelta longer than zero, not {self.wait!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How an action is done; all but `force` concern requeueing only.
+
+    `rate` is in messages a second. Past `stop_ratio` of dead again an operation stops itself. `retention` is how long inboxes
+    remember a message: what is older is refused without `force`.
+    """
+
+    destination: Destination | None = None
+    rate: float | None = None
+    canary: Canary | None = None
+    stop_ratio: float | None = None
+    force: bool = False
+    retention: timedelta = timedelta(days=30)
+
+    def __post_init__(self) -> None:
+        if self.rate is not None and not 0 < self.rate < float("inf"):
+            raise ConfigurationError(f"rate is a number of messages a second, more than zero, not {self.rate!r}")
+        if self.stop_ratio is not None and not 0 <= self.stop_ratio < 1:
+            raise ConfigurationError(f"stop_ratio is a share from 0 to less than 1, not {self.stop_ratio!r}")
+
+
+class ItemOutcome(StrEnum):
+    """What came of one dead letter.
+
+    `SKIPPED`: there was nothing to do, or somebody else is at it. `REFUSED`: it could not be done; the reason says why.
+    `DIED_AGAIN`: it was requeued, and has come back.
+    """
+
+    PENDING = "pending"
+    DONE = "done"
+    SKIPPED = "skipped"
+    REFUSED = "refused"
+    NOT_FOUND = "not found"
+    DIED_AGAIN = "died again"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One dead letter's part: its id as operators know it, what came of it, and why."""
+
+    id: str
+    outcome: ItemOutcome
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What came of an action that was done at once, for each id in the order in which they were given."""
+
+    action: Action
+    items: Sequence[Item]
+
+    @property
+    def done(self) -> int:
+        """How many it was done to."""
+        return sum(item.outcome is ItemOutcome.DONE for item in self.items)
+
+
+class OperationState(StrEnum):
+    """Running and paused ones go on; the others have ended: `STOPPED` by themselves, `CANCELLED` by a person."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    STOPPED = "stopped"
+    FINISHED = "finished"
+
+
+ENDED = frozenset({OperationState.CANCELLED, OperationState.STOPPED, OperationState.FINISHED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """An action on many dead letters, made in batches: what was asked for, and how far it is.
+
+    `selector` is what was meant, for people to read; the ids were fixed when it was created. `counts` has how many of its
+    `total` letters came to each outcome. Until `canary_until` it waits for what becomes of the first ones.
+    """
+
+    id: int
+    action: Action
+    state: OperationState
+    selector: Mapping[str, Any]
+    options: Options
+    reason: str | None
+    requested_by: str | None
+    created_at: datetime
+    updated_at: datetime
+    finished_at: datetime | None
+    continue_at: datetime
+    canary_until: datetime | None
+    total: int
+    counts: Mapping[ItemOutcome, int]
+    stopped_because: str | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will be done."""
+        return self.state in ENDED
+
+    @property
+    def pending(self) -> int:
+        """How many letters are still to be done."""
+        return self.counts.get(ItemOutcome.PENDING, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What an action would do now: to how many, of which queues and exceptions, and what to think of before.
+
+    `sample` are the first of them in the order in which they would be done.
+    """
+
+    action: Action
+    count: int
+    by_queue: Mapping[str, int] = field(default_factory=dict)
+    by_exception: Mapping[str, int] = field(default_factory=dict)
+    sample: Sequence[DeadLetter] = ()
+    warnings: Sequence[str] = ()

@@ -1,0 +1,125 @@
+Operations on many dead letters: their letters are fixed when they are created, and done in batches.
+
+-- name: take_turn
+-- One operation is created at a time, so that no letter comes into two.
+select pg_catalog.pg_advisory_xact_lock('{operation}'::regclass::oid::bigint)
+
+-- name: create
+insert into {operation} (action, selector, options, reason, requested_by)
+values ($1, cast($2::text as jsonb), cast($3::text as jsonb), $4, $5)
+returning id
+
+-- name: fix_letters
+-- In the order in which they came to be. What another operation has to do is skipped.
+with item as (
+    insert into {operation_item} (operation_id, position, letter, outcome, detail, settled_at)
+    select $1, row_number() over (order by kind, number), wanted.letter,
+        case when other.operation_id is null then 'pending' else 'skipped' end,
+        'in operation ' || other.operation_id,
+        case when other.operation_id is not null then now() end
+    from (
+        {selection}
+    ) as wanted
+    left join {operation_item} as other on other.letter = wanted.letter and other.outcome = 'pending'
+    returning outcome
+)
+select count(*)
+from item
+
+-- name: created
+-- One without anything to do has done it.
+update {operation}
+set total = $2, state = case when pending then 'running' else 'finished' end, finished_at = case when not pending then now() end
+from (select exists(select from {operation_item} where operation_id = $1 and outcome = 'pending') as pending) as item
+where id = $1
+
+-- name: operation
+select {operation_columns},
+    (
+        select coalesce(json_object_agg(outcome, count), '{}')::text
+        from (select outcome, count(*) from {operation_item} where operation_id = id group by outcome) as counted
+    ) as counts
+from {operation}
+where id = $1
+
+-- name: operations
+-- The newest first; $1: only those that go on.
+select {operation_columns},
+    (
+        select coalesce(json_object_agg(outcome, count), '{}')::text
+        from (select outcome, count(*) from {operation_item} where operation_id = id group by outcome) as counted
+    ) as counts
+from {operation}
+where not $1::boolean or finished_at is null
+order by id desc
+limit $2
+
+-- name: items
+select position, letter, outcome, detail
+from {operation_item}
+where operation_id = $1 and position > $2 and ($3::text is null or outcome = $3)
+order by position
+limit $4
+
+-- name: due
+select {operation_columns}, (select count(*) from {operation_item} where operation_id = id and outcome = 'died again') as returned
+from {operation}
+where state = 'running' and continue_at <= now() and ($1::bigint is null or id = $1)
+order by continue_at, id
+limit 1
+
+-- name: lock
+select {operation_columns}, (select count(*) from {operation_item} where operation_id = id and outcome = 'died again') as returned
+from {operation}
+where id = $1 and state = 'running' and continue_at <= now()
+for update skip locked
+
+-- name: next_items
+select position, letter
+from {operation_item}
+where operation_id = $1 and outcome = 'pending'
+order by position
+limit $2
+
+-- name: settle_items
+update {operation_item} as item
+set outcome = settled.outcome, detail = nullif(settled.detail, ''), requeue_count = settled.requeue_count, settled_at = now()
+from unnest($2::integer[], $3::text[], $4::text[], $5::integer[]) as settled (position, outcome, detail, requeue_count)
+where item.operation_id = $1 and item.position = settled.position
+
+-- name: proceed
+-- $2: how many were done. $3: the pause that the rate asks for; what was late is caught up with, up to a second. $4: how long to
+-- watch the canary from now on.
+update {operation}
+set updated_at = now(), done = done + $2, canary_until = coalesce(now() + $4::interval, canary_until),
+    continue_at = greatest(
+        case when $3::interval is null then now() else greatest(continue_at, now() - interval '1 second') + $3 end,
+        now() + $4
+    ),
+    state = case when pending then state else 'finished' end,
+    finished_at = case when not pending then now() end
+from (select exists(select from {operation_item} where operation_id = $1 and outcome = 'pending') as pending) as item
+where id = $1
+
+-- name: postpone
+update {operation}
+set continue_at = now() + $2::interval
+where id = $1
+
+-- name: pause
+update {operation} set state = 'paused', updated_at = now() where id = $1 and state = 'running' returning id
+
+-- name: resume
+update {operation} set state = 'running', updated_at = now() where id = $1 and state = 'paused' returning id
+
+-- name: end
+-- $2: cancelled, by a person, or stopped, by itself. $3: why.
+update {operation}
+set state = $2, stopped_because = $3, updated_at = now(), finished_at = now()
+where id = $1 and state in ('running', 'paused')
+returning id
+
+-- name: skip_pending
+update {operation_item}
+set outcome = 'skipped', detail = $2, settled_at = now()
+where operation_id = $1 and outcome = 'pending'

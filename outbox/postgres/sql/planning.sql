@@ -1,0 +1,31 @@
+What an action would do, counted without doing any of it.
+
+-- name: plan
+-- $1: the greatest age that is requeued. Of what shares an ordering key with messages that wait, the letters count: parked rows
+-- keep their place.
+with wanted as materialized (
+    select letter, kind, queue, exception_type, ordering_key, created_at
+    from (
+        {selection}
+    ) as meant
+)
+select count(*) as count,
+    count(*) filter (where created_at < now() - $1::interval) as too_old,
+    count(*) filter (where exists (
+        select from {operation_item} as item where item.letter = wanted.letter and item.outcome = 'pending'
+    )) as busy,
+    count(*) filter (where kind = 0 and ordering_key is not null and exists (
+        select
+        from {table} as waiting
+        where waiting.sent_at is null and waiting.ordering_key is not null
+            and hashtextextended(waiting.ordering_key, 0) = hashtextextended(wanted.ordering_key, 0)
+    )) as overtaken,
+    (
+        select coalesce(json_object_agg(queue, count), '{}')::text
+        from (select queue, count(*) from wanted group by queue order by count desc, queue limit 50) as counted
+    ) as by_queue,
+    (
+        select coalesce(json_object_agg(exception_type, count), '{}')::text
+        from (select exception_type, count(*) from wanted group by 1 order by count desc, exception_type limit 50) as counted
+    ) as by_exception
+from wanted

@@ -1,0 +1,292 @@
+What becomes of dead letters by a person's wish. Rows are locked first, in the order of their ids, in a statement of their own:
+the next one then judges them as they are, whoever changed them meanwhile.
+
+-- name: lock_letters
+select from {dead_letter} where id = any($1::bigint[]) order by id for update
+
+-- name: lock_parked
+select from {table} where id = any($1::bigint[]) order by id for update
+
+-- name: destinations
+-- The queues that letters and parked rows would go back to; empty for those that go where their routing key leads.
+select distinct queue
+from (
+    select queue from {dead_letter} where id = any($1::bigint[])
+    union all
+    select target_queue from {table} where id = any($2::bigint[])
+) as place
+where queue <> ''
+
+-- name: requeue_letters
+-- $2: the operation that does it. $3: another queue. $4: by the routing key. $5: which queues exist. $6: the greatest age that is
+-- requeued; null: any. $7: by whom. $8: whether history is written. $9: why.
+--
+-- A message without an id gets one, which the letter keeps, so that it is known if it comes back. Rows get their ids in the order
+-- of the letters', which is that of their deaths. They are as old as the requeue: how long they were dead is no time in the outbox.
+with wanted as materialized (
+    select letter.id, routing_key, body, content_type, headers, ordering_key, created_at, hlc, requeue_count, status,
+        case
+            when $3::text is not null then $3
+            when not $4::boolean and queue <> '' then queue
+        end as destination,
+        case
+            when message_id is null and chain = '[]' then jsonb_build_array(gen_random_uuid()::text)
+            when message_id is null or chain ->> -1 = message_id then chain
+            else chain || to_jsonb(message_id)
+        end as chain,
+        {busy}
+    from {dead_letter} as letter
+    cross join lateral (select {readable} as chain) as readable
+    where id = any($1::bigint[])
+),
+judged as materialized (
+    select *,
+        case
+            when status <> 'open' then array['skipped', 'already ' || status]
+            when busy_with is not null then array['skipped', 'in operation ' || busy_with]
+            when destination is not null and destination <> all($5::text[])
+                then array['refused', 'the queue ' || destination || ' does not exist']
+            when created_at < now() - $6::interval then array['refused', '{too_old}']
+            else array['done', '']
+        end as verdict
+    from wanted
+),
+requeued as (
+    insert into {table} (
+        routing_key, body, content_type, headers, tracking_ids, ordering_key, hlc, requeue_count, target_queue
+    )
+    select routing_key, body, content_type, headers, chain, ordering_key, hlc, requeue_count + 1, destination
+    from judged
+    where verdict[1] = 'done'
+    order by id
+),
+marked as (
+    update {dead_letter} as letter
+    set status = 'requeued', resolved_at = now(), resolved_by = $7, resolution = $9, message_id = chain ->> -1,
+        tracking_ids = chain
+    from judged
+    where letter.id = judged.id and verdict[1] = 'done' and letter.id = any($1::bigint[])
+),
+{recorded}
+select id::text as id, verdict[1] as outcome, verdict[2] as reason, requeue_count + 1 as requeue_count
+from judged
+
+-- name: requeue_parked
+-- In place, so that it keeps its place among those of its ordering key. The parameters are the same, without the last.
+with wanted as materialized (
+    select parked.id, routing_key, created_at, requeue_count, sent_at, failed_at,
+        case
+            when $3::text is not null then $3
+            when not $4::boolean then target_queue
+        end as destination,
+        {readable_row} as chain,
+        {busy_parked}
+    from {table} as parked
+    where id = any($1::bigint[])
+),
+judged as materialized (
+    select *,
+        case
+            when sent_at is not null then array['skipped', 'already sent']
+            when failed_at is null then array['skipped', 'already requeued']
+            when busy_with is not null then array['skipped', 'in operation ' || busy_with]
+            when destination is not null and destination <> all($5::text[])
+                then array['refused', 'the queue ' || destination || ' does not exist']
+            when created_at < now() - $6::interval then array['refused', '{too_old}']
+            else array['done', '']
+        end as verdict
+    from wanted
+),
+requeued as (
+    update {table} as parked
+    set failed_at = null, attempts = 0, last_error = null, send_after = now(), requeue_count = parked.requeue_count + 1,
+        target_queue = judged.destination
+    from judged
+    where parked.id = judged.id and verdict[1] = 'done' and parked.id = any($1::bigint[])
+),
+{recorded}
+select 'outbox-' || id as id, verdict[1] as outcome, verdict[2] as reason, requeue_count + 1 as requeue_count
+from judged
+
+-- name: discard_letters
+with judged as materialized (
+    select id,
+        case
+            when status <> 'open' then array['skipped', 'already ' || status]
+            when busy_with is not null then array['skipped', 'in operation ' || busy_with]
+            else array['done', '']
+        end as verdict
+    from (select letter.id, status, {busy} from {dead_letter} as letter where id = any($1::bigint[])) as wanted
+),
+marked as (
+    update {dead_letter} as letter
+    set status = 'discarded', resolved_at = now(), resolved_by = $3, resolution = $4
+    from judged
+    where letter.id = judged.id and verdict[1] = 'done' and letter.id = any($1::bigint[])
+)
+select id::text as id, verdict[1] as outcome, verdict[2] as reason
+from judged
+
+-- name: discard_parked
+-- It leaves the outbox, so that what waits for it goes on, and is a discarded dead letter from then on.
+with judged as materialized (
+    select id,
+        case
+            when sent_at is not null then array['skipped', 'already sent']
+            when failed_at is null then array['skipped', 'already requeued']
+            when busy_with is not null then array['skipped', 'in operation ' || busy_with]
+            else array['done', '']
+        end as verdict
+    from (select parked.id, sent_at, failed_at, {busy_parked} from {table} as parked where id = any($1::bigint[])) as wanted
+),
+gone as (
+    delete from {table} as parked
+    using judged
+    where parked.id = judged.id and verdict[1] = 'done' and parked.id = any($1::bigint[])
+    returning parked.*, {readable_row} as chain, 'discarded' as fate, $3::text as done_by, $4::text as done_because
+),
+discarded as (
+    {copied}
+)
+select 'outbox-' || judged.id as id, verdict[1] as outcome, verdict[2] as reason, gone.ordering_key
+from judged
+left join gone on gone.id = judged.id
+
+-- name: restore_letters
+with judged as materialized (
+    select id,
+        case
+            when status = 'requeued' then array['skipped', 'already requeued']
+            when status = 'open' then array['skipped', 'open already']
+            when busy_with is not null then array['skipped', 'in operation ' || busy_with]
+            else array['done', '']
+        end as verdict
+    from (select letter.id, status, {busy} from {dead_letter} as letter where id = any($1::bigint[])) as wanted
+),
+marked as (
+    update {dead_letter} as letter
+    set status = 'open', resolved_at = null, resolved_by = null, resolution = null
+    from judged
+    where letter.id = judged.id and verdict[1] = 'done' and letter.id = any($1::bigint[])
+)
+select id::text as id, verdict[1] as outcome, verdict[2] as reason
+from judged
+
+-- name: restore_parked
+select 'outbox-' || id as id, 'skipped' as outcome,
+    case when failed_at is null then 'not a dead letter' else 'open already' end as reason
+from {table}
+where id = any($1::bigint[]) and ($2::bigint is null or true)
+
+-- name: purge_letters
+with judged as materialized (
+    select id,
+        case
+            when busy_with is not null then array['skipped', 'in operation ' || busy_with]
+            when status <> 'discarded' and not $3::boolean
+                then array['refused', 'it is ' || status || ': only what was discarded is purged, unless you force it']
+            else array['done', '']
+        end as verdict
+    from (select letter.id, status, {busy} from {dead_letter} as letter where id = any($1::bigint[])) as wanted
+),
+purged as (
+    delete from {dead_letter} as letter
+    using judged
+    where letter.id = judged.id and verdict[1] = 'done' and letter.id = any($1::bigint[])
+)
+select id::text as id, verdict[1] as outcome, verdict[2] as reason
+from judged
+
+-- name: purge_parked
+with judged as materialized (
+    select id,
+        case
+            when failed_at is null then array['skipped', 'not a dead letter']
+            when busy_with is not null then array['skipped', 'in operation ' || busy_with]
+            when not $3::boolean
+                then array['refused', 'it is open: only what was discarded is purged, unless you force it']
+            else array['done', '']
+        end as verdict
+    from (select parked.id, failed_at, {busy_parked} from {table} as parked where id = any($1::bigint[])) as wanted
+),
+purged as (
+    delete from {table} as parked
+    using judged
+    where parked.id = judged.id and verdict[1] = 'done' and parked.id = any($1::bigint[])
+    returning parked.id, ordering_key
+)
+select 'outbox-' || judged.id as id, verdict[1] as outcome, verdict[2] as reason, ordering_key
+from judged
+left join purged on purged.id = judged.id
+
+-- name: letter_to_edit
+select version, status, queue, routing_key, message_id, tracking_ids::text, exception_type, exception_message, body,
+    content_type, headers::text
+from {dead_letter}
+where id = $1
+
+-- name: edit_letter
+-- What is replaced becomes an edition. $7 and $8: what is shown and searched of it from now on.
+with kept as (
+    insert into {edition} (dead_letter_id, version, body, content_type, headers, replaced_by)
+    select id, version, body, content_type, headers, $6
+    from {dead_letter}
+    where id = $1 and version = $2
+    returning dead_letter_id
+)
+update {dead_letter} as letter
+set version = letter.version + 1, body = $3, content_type = $4, headers = cast($5::text as jsonb),
+    header_types = case when letter.headers is not distinct from cast($5::text as jsonb) then letter.header_types end,
+    preview = $7, search = to_tsvector('simple', $8)
+from kept
+where letter.id = kept.dead_letter_id
+
+-- name: copy_parked
+-- A parked row that is edited leaves a dead letter behind, which keeps what it was.
+with gone as (
+    select parked.*, {readable_row} as chain, 'requeued' as fate, $2::text as done_by, $3::text as done_because
+    from {table} as parked
+    where id = $1 and sent_at is null and failed_at is not null
+),
+copy as (
+    {copied}
+    returning id
+)
+select id
+from copy
+
+-- name: edit_parked
+update {table}
+set body = $2, content_type = $3, headers = cast($4::text as jsonb)
+where id = $1 and sent_at is null and failed_at is not null
+
+-- name: release_lanes
+-- What waited for rows that are gone: the first of a key is due, unless it is parked itself.
+update {table}
+set send_after = now(), last_error = null
+where last_error = 'blocked' and failed_at is null and id = any(array(
+    select head.id
+    from (select distinct hashtextextended(key, 0) as lane from unnest($1::text[]) as given (key)) as touched
+    cross join lateral (
+        select id
+        from {table}
+        where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = touched.lane
+        order by id
+        limit 1
+    ) as head
+))
+
+-- name: ring
+-- For what became due by an update, which no trigger tells of: notifies if somebody sleeps, as `ring_body.sql` does.
+select pg_catalog.pg_notify('outbox_' || encode(substr(digest, 1, 12), 'hex'), '')
+from (
+    select sha256(convert_to(nspname || '.' || relname, 'UTF8')) as digest
+    from pg_catalog.pg_class as c
+    join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+    where c.oid = '{table}'::regclass
+) as bell
+where not pg_catalog.pg_try_advisory_xact_lock_shared(('x' || encode(substr(digest, 13, 8), 'hex'))::bit(64)::bigint)
+
+-- name: has_queue
+-- What a worker has consumed from, where PostgreSQL is the broker.
+select exists(select from {subscription} where queue = $1)

@@ -1,0 +1,87 @@
+"""Dead letters and parked rows made by SQL alone, and what became of them."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from outbox.dead_letters import ItemOutcome, Operation, Repaired
+from outbox.postgres.pool import Pool
+
+QUEUE = "orders.confirm"
+DONE = (ItemOutcome.DONE, "")
+
+
+async def bury(pool: Pool, count: int = 1, *, queue: str = QUEUE, subscribed: bool = True, **columns: object) -> list[str]:
+    """Dead letters of `queue`, and their ids. Message ids are `m1`, `m2`, …; columns may be given other values."""
+    if subscribed:
+        await pool.execute(
+            "insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', $1, $1) on conflict do nothing",
+            queue,
+        )
+    values: dict[str, object] = {
+        "source": "worker",
+        "exchange": "outbox",
+        "queue": queue,
+        "routing_key": "order.placed",
+        "body": b'{"id": 7}',
+        "content_type": "application/json",
+        "attempt": 5,
+        "cause": "exhausted",
+        "exception_type": "ValueError",
+        "exception_message": "no such order",
+        "exception_traceback": "",
+        "fingerprint": "f1",
+        **columns,
+    }
+    places = ", ".join(f"${number}" for number in range(2, len(values) + 2))
+    rows = await pool.fetch(
+        f"insert into outbox_dead_letter (message_id, tracking_ids, created_at, {', '.join(values)}) "
+        f"select 'm' || n, jsonb_build_array('root', 'm' || n), now() - interval '1 hour', {places} "
+        "from generate_series(1, $1) as n returning id::text",
+        count,
+        *values.values(),
+    )
+    return [row["id"] for row in rows]
+
+
+async def park(pool: Pool, **columns: object) -> str:
+    """A row that the relay gave up, and its id as operators know it."""
+    values = {"routing_key": "order.placed", "body": b"{}", "attempts": 20, "last_error": "Nacked: no", **columns}
+    places = ", ".join(f"${number}" for number in range(1, len(values) + 1))
+    id_ = await pool.fetchval(
+        f"insert into outbox_table ({', '.join(values)}, failed_at, send_after) values ({places}, now(), now()) returning id",
+        *values.values(),
+    )
+    return f"outbox-{id_}"
+
+
+async def outbox(pool: Pool) -> Sequence[Any]:
+    """The rows of the outbox table, oldest first."""
+    return await pool.fetch("select *, tracking_ids ->> -1 as message_id from outbox_table order by id")
+
+
+async def letters(pool: Pool) -> Sequence[Any]:
+    """The dead letters, oldest first."""
+    return await pool.fetch("select * from outbox_dead_letter order by id")
+
+
+async def statuses(pool: Pool) -> list[str]:
+    """The status of each dead letter, oldest first."""
+    return [row["status"] for row in await letters(pool)]
+
+
+def at_once(answer: Repaired | Operation) -> dict[str, tuple[ItemOutcome, str]]:
+    """What came of each id of what was done at once."""
+    assert isinstance(answer, Repaired)
+    return {item.id: (item.outcome, item.reason) for item in answer.items}
+
+
+def operation(answer: Repaired | Operation) -> Operation:
+    """The operation that an action became."""
+    assert isinstance(answer, Operation)
+    return answer
+
+
+def decoded(value: str | None) -> Any:
+    """A jsonb value as asyncpg gives it, read."""
+    return None if value is None else json.loads(value)
