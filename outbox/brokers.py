@@ -11,15 +11,28 @@ from outbox.errors import ConfigurationError, MissingExtraError
 from outbox.urls import ServerKind, amqp_url, postgres_url, server_kind
 
 if TYPE_CHECKING:
+    import asyncio
+
     from aio_pika.abc import AbstractConnection
 
     from outbox.masking import Masking
     from outbox.message import Message
-    from outbox.ports import Broker, Intake, Observer, Receive, SendResult, Subscription, Transport
+    from outbox.ports import (
+        Broker,
+        DeadLetterQueues,
+        Intake,
+        Observer,
+        Receive,
+        ReceiveDead,
+        SendResult,
+        Subscription,
+        Transport,
+    )
     from outbox.postgres.names import TableName
 
     BrokerSource: TypeAlias = str | AbstractConnection | Transport
     ConsumableSource: TypeAlias = str | AbstractConnection | Broker
+    DeadLetterSource: TypeAlias = str | AbstractConnection | DeadLetterQueues
 
 
 def require_one_broker(
@@ -64,6 +77,38 @@ def require_one_consumable_broker(
             f"{type(broker).__name__} cannot be consumed from: a worker's broker implements outbox.ports.Broker"
         )
     return source  # type: ignore[return-value]  # as just checked
+
+
+def require_one_dead_letter_source(
+    *,
+    rmq_connection: "AbstractConnection | None",
+    rmq_connection_url: str | None,
+    broker: "str | DeadLetterQueues | None",
+) -> "DeadLetterSource":
+    """The same for an archiver, which takes dead letters out of a broker that keeps them in queues."""
+    exactly_one(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
+    if broker is None or isinstance(broker, str):
+        source = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
+        if isinstance(source, str) and server_kind(source, argument="broker") is not ServerKind.AMQP:
+            raise ConfigurationError(
+                "an archiver takes dead letters out of RabbitMQ; with the Postgres transport they are in the database already"
+            )
+        return source  # type: ignore[return-value]  # a URL or a connection
+    if not callable(getattr(broker, "collect", None)):
+        raise ConfigurationError(
+            "broker takes an amqp:// URL, or an object that implements outbox.ports.DeadLetterQueues, "
+            f"not {type(broker).__name__}"
+        )
+    return broker
+
+
+def open_dead_letter_queues(source: "DeadLetterSource") -> "DeadLetterQueues":
+    """An adapter to take dead letters through. Closing it closes what it opened; what was given stays open."""
+    if hasattr(source, "collect"):
+        return _LentDeadLetterQueues(cast("DeadLetterQueues", source))
+    from outbox.transports.rabbitmq.dead_letters import RabbitDeadLetterQueues
+
+    return RabbitDeadLetterQueues(source) if isinstance(source, str) else RabbitDeadLetterQueues(connection=source)
 
 
 def open_transport(source: "BrokerSource", *, exchange_name: str, table: "TableName", observer: "Observer") -> "Transport":
@@ -158,3 +203,21 @@ class _LentBroker(_LentTransport):
 
     async def has_queue(self, queue: str) -> bool:
         return await self._broker.has_queue(queue)
+
+
+class _LentDeadLetterQueues:
+    """Queues of dead letters that somebody else owns."""
+
+    def __init__(self, queues: "DeadLetterQueues") -> None:
+        self._queues = queues
+
+    def collect(
+        self, queue: str, receive: "ReceiveDead", *, prefetch_count: int
+    ) -> "AbstractAsyncContextManager[asyncio.Event]":
+        return self._queues.collect(queue, receive, prefetch_count=prefetch_count)
+
+    async def count(self, queue: str) -> int:
+        return await self._queues.count(queue)
+
+    async def close(self) -> None:
+        """Leaves them open."""

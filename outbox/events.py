@@ -255,11 +255,36 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CircuitOpened:
+    """A consumer handles nothing for a while, because its handler failed too often in a way that it pauses on."""
+
+    queue: str
+    exchange_name: str
+    pause: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircuitClosed:
+    """A message was handled after such a pause, and the consumer goes on."""
+
+    queue: str
+    exchange_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryLost:
     """So many facts were not written to the history, `reason` says why; the messages are not concerned."""
 
     count: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archived:
+    """Dead letters of a queue were recorded in the database, and the broker may forget them."""
+
+    queue: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,8 +317,11 @@ Event = (
     | BatchFailed
     | SettleFailed
     | DeadLettersMeasured
+    | Archived
     | Paused
     | Resumed
+    | CircuitOpened
+    | CircuitClosed
     | HistoryLost
     | Advice
 )

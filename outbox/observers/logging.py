@@ -11,9 +11,12 @@ from typing import Any, assert_never
 
 from outbox.events import (
     Advice,
+    Archived,
     BacklogMeasured,
     BatchFailed,
     BatchSent,
+    CircuitClosed,
+    CircuitOpened,
     CleanedUp,
     ConsumerStarted,
     ConsumerStopped,
@@ -202,9 +205,22 @@ def _batch_failed(event: BatchFailed) -> None:
     _log.warning(text, event.count, event.queue, _safe(event.failure))
 
 
+def _circuit_opened(event: CircuitOpened) -> None:
+    text = "queue %s of exchange %s pauses for %s: its handler fails with what it pauses on"
+    _log.warning(text, event.queue, event.exchange_name, _seconds(event.pause))
+
+
+def _circuit_closed(event: CircuitClosed) -> None:
+    _log.info("queue %s of exchange %s goes on: its handler succeeds again", event.queue, event.exchange_name)
+
+
 def _settle_failed(event: SettleFailed) -> None:
     text = "the outcome of %s of queue %s was not recorded: %s"
     _log.warning(text, _one_line(event.message_id, limit=_NAME_LIMIT), event.queue, _safe(event.reason))
+
+
+def _archived(event: Archived) -> None:
+    _log.info("archived %d dead letters of queue %s", event.count, event.queue)
 
 
 def _dead_letters_measured(event: DeadLettersMeasured) -> None:
@@ -247,9 +263,12 @@ _TELLERS: Mapping[type, Callable[[Any], None]] = {
     BacklogMeasured: _backlog_measured,
     BatchFailed: _batch_failed,
     BatchSent: _batch_sent,
+    CircuitClosed: _circuit_closed,
+    CircuitOpened: _circuit_opened,
     CleanedUp: _cleaned_up,
     ConsumerStarted: _consumer_started,
     ConsumerStopped: _consumer_stopped,
+    Archived: _archived,
     DeadLettersMeasured: _dead_letters_measured,
     DependencyLost: _dependency_lost,
     DependencyRestored: _dependency_restored,

@@ -8,8 +8,11 @@ from typing import Any, Final
 from prometheus_client import Counter, Gauge, Histogram
 
 from outbox.events import (
+    Archived,
     BacklogMeasured,
     BatchSent,
+    CircuitClosed,
+    CircuitOpened,
     ConsumerStarted,
     ConsumerStopped,
     DeadLettersMeasured,
@@ -78,6 +81,7 @@ class PrometheusObserver:
         self._dead_letters = Gauge(
             "outbox_dlq_messages", "Dead letters at the broker and archived", ("queue",), multiprocess_mode=_LATEST
         )
+        self._archived = Counter("outbox_archived_total", "Dead letters taken from the broker into the database", ("queue",))
         self._active_consumers = Gauge(
             "outbox_active_consumers", "Consumers connected", queue_and_exchange, multiprocess_mode="livesum"
         )
@@ -88,10 +92,19 @@ class PrometheusObserver:
             multiprocess_mode="livesum",
         )
         self._history_lost = Counter("outbox_history_lost_total", "Facts that were not written to the history")
+        self._consumer_paused = Gauge(
+            "outbox_consumer_paused",
+            "1 while a consumer handles nothing because its handler failed with what it pauses on",
+            queue_and_exchange,
+            multiprocess_mode="livesum",
+        )
         self._consumers: dict[tuple[str, str], _Consumer] = {}
         self._reactions: Mapping[type, Callable[[Any], None]] = {
+            Archived: self._count_archived,
             BacklogMeasured: self._backlog_measured,
             BatchSent: self._batch_sent,
+            CircuitClosed: self._circuit_closed,
+            CircuitOpened: self._circuit_opened,
             ConsumerStarted: self._consumer_started,
             ConsumerStopped: self._consumer_stopped,
             DeadLettersMeasured: self._dead_letters_measured,
@@ -139,9 +152,19 @@ class PrometheusObserver:
 
     def _consumer_stopped(self, event: ConsumerStopped) -> None:
         self._active_consumers.labels(event.queue, event.exchange_name).dec()
+        self._consumer_paused.labels(event.queue, event.exchange_name).set(0)
+
+    def _circuit_opened(self, event: CircuitOpened) -> None:
+        self._consumer_paused.labels(event.queue, event.exchange_name).set(1)
+
+    def _circuit_closed(self, event: CircuitClosed) -> None:
+        self._consumer_paused.labels(event.queue, event.exchange_name).set(0)
 
     def _dead_letters_measured(self, event: DeadLettersMeasured) -> None:
         self._dead_letters.labels(event.queue).set(event.count)
+
+    def _count_archived(self, event: Archived) -> None:
+        self._archived.labels(event.queue).inc(event.count)
 
     def _count_paused(self, event: Paused) -> None:
         self._paused.labels(event.queue or "", event.exchange_name).inc()

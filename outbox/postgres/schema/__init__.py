@@ -1,6 +1,6 @@
 """The tables of Outbox in PostgreSQL: their versions, how to bring a database to one, and how to check that it is there."""
 
-from outbox.postgres.schema.check import check_inbox, check_outbox_table, check_transport_tables
+from outbox.postgres.schema.check import check_archive_tables, check_inbox, check_outbox_table, check_transport_tables
 from outbox.postgres.schema.hosts import downgrade, include_name, include_name_beside, upgrade
 from outbox.postgres.schema.objects import VERSION_TABLE
 from outbox.postgres.schema.versions import HEAD, VERSIONS, Version
@@ -10,6 +10,7 @@ __all__ = [
     "VERSIONS",
     "VERSION_TABLE",
     "Version",
+    "check_archive_tables",
     "check_inbox",
     "check_outbox_table",
     "check_transport_tables",

@@ -7,7 +7,7 @@ from outbox.errors import SchemaError
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import queries
-from outbox.postgres.schema.objects import SATELLITES, TRANSPORT, table_names
+from outbox.postgres.schema.objects import ARCHIVE, SATELLITES, TRANSPORT, table_names
 from outbox.postgres.schema.shape import Difference, outbox_differences, satellite_differences
 
 _VITAL = frozenset({"column", "trigger"})
@@ -45,6 +45,22 @@ async def check_transport_tables(connection: Connection, table: TableName) -> st
             f"({_list(lacks)}): repair them with {_MIGRATE}"
         )
     return schema
+
+
+async def check_archive_tables(connection: Connection, table: TableName) -> None:
+    """Raises `SchemaError` unless the tables are there that an archiver uses beside `table`."""
+    for kind in ARCHIVE:
+        if await schema_of(connection, TableName(SATELLITES[kind], table.schema)) is None:
+            raise SchemaError(
+                f"the table {SATELLITES[kind]}, which an archiver uses, does not exist: create it with {_MIGRATE}"
+            )
+    lacks: list[Difference] = []
+    for query in satellite_differences(table.schema, kinds=ARCHIVE, by_path=True):
+        lacks += await _lacks(connection, query)
+    if lacks:
+        raise SchemaError(
+            f"the tables that an archiver uses are not as they should be ({_list(lacks)}): repair them with {_MIGRATE}"
+        )
 
 
 async def check_inbox(connection: Connection, table: TableName) -> None:

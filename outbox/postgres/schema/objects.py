@@ -25,6 +25,8 @@ SATELLITES = {
 """Tables with fixed names beside an outbox table, whatever that one is called."""
 TRANSPORT = ("subscription", "delivery", "dead_letter", "edition", "operation_item")
 """Those that the Postgres transport needs."""
+ARCHIVE = ("dead_letter", "edition", "operation_item", "subscription", "component")
+"""Those that an archiver needs."""
 
 # Names that later versions will need beside every outbox table are kept free from the start.
 _RESERVED = frozenset(SATELLITES.values()) | {VERSION_TABLE, "outbox_audit", "outbox_history_default"}

@@ -32,3 +32,16 @@ select consumer ->> 'queue'
 from {component}
 cross join lateral jsonb_array_elements(case when jsonb_typeof(consumers) = 'array' then consumers end) as consumer
 where consumer ->> 'queue' is not null
+
+-- name: count_open
+select count(*)
+from {dead_letter}
+where queue = $1 and status = 'open'
+
+-- name: lacking_rights
+select right_ || ' on ' || wanted.relation
+from (
+    values ('select', '{dead_letter}'), ('insert', '{dead_letter}'), ('update', '{dead_letter}'), ('select', '{edition}'),
+        ('select', '{operation_item}'), ('update', '{operation_item}'), ('select', '{subscription}'), ('select', '{component}')
+) as wanted (right_, relation)
+where not has_table_privilege(wanted.relation, right_)

@@ -5,11 +5,14 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from outbox.errors import ConfigurationError
+from aiormq.exceptions import AMQPChannelError
+
+from outbox.errors import BrokerUnavailableError, ConfigurationError
 from outbox.ports import DeadMessage, ReceiveDead
 from outbox.transports.rabbitmq.arriving import Arrival
 from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, LentLink, Link, OwnLink, UnresponsiveError
 from outbox.transports.rabbitmq.dead_messages import read_dead
+from outbox.transports.rabbitmq.inquiry import NotThere, inquiry_on
 from outbox.transports.rabbitmq.receiving import Arrived, ConsumerChannel
 from outbox.transports.rabbitmq.topology import dead_letter_queue
 from outbox.urls import amqp_url
@@ -55,6 +58,18 @@ class RabbitDeadLetterQueues:
         finally:
             await channel.cancel()
             await channel.close()
+
+    async def count(self, queue: str) -> int:
+        """See `outbox.ports.DeadLetterQueues.count`."""
+        name = dead_letter_queue(queue)
+        async with inquiry_on(self._link) as inquiry:
+            try:
+                declared = await inquiry.ask(lambda channel: channel.queue_declare(name, passive=True))
+            except NotThere:
+                return 0
+            except AMQPChannelError as error:
+                raise BrokerUnavailableError(f"queue {name!r} cannot be looked at: {error}") from None
+        return declared.message_count or 0
 
     async def close(self) -> None:
         """See `outbox.ports.DeadLetterQueues.close`."""

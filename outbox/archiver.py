@@ -1,0 +1,143 @@
+"""Archiver: takes dead letters from the broker into the database. Turns URLs and objects into adapters."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from outbox.arguments import exactly_one, seconds
+from outbox.brokers import open_dead_letter_queues, require_one_dead_letter_source
+from outbox.engine.archiving import Archiving, ArchivingSettings
+from outbox.engine.groups import ungrouped
+from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
+from outbox.engine.outages import until_it_answers
+from outbox.errors import ConfigurationError
+from outbox.masking import Masking
+from outbox.observing import HEARTBEAT_INTERVAL, Reports, build_observer, observed_by
+from outbox.urls import postgres_url
+
+if TYPE_CHECKING:
+    from aio_pika.abc import AbstractConnection
+
+    from outbox.ports import DeadLetterQueues
+    from outbox.postgres.pool import Pool
+
+POOL_SIZE = 3
+"""Recording, looking for queues, and counting, each without waiting for the others."""
+
+
+class Archiver:
+    """Moves dead letters from the broker's queues into the database, where they can be listed, searched and sent again.
+
+    Give exactly one of `db_engine_url` and `db_pool` (asyncpg, with room for three connections), and exactly one of
+    `rmq_connection` (aio-pika), `rmq_connection_url` and `broker`; `broker` is an `amqp(s)://` URL or an object that implements
+    `outbox.ports.DeadLetterQueues`. What is given open is left open. With the Postgres transport there is nothing to archive.
+
+    It empties `{queue}.dlq` of every queue in `queues`, of those that workers report, and of those that are bound in the
+    database; it looks for new ones every `discover_every` seconds. `masking` says what is hidden from previews and searches;
+    `grace_period` is in seconds. Any number of archivers may share the queues.
+    """
+
+    def __init__(
+        self,
+        db_engine_url: str | None = None,
+        db_pool: "Pool | None" = None,
+        rmq_connection: "AbstractConnection | None" = None,
+        rmq_connection_url: str | None = None,
+        enable_metrics: bool = True,
+        *,
+        broker: "str | DeadLetterQueues | None" = None,
+        queues: Iterable[str] = (),
+        table_name: str = "outbox_table",
+        masking: Masking | None = None,
+        discover_every: float = 60.0,
+        grace_period: float = GRACE_PERIOD.total_seconds(),
+        name: str | None = None,
+        reporting: bool = True,
+        heartbeat_interval: float = HEARTBEAT_INTERVAL,
+    ) -> None:
+        from outbox.postgres.names import TableName
+
+        exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
+        self._broker = require_one_dead_letter_source(
+            rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker
+        )
+        self._url = None if db_engine_url is None else postgres_url(db_engine_url)
+        self._given_pool = _checked_pool(db_pool)
+        self._table = TableName.parse(table_name)
+        self._enable_metrics = enable_metrics
+        self._masking = masking
+        self._grace_period = seconds("grace_period", grace_period)
+        self._settings = ArchivingSettings(queues=_queues(queues), discover_every=seconds("discover_every", discover_every))
+        self._reports = Reports(
+            kind="archiver",
+            name=name,
+            table=self._table,
+            url=self._url,
+            pool=db_pool,
+            reporting=reporting,
+            history=False,
+            heartbeat_interval=heartbeat_interval,
+        )
+        self._stopping = Stopping()
+
+    async def run(self, *, handle_signals: bool = True) -> None:
+        """Archives until `stop()`, or SIGINT or SIGTERM; then finishes what is being recorded, gives back the rest, returns.
+
+        Outages of database and broker are waited out. Raises `SchemaError` if at the start a table or a right is missing,
+        `MissingExtraError` for a missing dependency. Cancelled, it drains within the grace period and re-raises; cancelled
+        twice, it ends at once.
+        """
+        await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
+
+    def stop(self) -> None:
+        """Asks `run` to drain and return. May be called from anywhere, signal handlers included, and more than once.
+
+        The wish lasts: a later `run` returns at once.
+        """
+        self._stopping.request()
+
+    async def _work(self, stopping: Stopping) -> None:
+        from outbox.postgres.archive import PostgresArchive
+
+        observer = build_observer(enable_metrics=self._enable_metrics)
+        async with self._open_pool() as pool:
+            archive = PostgresArchive(pool, self._table, masking=self._masking)
+            if not await until_it_answers(archive.check, stopping, observer):
+                return
+            queues = open_dead_letter_queues(self._broker)
+            try:
+                async with self._reports.open(observer, stopping) as reporter:
+                    told = observed_by(observer, reporter)
+                    with ungrouped():
+                        await Archiving(queues, archive, told, self._settings).run(stopping)
+            finally:
+                await queues.close()
+
+    @asynccontextmanager
+    async def _open_pool(self) -> AsyncIterator["Pool"]:
+        from outbox.postgres.pool import close_pool, open_pool
+
+        if self._given_pool is not None:
+            yield self._given_pool
+        elif self._url is not None:
+            pool = await open_pool(self._url, size=POOL_SIZE, application_name="outbox archiver")
+            try:
+                yield pool
+            finally:
+                await close_pool(pool)
+
+
+def _checked_pool(pool: "Pool | None") -> "Pool | None":
+    if pool is not None and not callable(getattr(pool, "get_max_size", None)):
+        raise ConfigurationError(f"db_pool must be a pool of asyncpg, not {type(pool).__name__}")
+    if pool is not None and pool.get_max_size() < POOL_SIZE:
+        raise ConfigurationError(f"db_pool must have room for {POOL_SIZE} connections, not {pool.get_max_size()}")
+    return pool
+
+
+def _queues(queues: Iterable[str]) -> frozenset[str]:
+    names = frozenset([queues] if isinstance(queues, str) else queues)
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise ConfigurationError(f"queues are named by text that is not empty, not {name!r}")
+    return names

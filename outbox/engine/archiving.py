@@ -1,0 +1,179 @@
+"""The archiver: takes dead letters from the queues in which a broker keeps them into the database, where they can be read."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+from outbox.engine.lifecycle import Stopping
+from outbox.engine.outages import Outage
+from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, StaleDeliveryError, TopologyError
+from outbox.events import Archived, DeadLettersMeasured, Dependency
+from outbox.ports import Archive, DeadDelivery, DeadLetterQueues, Observer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivingSettings:
+    """`queues` are archived whether anybody is known to consume from them or not.
+
+    `batch_size` dead letters of a queue are recorded at once, or fewer that have `batch_bytes` together. Queues are looked for
+    every `discover_every`. While the database is away dead letters are held for `hold`, and then given back until it answers:
+    brokers end consumers that settle nothing for long.
+    """
+
+    queues: frozenset[str]
+    batch_size: int = 50
+    batch_bytes: int = 8_000_000
+    discover_every: timedelta = timedelta(seconds=60)
+    measure_every: timedelta = timedelta(seconds=30)
+    hold: timedelta = timedelta(minutes=5)
+
+
+class Archiving:
+    """Empties the queues of dead letters into the archive: recorded and committed first, then let go of."""
+
+    def __init__(self, queues: DeadLetterQueues, archive: Archive, observer: Observer, settings: ArchivingSettings) -> None:
+        self._queues = queues
+        self._archive = archive
+        self._observer = observer
+        self._settings = settings
+        self._known = set(settings.queues)
+        self._database = Outage(Dependency.DATABASE, observer)
+        self._broker = Outage(Dependency.BROKER, observer)
+
+    async def run(self, stopping: Stopping) -> None:
+        """Works until `stopping` is requested. Outages of broker and database are waited out; nothing is lost by them."""
+        async with asyncio.TaskGroup() as tasks:
+            measuring = tasks.create_task(self._measure())
+            archived: dict[str, asyncio.Task[None]] = {}
+            while not stopping.requested:
+                for queue in sorted(self._known - archived.keys()):
+                    archived[queue] = tasks.create_task(self._archive_queue(queue, stopping))
+                await stopping.wait(await self._discover())
+            if archived:
+                await asyncio.wait(archived.values())
+            measuring.cancel()
+
+    async def _discover(self) -> timedelta:
+        """Learns of queues; how long to wait before it is asked again."""
+        try:
+            found = await self._archive.known_queues()
+        except DatabaseUnavailableError as error:
+            return self._database.lost(str(error))
+        self._database.answers()
+        new = found - self._known
+        self._known |= new
+        return timedelta(0) if new else self._settings.discover_every
+
+    async def _archive_queue(self, queue: str, stopping: Stopping) -> None:
+        while not stopping.requested:
+            try:
+                await self._take(queue, stopping)
+            except TopologyError:
+                # Nobody has consumed from it yet, so there is no queue of dead letters either.
+                await stopping.wait(self._settings.discover_every)
+            except BrokerUnavailableError as error:
+                await stopping.wait(self._broker.lost(str(error)))
+            except DatabaseUnavailableError as error:
+                await self._until_recording(str(error), stopping)
+
+    async def _until_recording(self, reason: str, stopping: Stopping) -> None:
+        """Waits until the database takes dead letters again, with none in hand."""
+        while not stopping.requested:
+            await stopping.wait(self._database.lost(reason))
+            try:
+                await self._archive.record(())
+                return
+            except DatabaseUnavailableError as error:
+                reason = str(error)
+
+    async def _take(self, queue: str, stopping: Stopping) -> None:
+        """Archives what the queue delivers until told to stop, or its channel ends. Raises as the ports do."""
+        arrivals = _Arrivals()
+        async with self._queues.collect(queue, arrivals.put, prefetch_count=2 * self._settings.batch_size) as ended:
+            self._broker.answers()
+            with stopping.telling(arrivals.wake):
+                ending = asyncio.create_task(_tell(ended, arrivals))
+                try:
+                    while not stopping.requested and not ended.is_set():
+                        if batch := arrivals.batch(self._settings.batch_size, self._settings.batch_bytes):
+                            await self._record(queue, batch, ended)
+                        else:
+                            await arrivals.wait()
+                finally:
+                    ending.cancel()
+
+    async def _record(self, queue: str, batch: Sequence[DeadDelivery], ended: asyncio.Event) -> None:
+        """Records a batch and lets go of it; while the database is away, tries again for as long as it may be held."""
+        clock = asyncio.get_running_loop().time
+        give_back_at = clock() + self._settings.hold.total_seconds()
+        while not ended.is_set():
+            try:
+                await self._archive.record([delivery.dead for delivery in batch])
+            except DatabaseUnavailableError as error:
+                pause = self._database.lost(str(error)).total_seconds()
+                if clock() + pause > give_back_at:
+                    raise
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), pause)
+            else:
+                self._database.answers()
+                for delivery in batch:
+                    # What is not ours any more comes again, and is known then.
+                    with suppress(StaleDeliveryError):
+                        delivery.ack()
+                self._observer.notify(Archived(queue=queue, count=len(batch)))
+                return
+
+    async def _measure(self) -> None:
+        """Again and again; what cannot be counted now is looked at the next time."""
+        while True:
+            for queue in sorted(self._known):
+                with suppress(BrokerUnavailableError, DatabaseUnavailableError):
+                    count = await self._queues.count(queue) + await self._archive.count_open(queue)
+                    self._observer.notify(DeadLettersMeasured(queue=queue, count=count))
+            await asyncio.sleep(self._settings.measure_every.total_seconds())
+
+
+class _Arrivals:
+    """Dead letters in hand that wait to be recorded, in their order."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[DeadDelivery] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+
+    def put(self, delivery: DeadDelivery) -> None:
+        self._waiting.append(delivery)
+        self._changed.set()
+
+    def wake(self) -> None:
+        """May be called from another thread, or a signal handler."""
+        with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+            self._loop.call_soon_threadsafe(self._changed.set)
+
+    async def wait(self) -> None:
+        """Returns when something arrived since, or somebody woke it."""
+        await self._changed.wait()
+        self._changed.clear()
+
+    def batch(self, size: int, most_bytes: int) -> Sequence[DeadDelivery]:
+        """The first ones, taken out. Of one message none but the first: the next may be its later death."""
+        batch: list[DeadDelivery] = []
+        ids: set[str | None] = set()
+        total = 0
+        while self._waiting and len(batch) < size:
+            dead = self._waiting[0].dead
+            total += len(dead.body)
+            if batch and (total > most_bytes or (dead.message_id is not None and dead.message_id in ids)):
+                break
+            ids.add(dead.message_id)
+            batch.append(self._waiting.popleft())
+        return batch
+
+
+async def _tell(ended: asyncio.Event, arrivals: _Arrivals) -> None:
+    await ended.wait()
+    arrivals.wake()

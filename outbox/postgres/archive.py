@@ -1,0 +1,124 @@
+"""PostgresArchive: dead letters of a broker, recorded where they can be listed, searched and sent again."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+
+from outbox.errors import DatabaseUnavailableError, SchemaError
+from outbox.masking import Masking
+from outbox.message import NO_HEADERS
+from outbox.ports import DeadMessage
+from outbox.postgres.deaths import Coroner, Storable, recorded
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection, Pool, taken_from, unavailable_errors
+from outbox.postgres.queries import query
+from outbox.postgres.schema import check_archive_tables
+from outbox.postgres.schema.objects import SATELLITES
+
+STATEMENT_TIMEOUT = timedelta(seconds=30)
+"""Longest wait for one batch to be recorded."""
+
+# Of concurrent statements that record deaths of one message one wins; the others find out what there is by then.
+_TRY_AGAIN = (asyncpg.UniqueViolationError, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+# What lies in a message, and not in the database.
+_UNSTORABLE = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.ProgramLimitExceededError,
+    asyncpg.StatementTooComplexError,
+)
+
+
+class PostgresArchive:
+    """Implements the Archive port with the table of dead letters that stands beside the outbox table `table`."""
+
+    def __init__(self, pool: Pool, table: TableName, *, masking: Masking | None = None) -> None:
+        self._pool = pool
+        self._table = table
+        self._masking = masking or Masking()
+        names = {
+            kind: TableName(SATELLITES[kind], table.schema).sql
+            for kind in ("dead_letter", "edition", "operation_item", "subscription", "component")
+        }
+        self._sql = {
+            name: query("archive.sql", name, recorded=recorded(table.schema), **names)
+            for name in ("archive", "known_queues", "count_open", "lacking_rights")
+        }
+
+    async def check(self) -> None:
+        """Raises `DatabaseUnavailableError`, or `SchemaError` if a table or a right is missing."""
+        with unavailable_errors("looking for the table of dead letters"):
+            async with taken_from(self._pool) as connection:
+                await check_archive_tables(connection, self._table)
+                lacking = await connection.fetch(self._sql["lacking_rights"])
+        if lacking:
+            rights = ", ".join(row[0].replace('"', "") for row in lacking)
+            raise SchemaError(f"this user cannot archive dead letters: it lacks {rights}")
+
+    async def record(self, dead: Sequence[DeadMessage]) -> None:
+        """See `outbox.ports.Archive.record`. Of a message that the database cannot hold as it is, the text goes in as ASCII."""
+        try:
+            with unavailable_errors("recording dead letters"):
+                async with taken_from(self._pool) as connection:
+                    storable = Storable(connection.get_settings().server_encoding)
+                    await self._record(connection, dead, storable)
+        except DatabaseUnavailableError as error:
+            if not isinstance(error.__cause__, _UNSTORABLE):
+                raise
+            await self._record_one_by_one(dead)
+
+    async def known_queues(self) -> frozenset[str]:
+        """See `outbox.ports.Archive.known_queues`."""
+        return frozenset([row[0] for row in await self._fetch("looking for queues", "known_queues")])
+
+    async def count_open(self, queue: str) -> int:
+        """See `outbox.ports.Archive.count_open`."""
+        [row] = await self._fetch("counting dead letters", "count_open", queue)
+        count: int = row[0]
+        return count
+
+    async def _record_one_by_one(self, dead: Sequence[DeadMessage]) -> None:
+        with unavailable_errors("recording dead letters one by one"):
+            async with taken_from(self._pool) as connection, _read_committed(connection):
+                storable = Storable(connection.get_settings().server_encoding)
+                for message in dead:
+                    try:
+                        async with connection.transaction():
+                            await self._execute(connection, [message], storable)
+                    except _UNSTORABLE:
+                        await self._execute(connection, [_bare(message)], Storable("ASCII"))
+
+    async def _record(self, connection: Connection, dead: Sequence[DeadMessage], storable: Storable) -> None:
+        with suppress(*_TRY_AGAIN):
+            async with _read_committed(connection):
+                await self._execute(connection, dead, storable)
+                return
+        async with _read_committed(connection):
+            await self._execute(connection, dead, storable)
+
+    async def _execute(self, connection: Connection, dead: Sequence[DeadMessage], storable: Storable) -> None:
+        rows = [Coroner(self._masking, storable).archived(message) for message in dead]
+        columns: list[Any] = [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(_COLUMNS)]
+        await connection.fetch(self._sql["archive"], *columns, timeout=STATEMENT_TIMEOUT.total_seconds())
+
+    async def _fetch(self, doing: str, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
+        with unavailable_errors(doing):
+            async with taken_from(self._pool) as connection:
+                return await connection.fetch(self._sql[name], *arguments, timeout=STATEMENT_TIMEOUT.total_seconds())
+
+
+_COLUMNS = 27
+
+
+def _bare(dead: DeadMessage) -> DeadMessage:
+    """Without what somebody else may have written into it."""
+    return replace(dead, headers=NO_HEADERS, header_types=NO_HEADERS, properties=NO_HEADERS, tracking_ids=(), trail=())
+
+
+def _read_committed(connection: Connection) -> asyncpg.transaction.Transaction:
+    """Whatever the database's default is: another level would see nothing of what somebody else has just recorded."""
+    return connection.transaction(isolation="read_committed")

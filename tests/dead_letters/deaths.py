@@ -1,0 +1,45 @@
+"""What the tests of dead letters share: messages that died, archives, rows."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from outbox.failures import FailedAttempt
+from outbox.outcome import Failure
+from outbox.ports import DeadMessage
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Pool
+
+TABLE = TableName("outbox_table")
+FAILURE = Failure("shop.PaymentError", "the card 4711 was declined", "", "host:7")
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def dead(message_id: str | None = "m1", body: bytes = b'{"n": 1}', *, failure: Failure = FAILURE, **fields: Any) -> DeadMessage:
+    """A message that died at a broker."""
+    at = fields.pop("died_at", NOON)
+    attempt = fields.get("attempt", 1)
+    defaults: dict[str, Any] = {
+        "queue": "mail",
+        "exchange": "shop",
+        "routing_key": "order.placed",
+        "cause": "exhausted",
+        "by_broker": False,
+        "content_type": "application/json",
+        "tracking_ids": () if message_id is None else (message_id,),
+        "created_at": NOON,
+        "trail": (FailedAttempt(at=at, attempt=attempt, failure=failure),),
+    }
+    return DeadMessage(message_id=message_id, body=body, failure=failure, died_at=at, **(defaults | fields))
+
+
+async def letters(pool: Pool) -> Sequence[Any]:
+    """Every row of the dead letters, oldest first."""
+    return await pool.fetch("select * from outbox_dead_letter order by id")
+
+
+def trail_of(row: Any) -> list[dict[str, Any]]:
+    """The failures of a row."""
+    trail: list[dict[str, Any]] = json.loads(row["failures"])
+    return trail
