@@ -65,7 +65,7 @@ async def consuming(
 ) -> AsyncIterator[None]:
     """A worker with one consumer runs."""
     consumer = Consumer("order.*", callback, queue=QUEUE, retry_delays=retry_delays, inbox=inbox)
-    given = {"enable_metrics": False, "exchange_name": "shop", "db_engine_url": url} | options
+    given: dict[str, Any] = {"enable_metrics": False, "exchange_name": "shop", "db_engine_url": url} | options
     await existing(broker, QUEUE, "order.*")
     async with running(Worker(broker=broker, consumers=[consumer], **given)):
         yield
