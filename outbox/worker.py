@@ -21,7 +21,8 @@ from outbox.engine.outages import until_it_answers
 from outbox.engine.pausing import never_closed
 from outbox.engine.working import INBOX_WAIT, Work, WorkSettings
 from outbox.errors import ConfigurationError, MissingExtraError
-from outbox.observing import HEARTBEAT_INTERVAL, Reports, observed_by
+from outbox.observing import HEARTBEAT_INTERVAL, Reports, component_name, observed_by
+from outbox.outcome import Failure, Redact
 from outbox.urls import ServerKind, postgres_url, server_kind
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ class Worker:
     `clock`, a `HybridClock` or "hlc" for the one of this process, is shown the stamp of each message before its handler runs,
     and stamps what handlers publish through `publisher`.
 
+    `redact` takes out of a text what must not be stored or shown: the message and the traceback of each exception pass through
+    it, before they reach a log, a header or a table. Where it raises, a placeholder takes the text's place.
+
     Callbacks that are not async run in threads of the worker's own, at most 64. A handler that raises has failed, `SystemExit`
     included. Raises `ConfigurationError` for arguments that make no sense.
     """
@@ -81,6 +85,7 @@ class Worker:
         history: bool = True,
         heartbeat_interval: float = HEARTBEAT_INTERVAL,
         clock: Literal["hlc"] | HybridClock | None = None,
+        redact: Redact | None = None,
     ) -> None:
         from outbox.postgres.names import TableName
 
@@ -97,6 +102,10 @@ class Worker:
         self._enable_metrics = enable_metrics
         self._grace_period = seconds("grace_period", grace_period)
         self._clock = as_clock(clock)
+        if redact is not None and not callable(redact):
+            raise ConfigurationError(f"redact is a callable that takes a text and returns one, not {redact!r}")
+        self._redact = redact
+        self._name = name
         self._settings = WorkSettings(
             exchange_name=checked_exchange_name(exchange_name),
             retry_delays=as_delays(retry_delays),
@@ -149,7 +158,8 @@ class Worker:
             broker = open_broker(self._broker, exchange_name=self._settings.exchange_name, table=self._table, observer=observer)
             stack.push_async_callback(broker.close)
             gate_of = never_closed if reporter is None else reporter.gate
-            work = Work(broker, self._consumers, units, observer, self._settings, gate_of=gate_of)
+            describe = partial(Failure.of, worker=component_name(self._name), redact=self._redact)
+            work = Work(broker, self._consumers, units, observer, self._settings, gate_of=gate_of, describe=describe)
             if reporter is not None:
                 reporter.activity.in_hand = lambda: work.in_hand
             with ungrouped():

@@ -9,13 +9,16 @@ from inspect import isawaitable
 from time import perf_counter
 
 from outbox.engine.calling import BatchInputs, Inputs
+from outbox.engine.circuit import Pass, Sign
 from outbox.engine.consuming import Consumer
+from outbox.engine.judging import Judging
 from outbox.engine.lifecycle import Stopping
+from outbox.engine.limiting import time_limit
 from outbox.engine.outages import Outage
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.threads import Threads
 from outbox.engine.transactions import NotBegunError, Transactions
-from outbox.errors import CommitFailedError, ConfigurationError, MalformedMessageError, Reject, RetryAfter
+from outbox.errors import CommitFailedError, ConfigurationError, MalformedMessageError
 from outbox.events import Duplicate
 from outbox.message import Message
 from outbox.outcome import DONE, Cause, Dead, DeliveryOutcome, Failure, Retry
@@ -28,7 +31,7 @@ _NO_RESOURCES: Mapping[str, object] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What all consumers of a worker share."""
+    """What all consumers of a worker share. `describe` puts what was raised into words that can be stored and shown."""
 
     exchange_name: str
     observer: Observer
@@ -39,17 +42,24 @@ class Surroundings:
     database: Outage
     inbox_wait: timedelta
     now: Callable[[], datetime]
+    describe: Callable[[BaseException], Failure]
 
 
 @dataclass(slots=True)
 class Run:
-    """One delivery on its way through the steps. `verdict` is what reading it already decided; `seconds` its handler took."""
+    """One delivery on its way through the steps.
+
+    `verdict` is what reading it already decided; `seconds` its handler took. `passage` is its leave to run, where its consumer
+    may pause; `sign` what its attempt told about that which the consumer pauses for, if its outcome does not.
+    """
 
     delivery: Delivery
     message: Message
     attempt: int
     verdict: Dead | None = None
     seconds: float = 0.0
+    passage: Pass | None = None
+    sign: Sign | None = None
 
 
 class Attempting:
@@ -57,7 +67,8 @@ class Attempting:
 
     def __init__(self, consumer: Consumer, policy: RetryPolicy, surroundings: Surroundings) -> None:
         self._plan = consumer.plan
-        self._policy = policy
+        self._timeout = consumer.terms.timeout
+        self._judging = Judging(consumer, policy, describe=surroundings.describe, now=surroundings.now)
         self._around = surroundings
         self._queue = consumer.queue
         self._with_inbox = consumer.inbox
@@ -98,23 +109,31 @@ class Attempting:
     def read(self, run: Run) -> object:
         """The body as the callback wants it; or `Dead`, if the message can never be handled."""
         if self._with_inbox and (run.message.anonymous or not run.message.id):
-            return Dead(Cause.UNDECODABLE, Failure.of(MalformedMessageError(_ANONYMOUS)))
+            return Dead(Cause.UNDECODABLE, self._around.describe(MalformedMessageError(_ANONYMOUS)))
         try:
             return self._plan.decode(run.message.body)
         except ValueError as error:
-            return Dead(Cause.UNDECODABLE, Failure.of(error))
+            return Dead(Cause.UNDECODABLE, self._around.describe(error))
 
     async def invoke(self, inputs: Inputs | BatchInputs) -> None:
         """Calls the callback, in a thread if it is not async; raises what it raises."""
         if self._plan.is_async:
-            await self._plan.call(inputs)
+            await self._invoke_async(inputs)
             return
         answer = await self._around.threads.call(partial(self._plan.call, inputs))
         if isawaitable(answer):  # a plain function around an async one
             await answer
 
+    async def _invoke_async(self, inputs: Inputs | BatchInputs) -> None:
+        if self._timeout is None:
+            await self._plan.call(inputs)
+        else:
+            with time_limit(self._timeout):
+                await self._plan.call(inputs)
+
     def duplicate(self, run: Run) -> DeliveryOutcome:
         """What becomes of a message that was handled before."""
+        run.sign = Sign.NOTHING
         self._around.observer.notify(
             Duplicate(queue=self._queue, exchange_name=self._around.exchange_name, message=run.message)
         )
@@ -145,15 +164,9 @@ class Attempting:
         return self._after_failure(run, error.__cause__ or error)
 
     def _after_failure(self, run: Run, error: BaseException) -> Retry | Dead:
-        if isinstance(error, Reject):
-            return Dead(Cause.REJECTED, Failure.of(error))
-        return self._policy.decide(
-            Failure.of(error),
-            attempt=run.attempt,
-            now=self._around.now(),
-            expires_at=run.message.expires_at,
-            delay=error.delay if isinstance(error, RetryAfter) else None,
-        )
+        if self._judging.is_trouble(error):
+            run.sign = Sign.TROUBLE
+        return self._judging.outcome_of(error, message=run.message, attempt=run.attempt)
 
 
 _ANONYMOUS = "the message has no id, so the inbox could not tell it from others: publish it with one (AMQP: message_id)"

@@ -11,7 +11,7 @@ from outbox.engine.consuming import Consumer
 from outbox.engine.transactions import NotBegunError
 from outbox.errors import CommitFailedError, MarkHeldError
 from outbox.events import BatchFailed
-from outbox.outcome import DONE, RETURNED, Dead, DeliveryOutcome, Failure
+from outbox.outcome import DONE, RETURNED, Dead, DeliveryOutcome
 from outbox.ports import Unit
 from outbox.tracking import follow
 
@@ -139,7 +139,9 @@ class Batching:
                     queue=self._queue,
                     exchange_name=self._around.exchange_name,
                     count=len(members),
-                    failure=Failure.of(error.__cause__ if isinstance(error, CommitFailedError) and error.__cause__ else error),
+                    failure=self._around.describe(
+                        error.__cause__ if isinstance(error, CommitFailedError) and error.__cause__ else error
+                    ),
                 )
             )
 

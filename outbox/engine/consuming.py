@@ -9,7 +9,9 @@ from typing import Any
 from outbox.arguments import at_least_one
 from outbox.duration import as_delays
 from outbox.engine.calling import CallPlan, plan_call
+from outbox.engine.options import PAUSE_AFTER, PAUSE_FOR, Errors, Terms, Time, terms
 from outbox.errors import ConfigurationError
+from outbox.retry import Choose, Delays, Strategy
 
 SHORT_STRING_LIMIT = 255
 """Longest queue name and binding key, in bytes: what AMQP allows."""
@@ -31,8 +33,18 @@ class Consumer:
 
     `binding_key` is a topic pattern: `*` stands for one word, `#` for any number. `queue` "" names the queue after the
     callback, `module.qualname`. `retry_delays` None takes the worker's; otherwise durations (`"1m30s"`) or seconds, `()` for
-    no retry. A message with which more than `max_deliveries` workers died runs alone once more, and is a dead letter if a
-    worker dies again.
+    no retry. Instead of them, `retry` is one of the strategies of `outbox.retry`, or a callable of the attempt's number and the
+    exception that returns a delay, or None for no more. A message with which more than `max_deliveries` workers died runs alone
+    once more, and is a dead letter if a worker dies again.
+
+    An exception of a type in `dead_on` makes a dead letter at once, as `Reject` does. A callback that runs for longer than
+    `timeout` is cancelled and has failed; it must be async. After `pause_after` failures of types in `pause_on`, without a
+    success between them, nothing is handled for `pause_for`; then one message is, whose success ends the pause and whose
+    failure begins another. Subclasses count, and so does a group of exceptions that holds one.
+
+    With `ordered` messages of one ordering key are handled one after another, in the order in which they were sent; one that
+    fails waits for its next attempt in hand, and its successors with it. Messages of different keys, or without one, are
+    handled in parallel.
 
     With `inbox` each message is handled once in effect: a mark of it, what the callback writes through `session` or
     `connection`, and what it publishes through `publisher`, are committed together, and a message whose mark is there already
@@ -45,33 +57,67 @@ class Consumer:
     binding_key: str
     callback: Callable[..., Any]
     queue: str = ""
-    retry_delays: Sequence[str | float | timedelta] | None = None
+    retry_delays: Sequence[Time] | None = None
+    retry: Strategy | Choose | None = field(default=None, kw_only=True)
+    dead_on: Errors = field(default=(), kw_only=True)
+    timeout: Time | None = field(default=None, kw_only=True)
+    pause_on: Errors = field(default=(), kw_only=True)
+    pause_after: int = field(default=PAUSE_AFTER, kw_only=True)
+    pause_for: Time = field(default=PAUSE_FOR, kw_only=True)
+    ordered: bool = field(default=False, kw_only=True)
     max_deliveries: int = field(default=10, kw_only=True)
     inbox: bool = field(default=False, kw_only=True)
     batch: bool = field(default=False, kw_only=True)
     plan: CallPlan = field(init=False, repr=False, compare=False)
+    terms: Terms = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         callback = self.callback.callback if isinstance(self.callback, Consumer) else self.callback
-        plan = plan_call(callback, batch=self.batch)
+        on_terms = terms(
+            retry_delays=self.retry_delays,
+            retry=self.retry,
+            dead_on=self.dead_on,
+            timeout=self.timeout,
+            pause_on=self.pause_on,
+            pause_after=self.pause_after,
+            pause_for=self.pause_for,
+        )
         self._set(
             binding_key=_short_string("binding_key", self.binding_key, SHORT_STRING_LIMIT),
             callback=callback,
             queue=_short_string("queue", self.queue or queue_of(callback), QUEUE_LIMIT),
             retry_delays=None if self.retry_delays is None else as_delays(self.retry_delays),
             max_deliveries=at_least_one("max_deliveries", self.max_deliveries),
-            plan=plan,
+            plan=plan_call(callback, batch=self.batch),
+            terms=on_terms,
+            dead_on=on_terms.dead_on,
+            timeout=on_terms.timeout,
+            pause_on=on_terms.pause_on,
         )
+        self._require_sense()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the callback."""
         return self.callback(*args, **kwargs)
 
-    def delays(self, default: Sequence[timedelta]) -> tuple[timedelta, ...]:
-        """The delays before each retry: its own, or else `default`."""
-        return tuple(default) if self.retry_delays is None else as_delays(self.retry_delays)
+    def strategy(self, default: Sequence[timedelta]) -> Strategy:
+        """How its retries are spaced: its own strategy, or else the delays in `default`."""
+        return self.terms.strategy or Delays(tuple(default))
 
     __wrapped__ = _Wrapped()
+
+    def _require_sense(self) -> None:
+        """Raises for options that are right one by one and make no sense together."""
+        if self.terms.timeout is not None and not self.plan.is_async:
+            raise ConfigurationError(
+                f"the callback of {self.queue} is not async: it runs in a thread, which no timeout can stop. "
+                f"Write async def, or leave timeout out"
+            )
+        if self.ordered and self.batch:
+            raise ConfigurationError(
+                f"the consumer of {self.queue} is ordered, so that its messages are handled one after another: "
+                f"leave out batch, or ordered"
+            )
 
     def _set(self, **values: object) -> None:
         """Frozen for everybody else; the values as given take their final form here, once."""
@@ -83,7 +129,14 @@ def consume(
     binding_key: str,
     *,
     queue: str = "",
-    retry_delays: Sequence[str | float | timedelta] | None = None,
+    retry_delays: Sequence[Time] | None = None,
+    retry: Strategy | Choose | None = None,
+    dead_on: Errors = (),
+    timeout: Time | None = None,
+    pause_on: Errors = (),
+    pause_after: int = PAUSE_AFTER,
+    pause_for: Time = PAUSE_FOR,
+    ordered: bool = False,
     max_deliveries: int = 10,
     inbox: bool = False,
     batch: bool = False,
@@ -91,7 +144,22 @@ def consume(
     """Makes the decorated callback a `Consumer`; the arguments are those of `Consumer`."""
 
     def decorate(callback: Callable[..., Any]) -> Consumer:
-        return Consumer(binding_key, callback, queue, retry_delays, max_deliveries=max_deliveries, inbox=inbox, batch=batch)
+        return Consumer(
+            binding_key,
+            callback,
+            queue,
+            retry_delays,
+            retry=retry,
+            dead_on=dead_on,
+            timeout=timeout,
+            pause_on=pause_on,
+            pause_after=pause_after,
+            pause_for=pause_for,
+            ordered=ordered,
+            max_deliveries=max_deliveries,
+            inbox=inbox,
+            batch=batch,
+        )
 
     return decorate
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, PydanticSchemaGenerationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
 from outbox.engine.consuming import Consumer
+from outbox.retry import Delays, Strategy
 
 LARGEST_SCHEMA = 32_768
 """Characters of a body's JSON schema that are told; a larger one is left out."""
@@ -26,12 +27,22 @@ def _described(consumer: Consumer, retry_delays: Sequence[timedelta], prefetch_c
     return {
         "queue": consumer.queue,
         "binding_key": consumer.binding_key,
-        "retry_delays": [delay.total_seconds() for delay in consumer.delays(retry_delays)],
+        "retry": _retry(consumer.strategy(retry_delays)),
+        "timeout_seconds": None if consumer.terms.timeout is None else consumer.terms.timeout.total_seconds(),
         "prefetch_count": prefetch_count,
         "max_deliveries": consumer.max_deliveries,
+        "ordered": consumer.ordered,
         "inbox": consumer.inbox,
         "batch": consumer.batch,
         **({} if schema is None else {"body": schema}),
+    }
+
+
+def _retry(strategy: Strategy) -> Mapping[str, Any]:
+    """The delays that are known beforehand, and whether there may be others."""
+    return {
+        "delays_seconds": [delay.total_seconds() for delay in strategy.announced],
+        "computed": not isinstance(strategy, Delays),
     }
 
 

@@ -1,24 +1,40 @@
 """What happens to one delivery: read, run, judged, settled, told."""
 
 from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
 from typing import assert_never
 
 from outbox.engine.attempting import Attempting, Run, Surroundings
 from outbox.engine.backoff import Pauses
 from outbox.engine.batching import Batching
+from outbox.engine.circuit import Circuit, sign_of
 from outbox.engine.consuming import Consumer
+from outbox.engine.crew import Crew
+from outbox.engine.lifecycle import Stopping
 from outbox.engine.pausing import OPEN
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError
-from outbox.events import Processed, ProcessingStatus, Received, SettleFailed
+from outbox.events import CircuitClosed, CircuitOpened, Processed, ProcessingStatus, Received, SettleFailed
 from outbox.message import Message
 from outbox.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
-from outbox.ports import Delivery, Gate
+from outbox.ports import Delivery, Gate, Receive
 from outbox.retry import RetryPolicy
 
-_EXPIRED = Failure("expired", "its time ran out before it was handled")
-_CRASHED = Failure("crashed", "workers died while they handled it, the last one while nothing else ran")
-_UNEXPECTED_PAUSE = timedelta(seconds=5)
+EXPIRED = Dead(Cause.EXPIRED, Failure("expired", "its time ran out before it was handled"))
+CRASHED = Dead(Cause.CRASHED, Failure("crashed", "workers died while they handled it, the last one while nothing else ran"))
+UNEXPECTED_PAUSE = timedelta(seconds=5)
 """Between a settlement that failed as none should and giving the message back, so that it does not spin."""
+
+
+class Settled(Enum):
+    """What became of a settlement."""
+
+    RECORDED = auto()
+    LOST = auto()
+    """The delivery was no longer ours."""
+    UNRECORDED = auto()
+    """Not recorded when it was time to stop."""
+    BROKEN = auto()
+    """It failed as none should."""
 
 
 class Handling:
@@ -37,18 +53,37 @@ class Handling:
         self._quarantine = surroundings.quarantine
         self._stopping = surroundings.stopping
         self._gate = gate
+        self._describe = surroundings.describe
+        self._circuit = self._circuit_of(consumer)
 
-    async def handle(self, delivery: Delivery) -> None:
+    def receiving(self, crew: Crew, leaving: Stopping) -> Receive:
+        """What is called with each delivery of one subscription; `leaving` is requested when it is to be left."""
+        return lambda delivery: crew.spawn(self.handle(delivery, leaving))
+
+    async def handle(self, delivery: Delivery, leaving: Stopping) -> None:
         """The whole of it; afterwards the delivery is settled, or no longer ours. Cancelled, it leaves it unsettled."""
         run = self._received(delivery)
         if run.verdict is not None:
             await self._settle(run, run.verdict)
-        elif delivery.crashes > self._max_deliveries:
+        elif self._circuit is None:
+            await self._run_and_settle(run)
+        else:
+            await self._run_when_admitted(run, self._circuit, leaving)
+
+    async def _run_and_settle(self, run: Run) -> None:
+        if run.delivery.crashes > self._max_deliveries:
             await self._handle_suspect(run)
         else:
-            if self._quarantine.closed:
-                await self._quarantine.opened()
             await self._settle(run, await self._run_among_others(run))
+
+    async def _run_when_admitted(self, run: Run, circuit: Circuit, leaving: Stopping) -> None:
+        async with circuit.passing(leaving) as run.passage:
+            if run.passage is None:
+                await self._settle(run, RETURNED if leaving.requested else Postponed(circuit.pause))
+            elif self._has_expired(run):
+                await self._settle(run, EXPIRED)
+            else:
+                await self._run_and_settle(run)
 
     # --- read ----------------------------------------------------------------------------------------------------------
 
@@ -56,35 +91,44 @@ class Handling:
         try:
             run = Run(delivery, delivery.message, delivery.attempt)
         except Exception as error:  # noqa: BLE001  whatever it is, it lies in what some program wrote
-            run = Run(delivery, _stand_in(delivery.incoming), 1, Dead(Cause.UNDECODABLE, Failure.of(error)))
+            run = Run(delivery, _stand_in(delivery.incoming), 1, Dead(Cause.UNDECODABLE, self._describe(error)))
         self._observer.notify(
             Received(queue=self._queue, exchange_name=self._exchange_name, message=run.message, attempt=run.attempt)
         )
-        expires_at = run.message.expires_at
-        if expires_at is not None and expires_at <= self._now():
-            run.verdict = Dead(Cause.EXPIRED, _EXPIRED)
+        if run.verdict is None and self._has_expired(run):
+            run.verdict = EXPIRED
         return run
+
+    def _has_expired(self, run: Run) -> bool:
+        expires_at = run.message.expires_at
+        return expires_at is not None and expires_at <= self._now()
 
     # --- run -----------------------------------------------------------------------------------------------------------
 
     async def _run_among_others(self, run: Run) -> DeliveryOutcome:
-        if self._stopping.requested or self._gate.closed:
+        if self._quarantine.closed:
+            await self._quarantine.opened()
+        if self._is_leaving:
             return RETURNED
         self._quarantine.enter()
         try:
-            return await self._attempt(run)
+            return told(run, await self._attempt(run))
         finally:
             self._quarantine.leave()
 
     async def _handle_suspect(self, run: Run) -> None:
         if run.delivery.blamed:
-            await self._settle(run, Dead(Cause.CRASHED, _CRASHED))
+            await self._settle(run, CRASHED)
             return
         async with self._quarantine.alone():
-            if self._stopping.requested or self._gate.closed:
+            if self._is_leaving:
                 await self._settle(run, RETURNED)
             elif await self._isolated(run):
-                await self._settle(run, await self._attempting.attempt(run))
+                await self._settle(run, told(run, await self._attempting.attempt(run)))
+
+    @property
+    def _is_leaving(self) -> bool:
+        return self._stopping.requested or self._gate.closed
 
     async def _isolated(self, run: Run) -> bool:
         """Whether the delivery is still in hand, marked as running alone."""
@@ -99,22 +143,23 @@ class Handling:
 
     # --- settle and tell -----------------------------------------------------------------------------------------------
 
-    async def _settle(self, run: Run, outcome: DeliveryOutcome) -> None:
+    async def _settle(self, run: Run, outcome: DeliveryOutcome) -> Settled:
         try:
             await run.delivery.settle(outcome)
         except StaleDeliveryError as error:
             self._settle_failed(run, error)
+            return Settled.LOST
         except BrokerUnavailableError as error:
             self._settle_failed(run, error)
-            await self._settle_later(run, outcome)
+            return await self._settle_later(run, outcome)
         except Exception as error:  # noqa: BLE001  one message that cannot be settled must not end the worker
             self._settle_failed(run, error)
-            await self._stopping.wait(_UNEXPECTED_PAUSE)
-            await run.delivery.settle(RETURNED)
-        else:
-            self._processed(run, outcome)
+            await self._after_broken_settlement(run)
+            return Settled.BROKEN
+        self._processed(run, outcome)
+        return Settled.RECORDED
 
-    async def _settle_later(self, run: Run, outcome: DeliveryOutcome) -> None:
+    async def _settle_later(self, run: Run, outcome: DeliveryOutcome) -> Settled:
         """Tries until it is recorded, or no longer ours. Not while stopping: what is unsettled then goes back by itself."""
         pauses = Pauses()
         while not await self._stopping.wait(pauses.next()):
@@ -124,9 +169,14 @@ class Handling:
                 continue
             except StaleDeliveryError as error:
                 self._settle_failed(run, error)
-            else:
-                self._processed(run, outcome)
-            return
+                return Settled.LOST
+            self._processed(run, outcome)
+            return Settled.RECORDED
+        return Settled.UNRECORDED
+
+    async def _after_broken_settlement(self, run: Run) -> None:
+        await self._stopping.wait(UNEXPECTED_PAUSE)
+        await run.delivery.settle(RETURNED)
 
     def _processed(self, run: Run, outcome: DeliveryOutcome) -> None:
         status = _status(outcome)
@@ -152,6 +202,25 @@ class Handling:
                 reason=str(error) or type(error).__name__,
             )
         )
+
+    # --- the circuit ---------------------------------------------------------------------------------------------------
+
+    def _circuit_of(self, consumer: Consumer) -> Circuit | None:
+        rule = consumer.terms.pausing
+        return None if rule is None else Circuit(rule, paused=self._tell_paused, resumed=self._tell_resumed)
+
+    def _tell_paused(self, pause: timedelta) -> None:
+        self._observer.notify(CircuitOpened(queue=self._queue, exchange_name=self._exchange_name, pause=pause))
+
+    def _tell_resumed(self) -> None:
+        self._observer.notify(CircuitClosed(queue=self._queue, exchange_name=self._exchange_name))
+
+
+def told(run: Run, outcome: DeliveryOutcome) -> DeliveryOutcome:
+    """The outcome; its consumer's circuit is told what follows from it."""
+    if run.passage is not None:
+        run.passage.tell(run.sign or sign_of(outcome))
+    return outcome
 
 
 def _status(outcome: DeliveryOutcome) -> ProcessingStatus | None:

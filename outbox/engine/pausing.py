@@ -47,3 +47,13 @@ async def _unless_stopping(waiting: Coroutine[Any, Any, None], stopping: Stoppin
             await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         task.cancel()
+
+
+async def until_set(event: asyncio.Event, stopping: Stopping, *, seconds: float | None) -> None:
+    """Returns once `event` is set, when it is time to stop, or after so many seconds."""
+    waiting: asyncio.Future[Any] = asyncio.ensure_future(event.wait())
+    try:
+        with stopping.future() as stop:
+            await asyncio.wait({waiting, stop}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()

@@ -9,6 +9,7 @@ from outbox.engine.attempting import Surroundings
 from outbox.engine.consuming import Consumer
 from outbox.engine.crew import Crew
 from outbox.engine.handling import Handling
+from outbox.engine.keyed import KeyedHandling
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.outages import Outage
 from outbox.engine.pausing import never_closed, until_closing, until_opened
@@ -16,8 +17,9 @@ from outbox.engine.quarantine import Quarantine
 from outbox.engine.threads import Threads
 from outbox.errors import BrokerUnavailableError, OutboxError
 from outbox.events import ConsumerStarted, ConsumerStopped, DeadLettersMeasured, Dependency, Paused, Resumed
+from outbox.outcome import Failure
 from outbox.ports import Broker, Gate, Observer, Subscription, UnitsOfWork
-from outbox.retry import Delays, RetryPolicy
+from outbox.retry import RetryPolicy, Strategy
 
 MEASURE_EVERY = timedelta(seconds=30)
 INBOX_WAIT = timedelta(seconds=5)
@@ -54,6 +56,7 @@ class Work:
         settings: WorkSettings,
         now: Callable[[], datetime] = _utc_now,
         gate_of: Callable[[str], Gate] = never_closed,
+        describe: Callable[[BaseException], Failure] = Failure.of,
     ) -> None:
         self._broker = broker
         self._consumers = consumers
@@ -62,6 +65,7 @@ class Work:
         self._settings = settings
         self._now = now
         self._gate_of = gate_of
+        self._describe = describe
         self._crews: set[Crew] = set()
         self._outage = Outage(Dependency.BROKER, observer)
         self._failure: OutboxError | None = None
@@ -83,6 +87,7 @@ class Work:
             database=Outage(Dependency.DATABASE, self._observer),
             inbox_wait=self._settings.inbox_wait,
             now=self._now,
+            describe=self._describe,
         )
         try:
             async with asyncio.TaskGroup() as companions:
@@ -108,15 +113,17 @@ class Work:
 
     async def _consume(self, consumer: Consumer, surroundings: Surroundings) -> None:
         stopping = surroundings.stopping
-        delays = consumer.delays(self._settings.retry_delays)
         gate = self._gate_of(consumer.queue)
-        handling = Handling(consumer, RetryPolicy(Delays(delays)), surroundings, gate)
+        strategy = consumer.strategy(self._settings.retry_delays)
+        handling_of = KeyedHandling if consumer.ordered else Handling
+        handling = handling_of(consumer, RetryPolicy(strategy, describe=self._describe), surroundings, gate)
         subscription = Subscription(
             queue=consumer.queue,
             binding_key=consumer.binding_key,
             exchange_name=self._settings.exchange_name,
             prefetch_count=self._settings.prefetch_count,
-            retry_delays=delays,
+            retry_delays=_announced(strategy, consumer),
+            ordered=consumer.ordered,
         )
         while not stopping.requested:
             try:
@@ -138,8 +145,14 @@ class Work:
 
     async def _take(self, subscription: Subscription, handling: Handling, gate: Gate, stopping: Stopping) -> None:
         """Handles what the subscription delivers until told to stop or to pause, then until what is in hand is settled."""
-        crew = Crew(alarm=stopping.request)
-        async with self._broker.subscribe(subscription, lambda delivery: crew.spawn(handling.handle(delivery))) as intake:
+        leaving = Stopping()
+        with stopping.telling(leaving.request):
+            await self._take_until(leaving, subscription, handling, gate, Crew(alarm=stopping.request))
+
+    async def _take_until(
+        self, leaving: Stopping, subscription: Subscription, handling: Handling, gate: Gate, crew: Crew
+    ) -> None:
+        async with self._broker.subscribe(subscription, handling.receiving(crew, leaving)) as intake:
             self._outage.answers()
             self._observer.notify(
                 ConsumerStarted(
@@ -151,7 +164,8 @@ class Work:
             try:
                 self._crews.add(crew)
                 async with crew:
-                    await until_closing(gate, stopping)
+                    await until_closing(gate, leaving)
+                    leaving.request()
                     await intake.stop()
             finally:
                 self._crews.discard(crew)
@@ -167,3 +181,9 @@ class Work:
                     continue
                 self._observer.notify(DeadLettersMeasured(queue=consumer.queue, count=count))
             await asyncio.sleep(MEASURE_EVERY.total_seconds())
+
+
+def _announced(strategy: Strategy, consumer: Consumer) -> tuple[timedelta, ...]:
+    """The delays that messages of a consumer are known to wait for."""
+    rule = consumer.terms.pausing
+    return strategy.announced if rule is None else (*strategy.announced, rule.pause)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from enum import StrEnum
 
+from outbox.failures import FailedAttempt
 from outbox.message import Message
 from outbox.outcome import DeliveryOutcome
 from outbox.ports import Broker, Delivery, Intake, Receive, SendResult, Subscription
@@ -109,6 +110,13 @@ class _CrashingDelivery:
     @property
     def attempt(self) -> int:
         return self._delivery.attempt
+
+    @property
+    def gone(self) -> bool:
+        return self._delivery.gone
+
+    async def note_failed(self, failed: FailedAttempt) -> None:
+        await self._delivery.note_failed(failed)
 
     @property
     def crashes(self) -> int:

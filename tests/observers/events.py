@@ -8,6 +8,8 @@ from outbox.events import (
     BacklogMeasured,
     BatchFailed,
     BatchSent,
+    CircuitClosed,
+    CircuitOpened,
     CleanedUp,
     ConsumerStarted,
     ConsumerStopped,
@@ -128,6 +130,8 @@ EVENTS: list[Event] = [
     Paused(**QUEUE),
     Resumed(exchange_name="orders"),
     Resumed(**QUEUE),
+    CircuitOpened(**QUEUE, pause=MINUTE),
+    CircuitClosed(**QUEUE),
     HistoryLost(count=3, reason="postgresql://ada:geheim@db/ is away"),
     Advice(text="strengthen amqp://ada:geheim@rabbit/"),
 ]

@@ -10,6 +10,8 @@ from outbox.events import (
     BacklogMeasured,
     BatchFailed,
     BatchSent,
+    CircuitClosed,
+    CircuitOpened,
     CleanedUp,
     ConsumerStarted,
     ConsumerStopped,
@@ -56,6 +58,8 @@ LEVELS: list[tuple[Event, int]] = [
     (events.DROPPED, logging.WARNING),
     *((event, logging.INFO) for event in events.of(BatchSent, RelayStarted, RelayStopped, DependencyRestored)),
     *((event, logging.INFO) for event in events.of(MaintenanceStarted, MaintenanceStopped, DutyDone, Paused, Resumed)),
+    *((event, logging.INFO) for event in events.of(CircuitClosed)),
+    *((event, logging.WARNING) for event in events.of(CircuitOpened)),
     *((event, logging.ERROR) for event in events.of(DutyFailed)),
     *((event, logging.WARNING) for event in events.of(DependencyLost, SettleFailed, BatchFailed, Advice, HistoryLost)),
     *(

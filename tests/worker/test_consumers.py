@@ -72,10 +72,10 @@ def test_equal_consumers_are_equal() -> None:
 
 
 def test_retry_delays_are_durations_or_seconds() -> None:
-    delays = Consumer("#", placed, retry_delays=("500ms", 60, timedelta(minutes=5))).delays(())
+    delays = Consumer("#", placed, retry_delays=("500ms", 60, timedelta(minutes=5))).strategy(()).announced
     assert delays == (timedelta(milliseconds=500), timedelta(seconds=60), timedelta(minutes=5))
-    assert Consumer("#", placed).delays((timedelta(seconds=1),)) == (timedelta(seconds=1),)
-    assert Consumer("#", placed, retry_delays=()).delays((timedelta(seconds=1),)) == ()
+    assert Consumer("#", placed).strategy((timedelta(seconds=1),)).announced == (timedelta(seconds=1),)
+    assert Consumer("#", placed, retry_delays=()).strategy((timedelta(seconds=1),)).announced == ()
     for wrong in (("1h",), ("-1s",), "1s", (-1,)):
         with pytest.raises(DurationError):
             Consumer("#", placed, retry_delays=wrong)

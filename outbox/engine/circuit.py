@@ -1,0 +1,194 @@
+"""The circuit of a consumer: after repeated failures of named kinds it pauses, and probes before it goes on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum, auto
+from time import monotonic
+from typing import assert_never
+
+from outbox.engine.lifecycle import Stopping
+from outbox.engine.options import Pausing
+from outbox.engine.pausing import until_set
+from outbox.outcome import Cause, Dead, DeliveryOutcome, Done, Postponed, Retry, Returned
+
+PATIENCE = timedelta(minutes=5)
+"""How long a message waits in hand for a paused consumer before it goes away for a while: brokers set limits to that."""
+
+
+class Sign(Enum):
+    """What one message told about the thing that was away."""
+
+    SUCCESS = auto()
+    TROUBLE = auto()
+    """It failed with one of the named kinds."""
+    FAILURE = auto()
+    """It failed otherwise."""
+    NOTHING = auto()
+    """Its handler did not run, or chose the outcome itself."""
+
+
+def sign_of(outcome: DeliveryOutcome) -> Sign:
+    """What an attempt told that ended so."""
+    match outcome:
+        case Done():
+            return Sign.SUCCESS
+        case Dead(Cause.REJECTED | Cause.UNDECODABLE) | Returned() | Postponed():
+            return Sign.NOTHING
+        case Retry() | Dead():
+            return Sign.FAILURE
+        case _:
+            assert_never(outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The leave to run one handler. `round` tells results from before a pause from those after it."""
+
+    round: int
+    probe: bool
+
+
+class Breaker:
+    """Decides who may run. Pure: it waits for nothing, and knows the time from `clock` (seconds).
+
+    Counted are failures of the named kinds since the last success; other failures change nothing. While it is paused nobody
+    runs, until `rule.pause` is over; then one message does, as a probe. Its success ends the pause, and its failure, whatever
+    the kind, begins another; if it tells nothing, the next one probes.
+    """
+
+    def __init__(self, rule: Pausing, clock: Callable[[], float]) -> None:
+        self._rule = rule
+        self._clock = clock
+        self._failures = 0
+        self._round = 0
+        self._resumes_at: float | None = None
+        self._probing = False
+
+    @property
+    def paused(self) -> bool:
+        """Whether most have to wait."""
+        return self._resumes_at is not None
+
+    def ask(self) -> Passage | timedelta | None:
+        """The leave to run; or how long until it makes sense to ask again, None for as long as nothing has changed."""
+        if self._resumes_at is None:
+            return Passage(self._round, probe=False)
+        if self._probing:
+            return None
+        seconds_left = self._resumes_at - self._clock()
+        if seconds_left > 0:
+            return timedelta(seconds=seconds_left)
+        self._probing = True
+        return Passage(self._round, probe=True)
+
+    def ended(self, passage: Passage, sign: Sign) -> bool:
+        """Takes note of what a run told; whether a pause began or ended by that, or its probe is over."""
+        if passage.probe:
+            self._probe_ended(sign)
+            return True
+        if self.paused or passage.round != self._round:
+            return False
+        if sign is Sign.SUCCESS:
+            self._failures = 0
+        elif sign is Sign.TROUBLE:
+            self._failures += 1
+            if self._failures >= self._rule.failures:
+                self._pause()
+                return True
+        return False
+
+    def _probe_ended(self, sign: Sign) -> None:
+        self._probing = False
+        match sign:
+            case Sign.SUCCESS:
+                self._failures = 0
+                self._resumes_at = None
+            case Sign.TROUBLE | Sign.FAILURE:
+                self._pause()
+            case Sign.NOTHING:
+                pass
+            case _:
+                assert_never(sign)
+
+    def _pause(self) -> None:
+        self._round += 1
+        self._resumes_at = self._clock() + self._rule.pause.total_seconds()
+
+
+class Circuit:
+    """Holds the messages of one consumer back while it is paused. `paused` and `resumed` are told of each change.
+
+    Without a pause, passing costs no waiting and no task.
+    """
+
+    def __init__(
+        self,
+        rule: Pausing,
+        *,
+        paused: Callable[[timedelta], None],
+        resumed: Callable[[], None],
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self.pause = rule.pause
+        self._breaker = Breaker(rule, clock)
+        self._tell_paused = paused
+        self._tell_resumed = resumed
+        self._changed = asyncio.Event()
+
+    @asynccontextmanager
+    async def passing(self, leaving: Stopping, *, patience: timedelta | None = PATIENCE) -> AsyncIterator["Pass | None"]:
+        """Enters the block when the message may run; with None when `patience` is over (None: it never is), or on `leaving`."""
+        passage = self._breaker.ask()
+        if not isinstance(passage, Passage):
+            passage = await self._until_admitted(leaving, patience)
+        if passage is None:
+            yield None
+            return
+        leave = Pass(passage, self._ended)
+        try:
+            yield leave
+        finally:
+            leave.tell(Sign.NOTHING)
+
+    def _ended(self, passage: Passage, sign: Sign) -> None:
+        if not self._breaker.ended(passage, sign):
+            return
+        if not self._breaker.paused:
+            self._tell_resumed()
+        elif sign is not Sign.NOTHING:
+            self._tell_paused(self.pause)
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _until_admitted(self, leaving: Stopping, patience: timedelta | None) -> Passage | None:
+        patience_ends = None if patience is None else monotonic() + patience.total_seconds()
+        while not leaving.requested:
+            answer = self._breaker.ask()
+            if isinstance(answer, Passage):
+                return answer
+            waits = [] if answer is None else [answer.total_seconds()]
+            if patience_ends is not None:
+                waits.append(patience_ends - monotonic())
+                if waits[-1] <= 0:
+                    return None
+            await until_set(self._changed, leaving, seconds=min(waits, default=None))
+        return None
+
+
+class Pass:
+    """One message's leave to run. What it told is told once; the rest is ignored."""
+
+    __slots__ = ("_ended", "_passage")
+
+    def __init__(self, passage: Passage, ended: Callable[[Passage, Sign], None]) -> None:
+        self._passage = passage
+        self._ended: Callable[[Passage, Sign], None] | None = ended
+
+    def tell(self, sign: Sign) -> None:
+        """What its run told."""
+        if self._ended is not None:
+            ended, self._ended = self._ended, None
+            ended(self._passage, sign)

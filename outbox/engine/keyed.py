@@ -1,0 +1,231 @@
+"""Order within each key: deliveries of one ordering key are handled one after another, retries included, keys in parallel."""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import timedelta
+from time import monotonic
+from typing import Any, assert_never
+
+from outbox.engine.attempting import Run, Surroundings
+from outbox.engine.consuming import Consumer
+from outbox.engine.crew import Crew
+from outbox.engine.handling import CRASHED, EXPIRED, UNEXPECTED_PAUSE, Handling, Settled, told
+from outbox.engine.lifecycle import Stopping
+from outbox.engine.pausing import OPEN, until_set
+from outbox.errors import StaleDeliveryError
+from outbox.failures import FailedAttempt
+from outbox.outcome import RETURNED, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
+from outbox.ports import Delivery, Gate, Receive
+from outbox.retry import RetryPolicy
+
+MOST_REMEMBERED = 10_000
+"""Messages whose failed attempts are remembered, in case their deliveries are lost and come again."""
+RETURNED_PAUSE = timedelta(seconds=1)
+"""Before a message that could not be handled, and has spent nothing, is tried again in its place."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """The deliveries of one key in hand, in order; the first one is being handled, or waits for its next attempt."""
+
+    deliveries: deque[Delivery] = field(default_factory=deque)
+    nudge: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def add(self, delivery: Delivery) -> None:
+        """One more, behind the others. If they are gone, nobody needs to wait for them any longer."""
+        self.deliveries.append(delivery)
+        if self.deliveries[0].gone:
+            self.nudge.set()
+
+    async def pause(self, seconds: float, leaving: Stopping) -> None:
+        """Returns after that time, when the first delivery is known to be gone, or when it is time to leave."""
+        await until_set(self.nudge, leaving, seconds=seconds)
+        self.nudge.clear()
+
+
+class Lanes:
+    """One lane for each key of one subscription. A delivery without a key goes by itself.
+
+    When it is time to leave, what waits is left unsettled: leaving the subscription gives it back, all together and in order.
+    """
+
+    def __init__(
+        self, handling: "KeyedHandling", spawn: Callable[[Coroutine[Any, Any, None]], None], leaving: Stopping
+    ) -> None:
+        self._handling = handling
+        self._spawn = spawn
+        self._leaving = leaving
+        self._lanes: dict[str, Lane] = {}
+
+    def receive(self, delivery: Delivery) -> None:
+        """See `outbox.ports.Receive`."""
+        key = _key_of(delivery)
+        if key is None:
+            self._spawn(self._handling.handle(delivery, self._leaving))
+        elif (lane := self._lanes.get(key)) is not None:
+            lane.add(delivery)
+        elif not self._leaving.requested:
+            lane = self._lanes[key] = Lane(deque((delivery,)))
+            self._spawn(self._serve(key, lane))
+
+    async def _serve(self, key: str, lane: Lane) -> None:
+        try:
+            while lane.deliveries and not self._leaving.requested:
+                delivery = lane.deliveries[0]
+                # One that is gone comes again, and what came after it is gone, too: it must not be handled before.
+                if not delivery.gone:
+                    await self._handling.handle_in_turn(delivery, lane, self._leaving)
+                lane.deliveries.popleft()
+        finally:
+            del self._lanes[key]
+
+
+class KeyedHandling(Handling):
+    """The handling of an ordered consumer.
+
+    An attempt that failed is followed by the next one with the message in hand, so that nothing overtakes it. How often it
+    failed is remembered while this worker lives, also if the delivery is lost and comes again. Suspects run alone, but keep
+    their place: no copy is queued for them. Instead, the first suspect of a worker is dead if its crashes are more than twice
+    those that are allowed.
+    """
+
+    def __init__(self, consumer: Consumer, policy: RetryPolicy, surroundings: Surroundings, gate: Gate = OPEN) -> None:
+        super().__init__(consumer, policy, surroundings, gate)
+        self._memory = _Memory()
+        self._has_seen_suspect = False
+
+    def receiving(self, crew: Crew, leaving: Stopping) -> Receive:
+        return Lanes(self, crew.spawn, leaving).receive
+
+    async def handle_in_turn(self, delivery: Delivery, lane: Lane, leaving: Stopping) -> None:
+        """The whole of it, attempt after attempt; afterwards it is settled, or gone, or it is time to leave."""
+        run = self._received(delivery)
+        await self._recollect(run, lane, leaving)
+        while not leaving.requested and not delivery.gone:
+            if run.verdict is None and self._has_expired(run):
+                run.verdict = EXPIRED
+            outcome = run.verdict or await self._outcome(run, leaving)
+            match outcome:
+                case Done() | Dead():
+                    await self._settle_in_turn(run, outcome, lane, leaving)
+                    return
+                case Retry(delay, failure):
+                    self._processed(run, outcome)
+                    await self._note(run, failure, delay)
+                case Postponed(delay):
+                    pass
+                case Returned():
+                    delay = RETURNED_PAUSE
+                case _:
+                    assert_never(outcome)
+            await lane.pause(delay.total_seconds(), leaving)
+
+    # --- one attempt ---------------------------------------------------------------------------------------------------
+
+    async def _outcome(self, run: Run, leaving: Stopping) -> DeliveryOutcome:
+        if self._circuit is None:
+            return await self._outcome_now(run)
+        async with self._circuit.passing(leaving, patience=None) as run.passage:
+            if run.passage is None:
+                return RETURNED
+            return EXPIRED if self._has_expired(run) else await self._outcome_now(run)
+
+    async def _outcome_now(self, run: Run) -> DeliveryOutcome:
+        if run.delivery.crashes <= self._max_deliveries:
+            return await self._run_among_others(run)
+        is_first, self._has_seen_suspect = not self._has_seen_suspect, True
+        if is_first and run.delivery.crashes > 2 * self._max_deliveries:
+            return CRASHED
+        async with self._quarantine.alone():
+            return RETURNED if self._is_leaving else told(run, await self._attempting.attempt(run))
+
+    # --- attempts that failed ------------------------------------------------------------------------------------------
+
+    async def _note(self, run: Run, failure: Failure, delay: timedelta) -> None:
+        failed = FailedAttempt(at=self._now(), attempt=run.attempt, failure=failure)
+        self._memory.add(run.message.id, failed, due=monotonic() + delay.total_seconds())
+        run.attempt += 1
+        run.sign = None
+        try:
+            await run.delivery.note_failed(failed)
+        except StaleDeliveryError as error:
+            self._settle_failed(run, error)
+
+    async def _recollect(self, run: Run, lane: Lane, leaving: Stopping) -> None:
+        """What failed before the delivery was lost has failed: for that it is tried neither sooner nor more often."""
+        remembered = self._memory.of(run.message.id)
+        if remembered is None or run.verdict is not None:
+            return
+        for failed in remembered.failed:
+            if failed.attempt == run.attempt:
+                await run.delivery.note_failed(failed)
+                run.attempt += 1
+        await lane.pause(max(0, remembered.due - monotonic()), leaving)
+
+    # --- the end -------------------------------------------------------------------------------------------------------
+
+    async def _settle_in_turn(self, run: Run, outcome: Done | Dead, lane: Lane, leaving: Stopping) -> None:
+        settled = await self._settle(run, outcome)
+        match settled:
+            case Settled.RECORDED:
+                self._memory.forget(run.message.id)
+            case Settled.LOST:
+                if self._is_overtaken(run, lane):
+                    leaving.request()
+            case Settled.BROKEN:
+                await leaving.wait(UNEXPECTED_PAUSE)
+                leaving.request()
+            case Settled.UNRECORDED:
+                pass
+            case _:
+                assert_never(settled)
+
+    @staticmethod
+    def _is_overtaken(run: Run, lane: Lane) -> bool:
+        """Whether it comes again behind others that are still in hand; then all of them are to be given back and taken anew."""
+        others = [delivery for delivery in lane.deliveries if delivery is not run.delivery and not delivery.gone]
+        return bool(others) and others[0].message.id != run.message.id
+
+    async def _after_broken_settlement(self, run: Run) -> None:
+        """It stays in hand: given back by itself, it would come again behind its successors."""
+
+
+@dataclass(slots=True)
+class _Remembered:
+    """What failed of a message that is not settled, and when its next attempt is due."""
+
+    failed: list[FailedAttempt]
+    due: float
+
+
+class _Memory:
+    """The failed attempts of messages in hand."""
+
+    def __init__(self) -> None:
+        self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
+
+    def add(self, message_id: str, failed: FailedAttempt, *, due: float) -> None:
+        """Another attempt failed."""
+        remembered = self._remembered.setdefault(message_id, _Remembered([], due))
+        remembered.failed.append(failed)
+        remembered.due = due
+        self._remembered.move_to_end(message_id)
+        if len(self._remembered) > MOST_REMEMBERED:
+            self._remembered.popitem(last=False)
+
+    def of(self, message_id: str) -> _Remembered | None:
+        """What failed of it, if it is remembered."""
+        return self._remembered.get(message_id)
+
+    def forget(self, message_id: str) -> None:
+        """It is settled."""
+        self._remembered.pop(message_id, None)
+
+
+def _key_of(delivery: Delivery) -> str | None:
+    try:
+        return delivery.message.ordering_key
+    except Exception:  # noqa: BLE001  whatever it is, it lies in what some program wrote; handling it will say so
+        return None
