@@ -1,12 +1,38 @@
 """Operations: many dead letters in batches, which survive whatever happens to the process."""
 
-from collections.abc import AsyncIterator
+import asyncio
+import json
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from outbox.dead_letters import DeadLetterFilter, DeadLetters, ItemOutcome, OperationState
+from outbox.dead_letters import (
+    ORIGINAL_ROUTING,
+    Canary,
+    DeadLetterFilter,
+    DeadLetters,
+    Item,
+    ItemOutcome,
+    Operation,
+    OperationsRunner,
+    OperationState,
+    ToQueue,
+)
+from outbox.errors import BrokerUnavailableError, ConfigurationError, RefusedError
+from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool
-from tests.dead_letters.repairs import bury, operation, outbox, statuses
+from outbox.postgres.repair.changes import subscribed_queues
+from tests.dead_letters.repairs import at_once, bury, operation, outbox, park, statuses
+from tests.support import eventually, eventually_sync
+from tests.support.processes import running
+
+DONE, SKIPPED, DIED_AGAIN, PENDING = ItemOutcome.DONE, ItemOutcome.SKIPPED, ItemOutcome.DIED_AGAIN, ItemOutcome.PENDING
+TABLE = TableName("outbox_table")
+ALL = DeadLetterFilter()
 
 
 @pytest.fixture
@@ -16,17 +42,322 @@ async def dead_letters(database: str) -> AsyncIterator[DeadLetters]:
         yield opened
 
 
+async def finish(dead_letters: DeadLetters, number: int) -> Operation:
+    """Runs batches until nothing is due."""
+    runner = await dead_letters.runner()
+    while await runner.run_once(number):
+        pass
+    return await read(dead_letters, number)
+
+
+async def read(dead_letters: DeadLetters, number: int) -> Operation:
+    """The operation, which is there."""
+    found = await dead_letters.operation(number)
+    assert found is not None
+    return found
+
+
+async def come_back(pool: Pool, count: int) -> None:
+    """The first `count` of what was requeued dies once more, as whoever records deaths writes it down."""
+    await pool.execute(
+        "with died as ("
+        " update outbox_dead_letter set status = 'open', deaths = deaths + 1, requeue_count = requeue_count + 1"
+        " where id in (select id from outbox_dead_letter where status = 'requeued' order by id limit $1) returning id) "
+        "update outbox_operation_item set outcome = 'died again' from died where letter = died.id::text and outcome = 'done'",
+        count,
+    )
+
+
 async def test_a_group_is_requeued_by_an_operation_whose_letters_are_fixed(pool: Pool, dead_letters: DeadLetters) -> None:
     await bury(pool, 1_200, fingerprint="f1")
     await bury(pool, 3, fingerprint="f2", queue="other")
     created = operation(await dead_letters.requeue(DeadLetterFilter(group_id="f1"), by="ada", reason="fixed"))
     assert (created.state, created.total, created.pending) == (OperationState.RUNNING, 1_200, 1_200)
+    assert (created.selector, created.requested_by, created.reason) == (
+        {"filter": {"group_id": "f1", "status": "open"}},
+        "ada",
+        "fixed",
+    )
     await bury(pool, 5, fingerprint="f1", queue="late")
-    runner = await dead_letters.runner()
-    while await runner.run_once():
-        pass
-    ended = await dead_letters.operation(created.id)
-    assert ended is not None
-    assert (ended.state, ended.counts) == (OperationState.FINISHED, {ItemOutcome.DONE: 1_200})
+    ended = await finish(dead_letters, created.id)
+    assert (ended.state, ended.counts) == (OperationState.FINISHED, {DONE: 1_200})
+    assert ended.finished_at is not None
     assert len(await outbox(pool)) == 1_200
     assert (await statuses(pool)).count("requeued") == 1_200
+
+
+async def test_more_than_a_hundred_ids_become_an_operation(pool: Pool, dead_letters: DeadLetters) -> None:
+    ids = await bury(pool, 101)
+    assert len(at_once(await dead_letters.discard(ids[:100]))) == 100
+    ended = await finish(dead_letters, operation(await dead_letters.discard([*ids, "9999"])).id)
+    assert ended.counts == {DONE: 1, SKIPPED: 100, ItemOutcome.NOT_FOUND: 1}
+    items = await dead_letters.operation_items(ended.id, outcome=DONE)
+    assert [item.item for item in items] == [Item(ids[100], DONE)]
+
+
+async def test_parked_rows_are_part_of_what_a_filter_means(pool: Pool, dead_letters: DeadLetters) -> None:
+    [id_], parked = await bury(pool), await park(pool)
+    created = operation(await dead_letters.requeue(ALL))
+    await finish(dead_letters, created.id)
+    items = await dead_letters.operation_items(created.id)
+    assert [item.item for item in items] == [Item(id_, DONE), Item(parked, DONE)]
+    assert [row["failed_at"] for row in await outbox(pool)] == [None, None]
+
+
+async def test_a_filter_without_a_status_means_those_that_the_action_is_for(pool: Pool, dead_letters: DeadLetters) -> None:
+    first, *_ = await bury(pool, 3)
+    await dead_letters.discard(first)
+    assert operation(await dead_letters.discard(ALL, max_items=1)).total == 1
+    restored = operation(await dead_letters.restore(ALL))
+    assert [item.item.id for item in await dead_letters.operation_items(restored.id)] == [first]
+    assert operation(await dead_letters.purge(DeadLetterFilter(queue="nowhere"))).state is OperationState.FINISHED
+
+
+async def test_a_letter_belongs_to_one_operation_at_a_time(pool: Pool, dead_letters: DeadLetters) -> None:
+    ids = await bury(pool, 120)
+    first = operation(await dead_letters.requeue(ids[:110]))
+    second = operation(await dead_letters.discard(ids[100:] + ids[:90]))
+    assert second.counts == {SKIPPED: 100, PENDING: 10}
+    assert (await dead_letters.operation_items(second.id, outcome=SKIPPED, limit=1))[0].item.reason == "in operation 1"
+    assert at_once(await dead_letters.requeue(ids[0])) == {ids[0]: (SKIPPED, "in operation 1")}
+    await dead_letters.cancel(first.id)
+    assert at_once(await dead_letters.requeue(ids[0])) == {ids[0]: (DONE, "")}
+
+
+async def test_operations_created_at_once_share_no_letter(database: str, pool: Pool) -> None:
+    await bury(pool, 300)
+    async with DeadLetters(database) as one, DeadLetters(database) as other:
+        answers = await asyncio.gather(one.requeue(ALL), other.discard(ALL), one.requeue(ALL), other.discard(ALL))
+    assert sorted(operation(answer).pending for answer in answers) == [0, 0, 0, 300]
+
+
+async def test_it_is_paused_resumed_and_cancelled_by_anyone_at_once(database: str, pool: Pool) -> None:
+    await bury(pool, 40)
+    runner = OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=10)
+    async with DeadLetters(database) as asking, DeadLetters(database) as somebody:
+        number = operation(await asking.requeue(ALL)).id
+        assert await runner.run_once() == 10
+        assert (await somebody.pause(number)).state is OperationState.PAUSED
+        assert await runner.run_once() == 0
+        with pytest.raises(RefusedError, match="operation 1 is paused and cannot be paused"):
+            await somebody.pause(number)
+        assert (await somebody.resume(number)).state is OperationState.RUNNING
+        assert await runner.run_once() == 10
+        cancelled = await somebody.cancel(number)
+        assert (cancelled.state, cancelled.counts) == (OperationState.CANCELLED, {DONE: 20, SKIPPED: 20})
+        assert await runner.run_once() == 0
+        with pytest.raises(RefusedError, match="operation 1 is cancelled and cannot be resumed"):
+            await somebody.resume(number)
+        with pytest.raises(RefusedError, match="there is no operation 7"):
+            await somebody.cancel(7)
+    assert len(await outbox(pool)) == 20
+
+
+async def test_a_rate_spreads_it_over_time(pool: Pool, dead_letters: DeadLetters) -> None:
+    await bury(pool, 12)
+    number = operation(await dead_letters.requeue(ALL, rate=5)).id
+    runner = await dead_letters.runner()
+    assert [await runner.run_once(number) for _ in range(2)] == [5, 0]
+    for _ in range(2):
+        await eventually(lambda: runner.run_once(number))
+    ended = await read(dead_letters, number)
+    assert ended.state is OperationState.FINISHED
+    assert ended.finished_at is not None
+    assert ended.finished_at - ended.created_at >= timedelta(seconds=1.9)
+
+
+async def test_a_canary_goes_first_and_the_rest_follows_if_none_came_back(pool: Pool, dead_letters: DeadLetters) -> None:
+    await bury(pool, 20)
+    number = operation(await dead_letters.requeue(ALL, canary=Canary(3, timedelta(seconds=0.3)))).id
+    watching = await finish(dead_letters, number)
+    assert (watching.state, watching.counts) == (OperationState.RUNNING, {DONE: 3, PENDING: 17})
+    assert watching.canary_until is not None
+    runner = await dead_letters.runner()
+    await eventually(lambda: runner.run_once(number))
+    assert (await read(dead_letters, number)).counts == {DONE: 20}
+
+
+@pytest.mark.parametrize(
+    ("returned", "stop_ratio", "state"),
+    [
+        (1, None, OperationState.STOPPED),
+        (1, 0.5, OperationState.FINISHED),
+        (3, 0.5, OperationState.STOPPED),
+    ],
+)
+async def test_an_operation_whose_canary_came_back_dead_stops(
+    pool: Pool, dead_letters: DeadLetters, returned: int, stop_ratio: float | None, state: OperationState
+) -> None:
+    await bury(pool, 9)
+    canary = Canary(4, timedelta(milliseconds=100))
+    number = operation(await dead_letters.requeue(ALL, canary=canary, stop_ratio=stop_ratio)).id
+    runner = await dead_letters.runner()
+    await runner.run_once(number)
+    await come_back(pool, returned)
+    await eventually(lambda: runner.run_once(number))
+    ended = await read(dead_letters, number)
+    assert ended.state is state
+    if state is OperationState.STOPPED:
+        assert ended.stopped_because == f"{returned} of the first 4 came back dead"
+        assert ended.counts == {DONE: 4 - returned, DIED_AGAIN: returned, SKIPPED: 5}
+
+
+async def test_it_stops_itself_past_the_share_that_is_tolerated(pool: Pool, dead_letters: DeadLetters) -> None:
+    await bury(pool, 100)
+    number = operation(await dead_letters.requeue(ALL, stop_ratio=0.1)).id
+    runner = OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=20)
+    await runner.run_once()
+    await come_back(pool, 2)
+    await runner.run_once()
+    await come_back(pool, 3)
+    await runner.run_once()
+    ended = await read(dead_letters, number)
+    assert (ended.state, ended.stopped_because) == (OperationState.STOPPED, "5 of 40 came back dead, more than 10%")
+    assert ended.counts == {DONE: 35, DIED_AGAIN: 5, SKIPPED: 60}
+
+
+@pytest.mark.parametrize("destination", [ToQueue("elsewhere"), ORIGINAL_ROUTING])
+async def test_what_dies_in_another_queue_than_before_has_died_again(
+    pool: Pool, dead_letters: DeadLetters, destination: object
+) -> None:
+    await bury(pool, 4)
+    canary = Canary(2, timedelta(milliseconds=50))
+    number = operation(await dead_letters.requeue(ALL, destination=destination, canary=canary)).id  # type: ignore[arg-type]
+    await bury(pool, queue="elsewhere", requeue_count=1)
+    runner = await dead_letters.runner()
+    await runner.run_once(number)
+    await eventually(lambda: runner.run_once(number))
+    assert (await read(dead_letters, number)).stopped_because == "1 of the first 2 came back dead"
+
+
+async def test_an_operation_waits_for_a_broker_that_cannot_say_whether_a_queue_is_there(pool: Pool) -> None:
+    await bury(pool, 3)
+    away = True
+
+    async def has_queue(queue: str) -> bool:
+        if away:
+            raise BrokerUnavailableError("the broker is away")
+        return True
+
+    async with DeadLetters(db_pool=pool) as dead_letters:
+        number = operation(await dead_letters.requeue(ALL)).id
+        runner = OperationsRunner(pool, TABLE, has_queue)
+        with pytest.raises(BrokerUnavailableError):
+            await runner.run_once()
+        assert await runner.run_once() == 0
+        away = False
+        await pool.execute("update outbox_operation set continue_at = now()")
+        assert await runner.run_once() == 3
+        assert (await read(dead_letters, number)).state is OperationState.FINISHED
+
+
+async def test_several_runners_do_each_letter_once(database: str, pool: Pool) -> None:
+    await bury(pool, 2_000)
+    runners = [OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=50) for _ in range(4)]
+    async with DeadLetters(database) as dead_letters:
+        number = operation(await dead_letters.requeue(ALL)).id
+
+        async def work(runner: OperationsRunner) -> None:
+            while (await read(dead_letters, number)).pending:
+                await runner.run_once(number)
+
+        await asyncio.gather(*map(work, runners))
+        assert (await read(dead_letters, number)).counts == {DONE: 2_000}
+    assert len({row["message_id"] for row in await outbox(pool)}) == len(await outbox(pool)) == 2_000
+
+
+async def test_a_kill_in_the_middle_of_5000_loses_nothing_and_sends_nothing_twice(
+    database: str, pool: Pool, tmp_path: Path
+) -> None:
+    await bury(pool, 5_000)
+    async with DeadLetters(database) as dead_letters:
+        number = operation(await dead_letters.requeue(DeadLetterFilter(group_id="f1"))).id
+        runs = 0
+        while (await read(dead_letters, number)).pending:
+            runs += 1
+            with running(
+                ["-m", "tests.dead_letters.run_operation", database, str(number)], tmp_path, name=f"run{runs}"
+            ) as process:
+                if runs <= 3:
+                    enough = 10 * runs
+                    await asyncio.to_thread(eventually_sync, lambda: process.output.count("batch") >= enough)
+                    process.send(signal.SIGKILL)
+                await asyncio.to_thread(process.wait, 60)
+            # What was sent and what is marked is the same at every moment.
+            sent = Counter(row["message_id"] for row in await outbox(pool))
+            assert set(sent.values()) == {1}
+            assert (await statuses(pool)).count("requeued") == len(sent)
+            assert (await read(dead_letters, number)).counts.get(DONE) == len(sent)
+        ended = await read(dead_letters, number)
+    assert runs == 4
+    assert (ended.state, ended.counts) == (OperationState.FINISHED, {DONE: 5_000})
+    assert len(await outbox(pool)) == 5_000
+
+
+async def test_a_batch_takes_the_same_few_statements_however_many_letters_it_has(pool: Pool) -> None:
+    async def statements(count: int) -> int:
+        await pool.execute("truncate outbox_dead_letter cascade; truncate outbox_operation cascade")
+        await bury(pool, count)
+        async with DeadLetters(db_pool=pool) as dead_letters:
+            await dead_letters.requeue(ALL)
+            runner = OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=1_000)
+            queries: list[str] = []
+            async with _logged(pool, queries):
+                assert await runner.run_once() == count
+        return len(queries)
+
+    await statements(1)  # the driver looks up a type or two
+    assert await statements(2) == await statements(500) <= 20
+
+
+def _logged(pool: Pool, queries: list[str]) -> "_Logged":
+    return _Logged(pool, queries)
+
+
+class _Logged:
+    """Notes every statement that goes over the connections of a pool."""
+
+    def __init__(self, pool: Pool, queries: list[str]) -> None:
+        self._pool = pool
+        self._queries = queries
+
+    async def __aenter__(self) -> None:
+        await self._on_all("add_query_logger")
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._on_all("remove_query_logger")
+
+    async def _on_all(self, method: str) -> None:
+        connections = [await self._pool.acquire() for _ in range(self._pool.get_size())]
+        for connection in connections:
+            getattr(connection, method)(self._note)
+        for connection in connections:
+            await self._pool.release(connection)
+
+    def _note(self, record: object) -> None:
+        self._queries.append(record.query)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("options", [{"rate": 0}, {"stop_ratio": 1}, {"stop_ratio": -0.1}, {"max_items": 0}])
+async def test_options_that_make_no_sense_are_refused(dead_letters: DeadLetters, options: dict[str, float]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(options))):
+        await dead_letters.requeue(ALL, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", [lambda: Canary(0, timedelta(1)), lambda: Canary(1, timedelta(0)), lambda: ToQueue("")])
+def test_canaries_and_destinations_that_make_no_sense_are_refused(make: object) -> None:
+    with pytest.raises(ConfigurationError):
+        make()  # type: ignore[operator]
+
+
+async def test_what_was_asked_for_is_kept_as_people_can_read_it(pool: Pool, dead_letters: DeadLetters) -> None:
+    ids: Sequence[str] = await bury(pool, 150)
+    canary = Canary(10, timedelta(seconds=60))
+    await dead_letters.requeue(ids, destination=ToQueue("elsewhere"), rate=2.5, canary=canary, stop_ratio=0.2, force=True)
+    row = await pool.fetchrow("select selector::text, options::text from outbox_operation")
+    assert row is not None
+    assert json.loads(row["selector"]) == {"ids": ids[:20], "count": 150}
+    [made] = await dead_letters.operations(going_on=True)
+    options = made.options
+    assert (options.destination, options.rate, options.canary) == (ToQueue("elsewhere"), 2.5, canary)
+    assert (options.stop_ratio, options.force, options.retention) == (0.2, True, timedelta(days=30))

@@ -74,6 +74,20 @@ from {operation}
 where id = $1 and state = 'running' and continue_at <= now()
 for update skip locked
 
+-- name: note_returned
+-- Who records a death notes it where the letter is the one that was requeued. What went to other queues and died there is found by
+-- its message.
+update {operation_item} as item
+set outcome = 'died again'
+from {dead_letter} as letter
+where item.operation_id = $1 and item.outcome = 'done'
+    and letter.id = case when item.letter not like 'outbox-%' then item.letter::bigint end
+    and exists (
+        select
+        from {dead_letter} as other
+        where other.message_id = letter.message_id and other.requeue_count = item.requeue_count
+    )
+
 -- name: next_items
 select position, letter
 from {operation_item}
