@@ -1,0 +1,124 @@
+"""The history's partitions: made ahead, dropped when they are old, and in nobody's way."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import pytest
+
+from outbox.postgres import history
+from outbox.postgres.history import drop_partitions, ensure_partitions
+
+_PARTS = """
+    select relname, pg_get_expr(relpartbound, c.oid) as bound
+    from pg_inherits join pg_class c on c.oid = inhrelid where inhparent = 'outbox_history'::regclass order by relname
+"""
+
+
+async def _wrote(connection: asyncpg.Connection, count: int, at: str = "now()") -> None:
+    await connection.execute(
+        "insert into outbox_history (at, fact, message_id, root_id, routing_key) "
+        f"select {at}, 'sent', 'm' || number, 'm' || number, 'order.placed' from generate_series(1, {count}) as number"
+    )
+
+
+async def _where(connection: asyncpg.Connection) -> dict[str, int]:
+    rows = await connection.fetch("select tableoid::regclass::text, count(*) from outbox_history group by 1")
+    return dict(map(tuple, rows))
+
+
+def _name(days: int) -> str:
+    return f"outbox_history_p{datetime.now(UTC) + timedelta(days=days):%Y%m%d}"
+
+
+async def test_partitions_are_made_ahead_and_once(connection: asyncpg.Connection) -> None:
+    assert await ensure_partitions(connection, days_ahead=3) == 4
+    assert await ensure_partitions(connection, days_ahead=3) == 0
+    parts = dict(map(tuple, await connection.fetch(_PARTS)))
+    assert sorted(parts) == sorted(["outbox_history_default", *(_name(days) for days in range(4))])
+    await _wrote(connection, 3)
+    await _wrote(connection, 2, "now() + interval '2 days'")
+    await _wrote(connection, 1, "now() + interval '20 days'")
+    assert await _where(connection) == {_name(0): 3, _name(2): 2, "outbox_history_default": 1}
+
+
+async def test_a_partition_is_indexed_like_the_others(connection: asyncpg.Connection) -> None:
+    await ensure_partitions(connection)
+    valid = await connection.fetch(
+        "select indexrelid::regclass::text, indisvalid from pg_index where indrelid = $1::regclass", _name(0)
+    )
+    assert len(valid) == 3
+    assert all(row["indisvalid"] for row in valid)
+    attached = "select count(*) from pg_inherits where inhparent = 'outbox_history_message_idx'::regclass"
+    assert await connection.fetchval(attached) == 5
+
+
+async def test_what_strayed_into_the_default_partition_moves_where_it_belongs(connection: asyncpg.Connection) -> None:
+    await _wrote(connection, 5)
+    await _wrote(connection, 2, "now() - interval '10 days'")
+    assert await ensure_partitions(connection) == 4
+    assert await _where(connection) == {_name(0): 5, "outbox_history_default": 2}
+
+
+async def test_a_large_default_partition_becomes_one_of_its_own_without_being_copied(
+    connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "MOST_STRAYS", 10)
+    await _wrote(connection, 50)
+    await _wrote(connection, 7, "now() + interval '1 day'")
+    node = await connection.fetchval("select pg_relation_filenode('outbox_history_default')")
+    assert await ensure_partitions(connection) == 5
+    where = await _where(connection)
+    [before] = [name for name in where if "before" in name]
+    assert where == {before: 50, _name(1): 7}
+    assert await connection.fetchval("select pg_relation_filenode($1::regclass)", before) == node
+    await _wrote(connection, 1)
+    assert (await _where(connection))[_name(0)] == 1
+    assert await ensure_partitions(connection) == 0
+    assert await drop_partitions(connection, timedelta(0)) == 1
+    assert before not in await _where(connection)
+
+
+async def test_old_days_are_dropped_whole_and_old_strays_deleted(connection: asyncpg.Connection) -> None:
+    await ensure_partitions(connection)
+    await connection.execute(
+        "create table outbox_history_p20200101 partition of outbox_history for values from ('2020-01-01Z') to ('2020-01-02Z')"
+    )
+    await _wrote(connection, 3, "timestamptz '2020-01-01 12:00Z'")
+    await _wrote(connection, 2, "timestamptz '2020-02-01 12:00Z'")
+    await _wrote(connection, 1)
+    assert await drop_partitions(connection, timedelta(days=30)) == 2
+    assert await drop_partitions(connection, timedelta(days=30)) == 0
+    assert await _where(connection) == {_name(0): 1}
+
+
+async def test_nobody_waits_behind_a_partition_that_waits_for_a_long_reader(
+    connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "TRIES", 3)
+    reader, writer, watcher = [await asyncpg.connect(database_url) for _ in range(3)]
+    try:
+        async with reader.transaction():
+            await reader.fetchval("select count(*) from outbox_history")
+            making = asyncio.create_task(ensure_partitions(connection, days_ahead=1))
+            while not making.done():
+                await _wrote(writer, 1)
+                await writer.fetchval("select count(*) from outbox_history")
+            assert await making == 0
+            held_up = "select count(*) from pg_locks where not granted"
+            assert await watcher.fetchval(held_up) == 0
+        assert await ensure_partitions(connection, days_ahead=1) == 2
+    finally:
+        for each in (reader, writer, watcher):
+            await each.close()
+
+
+async def test_several_that_make_partitions_at_once_make_each_once(connection: asyncpg.Connection, database_url: str) -> None:
+    connections = [await asyncpg.connect(database_url) for _ in range(4)]
+    try:
+        made = await asyncio.gather(*(ensure_partitions(each) for each in connections), return_exceptions=True)
+    finally:
+        for each in connections:
+            await each.close()
+    assert not [error for error in made if isinstance(error, Exception)]
+    assert sum(made) == 4
