@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 from outbox.message import Lane, PendingMessage
 from outbox.postgres.names import TableName
@@ -12,6 +13,7 @@ from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
 from outbox.postgres.queries import queries
 from outbox.postgres.rows import UNTRANSLATABLE, Rows
 from outbox.postgres.schema.objects import outbox_names
+from outbox.postgres.turns import Turns
 
 LARGEST_BATCH = 32 * 1024 * 1024
 """A claim ends after the row that takes it over this many bytes."""
@@ -19,8 +21,6 @@ IDLE_MARGIN = timedelta(seconds=5)
 """How much longer than a send the server lets a claim's transaction idle."""
 LOCK_TIMEOUT = timedelta(seconds=5)
 """Longest wait for a lock on rows or on the table, which somebody's DDL may hold."""
-FAIR_EVERY = 4
-"""One claim in so many begins with the priority whose oldest row has been due the longest."""
 MOST_LOOKS = 5
 """How often a claim clears the view of lanes before it takes what it sees."""
 _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
@@ -32,32 +32,6 @@ class Claimed:
 
     messages: Sequence[PendingMessage] = ()
     blocked: Sequence[Lane] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """Who comes first in a claim."""
-
-    fair: bool
-    keyed_first: bool
-
-
-class Turns:
-    """Whose turn it is, so that nobody starves: rows with ordering keys are of the lowest priority, and share it equally."""
-
-    def __init__(self) -> None:
-        self._claims = 0
-        self._keyed_after: int | None = None
-
-    def next(self) -> Turn:
-        """The next turn."""
-        self._claims += 1
-        due = self._keyed_after == 0 or (self._keyed_after is not None and self._claims % (2 * FAIR_EVERY) == 0)
-        return Turn(fair=self._claims % FAIR_EVERY == 0, keyed_first=due)
-
-    def note(self, keyed_after: int | None) -> None:
-        """Rows with ordering keys are due, and had to wait because of rows of this priority; None: none had to."""
-        self._keyed_after = keyed_after
 
 
 class Claiming:
@@ -72,11 +46,10 @@ class Claiming:
 
     async def claim(self, connection: Connection, limit: int) -> Claimed:
         """Up to `limit` due messages that nobody else has claimed; they are ours until the transaction ends that it begins."""
-        if self._lanes.waiting:
-            await self._lanes.make_way(connection)
+        await self._lanes.make_way(connection)
         for _ in range(MOST_LOOKS):
             claimed = await self._readable(connection, limit)
-            if not (self._lanes.crowded or (self._lanes.waiting and not claimed.messages)):
+            if not (self._lanes.crowded or (self._lanes.obstructed and not claimed.messages)):
                 return claimed
             await connection.execute("rollback", timeout=_TIMEOUT)
             if not await self._lanes.make_way(connection):
@@ -96,18 +69,13 @@ class Claiming:
             return await error.claim_unread(connection, error)
 
     async def _claimed(self, connection: Connection, limit: int) -> Claimed:
-        turn = self._turns.next()
-        keyed = await self._keyed(connection, limit) if turn.keyed_first else Claimed()
-        rest = limit - len(keyed.messages)
-        if not rest:
-            self._turns.note(None)
-            return keyed
-        unkeyed, keyed_after = await self._unkeyed(connection, rest, fair=turn.fair)
-        full = len(unkeyed) == rest
-        self._turns.note(keyed_after if full and not turn.keyed_first else None)
-        if keyed_after is not None and not full and not turn.keyed_first:
-            keyed = await self._keyed(connection, rest - len(unkeyed))
-        return Claimed([*unkeyed, *keyed.messages], keyed.blocked)
+        blocked: list[Lane] = []
+        messages = await self._turns.share(
+            limit,
+            unkeyed=partial(self._unkeyed, connection),
+            keyed=partial(self._keyed, connection, blocked),
+        )
+        return Claimed(messages, blocked)
 
     async def _unkeyed(self, connection: Connection, limit: int, *, fair: bool) -> tuple[list[PendingMessage], int | None]:
         """Messages without a key; and whether others are due, by the lowest priority that was reached."""
@@ -116,17 +84,17 @@ class Claiming:
             rows = await connection.fetch(sql["claim"], limit, LARGEST_BATCH, timeout=_TIMEOUT)
         return [self._rows.pending(row) for row in rows if row["id"] is not None], rows[0]["keyed_after"]
 
-    async def _keyed(self, connection: Connection, limit: int) -> Claimed:
+    async def _keyed(self, connection: Connection, blocked: list[Lane], limit: int) -> Sequence[PendingMessage]:
+        """Messages of lanes that are ours from now on; adds to `blocked` those of the lanes in which rows wait for them."""
         runs = await self._lanes.take(connection, limit)
         if runs is None:
-            return Claimed()
+            return ()
         arguments = (runs.numbers, runs.policies, runs.longest, limit, LARGEST_BATCH)
         with _telling_unreadable(self._keyed_unread):
             rows = await connection.fetch(self._lanes.sql["claim_runs"], *arguments, timeout=_TIMEOUT)
         lanes = [lane_of(row) for row in rows]
-        blocked = {lane.number: lane for row, lane in zip(rows, lanes, strict=True) if row["blocked"]}
-        messages = [self._rows.pending(row, lane) for row, lane in zip(rows, lanes, strict=True)]
-        return Claimed(messages, list(blocked.values()))
+        blocked += {lane.number: lane for row, lane in zip(rows, lanes, strict=True) if row["blocked"]}.values()
+        return [self._rows.pending(row, lane) for row, lane in zip(rows, lanes, strict=True)]
 
     async def _unkeyed_unread(self, connection: Connection, error: Exception) -> Claimed:
         rows = await connection.fetch(self._sql["claim_unread"], timeout=_TIMEOUT)

@@ -61,9 +61,9 @@ class Lanes:
         self._repaired_to = _LEAST
 
     @property
-    def waiting(self) -> bool:
-        """Whether rows were seen that are due and must wait for a head that is not ready."""
-        return bool(self._waiting)
+    def obstructed(self) -> bool:
+        """Whether rows were seen that are due and must wait, and stand in the way of others."""
+        return bool(self._waiting or self._crowd)
 
     @property
     def crowded(self) -> bool:
@@ -79,7 +79,7 @@ class Lanes:
         rows = await connection.fetch(self.sql["find_lanes"], *self._by_prefix(), window, limit, timeout=_TIMEOUT)
         self._waiting = [_seen(row) for row in rows if not row["ready"]]
         crowded = len(rows) < MOST_LANES_OF_A_CROWD and sum(row["rows_due"] for row in rows) >= window
-        self._crowd = [_seen(row) for row in rows if row["rows_due"] > 1] if crowded else []
+        self._crowd = [_seen(row) for row in rows if row["ours"] and row["rows_due"] > 1] if crowded else []
         ours = [row for row in rows if row["ours"]]
         if not ours:
             return None
@@ -134,17 +134,19 @@ class Lanes:
         return self._rules.prefixes, self._rules.policies
 
 
-def ordering_parts(table: TableName) -> Mapping[str, str]:
-    """The placeholders of `ordering.sql`, which are those of a claim and of the statements about lanes."""
+def ordering_parts(
+    table: TableName, *, lanes: str = "$1", policies: str = "$2", longest: str = "$3", limit: str = "$4"
+) -> Mapping[str, str]:
+    """What statements about lanes are made of; the others say which parameters of theirs `runs` reads."""
     claiming = queries("claiming.sql", table=table.sql)
     own = queries(
         "ordering_parts.sql",
         table=table.sql,
         ready=claiming["ready"],
-        lanes="$1",
-        policies="$2",
-        longest="$3",
-        limit="$4",
+        lanes=lanes,
+        policies=policies,
+        longest=longest,
+        limit=limit,
     )
     return {**claiming, **own}
 

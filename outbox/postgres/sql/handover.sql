@@ -1,51 +1,24 @@
 -- name: hand_over
--- Moves up to $2 due rows of the outbox to the queues of exchange $1 in one statement: either a row is in every queue that
+-- Moves up to $2 rows of the outbox to the queues of exchange $1 in one statement: either a row is in every queue that
 -- wants it and gone from the outbox, or nothing happened. $3: keep what was sent. $4: drop what is unroutable instead of
 -- holding it. $5 and $6: how long the probes of some routing keys wait; $7: the same for every other key. $8: the expiration
 -- of rows without one.
 --
 -- Rows are locked in the first step and changed by `id = any(array(...))`, which is an index scan whatever the planner believes
 -- about the table, and which also finds a row that somebody changed between our snapshot and our lock. The limit is hidden from
--- it, so that it expects to need only a part of the rows, and reads the index in its order instead of sorting.
-with claimed as materialized (
-    select message.*
-    from ({classes}) as class
-    cross join lateral (
-        select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
-            target_queue, last_error, hlc, requeue_count, priority, dedup_key
-        from {table}
-        where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
-            and send_after <= now()
-        order by send_after, id
-        limit (select $2::integer)
-        for update skip locked
-    ) as message
-    limit (select $2::integer)
-),
-keyed as materialized (
-    select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
-        target_queue, last_error, hlc, requeue_count, priority, dedup_key
-    from {table}
-    where sent_at is null and failed_at is null and ordering_key is not null and send_after <= now()
-    order by send_after, id
-    limit (select $2::integer)
-    for update skip locked
-),
-taken as materialized (
-    select * from claimed
-    union all
-    select * from keyed
-),
+-- it, so that it expects to need only a part of the rows, and reads the index in its order instead of sorting. There is one row
+-- of nulls if there were none.
+with {claimed},
 -- A row that was held or came back, while another was published with its dedup key, is dropped: that one stands for it.
 superseded as (
     delete from {table}
     where id = any(array(
         select id
-        from taken
+        from claimed
         where dedup_key is not null and exists (
             select
             from {table} as later
-            where later.dedup_key = taken.dedup_key and later.id > taken.id
+            where later.dedup_key = claimed.dedup_key and later.id > claimed.id
                 and later.sent_at is null and later.failed_at is null
         )
     ))
@@ -53,7 +26,7 @@ superseded as (
 ),
 due as materialized (
     select *
-    from taken
+    from claimed
     where id <> all(array(select id from superseded))
 ),
 address as materialized (
@@ -65,7 +38,7 @@ address as materialized (
 -- A row for one queue goes there whatever is bound to it, if some exchange knows the queue.
 -- A producer in another language may write any JSON as tracking ids: a row without a readable id gets one that depends on
 -- nothing but the row.
-message as materialized (
+routed as {routed} (
     select *,
         case
             when queues is not null then 'sent'
@@ -88,17 +61,20 @@ message as materialized (
         from due
     ) as addressed
 ),
--- A time limit that no calendar can hold is none.
+{message},
+{facts}-- A time limit that no calendar can hold is none.
 delivered as (
     insert into {delivery} (
-        exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at, expires_at
+        exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at, expires_at,
+        hlc, requeue_count
     )
     select $1, jsonb_array_elements_text(queues), chain ->> -1, routing_key, body, content_type, headers, chain, ordering_key,
         created_at,
-        case when coalesce(expiration, $8::interval) < interval '1000 years' then now() + coalesce(expiration, $8::interval) end
+        case when coalesce(expiration, $8::interval) < interval '1000 years' then now() + coalesce(expiration, $8::interval) end,
+        hlc, requeue_count
     from message
     where state = 'sent'
-    order by send_after, id
+    order by {order}
 ),
 gone as (
     select array(select id from message where state in ('sent', 'dropped')) as ids
@@ -154,6 +130,8 @@ parked as (
 -- A creation time at infinity has no age, but must not end the statement either.
 select id as row_id, chain ->> -1 as message_id, routing_key, state,
     last_error is not distinct from 'unroutable' as was_held,
-    (extract(epoch from now()) - extract(epoch from created_at))::float8 as age_seconds
-from message
-order by send_after, id
+    (extract(epoch from now()) - extract(epoch from created_at))::float8 as age_seconds,
+    {more}
+from (select) as one
+left join message on true
+order by {order}

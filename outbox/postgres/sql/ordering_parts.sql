@@ -62,7 +62,7 @@ gap as materialized (
     group by lane
 ),
 claimed as materialized (
-    select locked.*, chosen.lane, chosen.policy, chosen.rank, chosen.blocked
+    select locked.*, chosen.lane, chosen.policy, chosen.rank, chosen.place, chosen.blocked
     from locked
     join chosen on chosen.id = locked.id
     left join gap on gap.lane = chosen.lane

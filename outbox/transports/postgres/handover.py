@@ -6,23 +6,27 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 
 import asyncpg
 
-from outbox.errors import SchemaError
+from outbox.engine.ordering import OrderingRules
+from outbox.errors import DatabaseUnavailableError, SchemaError
+from outbox.postgres.claiming import MOST_LOOKS
 from outbox.postgres.names import TableName
-from outbox.postgres.pool import CONNECT_TIMEOUT, Pool, unavailable_errors
-from outbox.transports.postgres.statements import Statements
+from outbox.postgres.ordering import Lanes, lane_of
+from outbox.postgres.pool import CONNECT_TIMEOUT, Connection, Pool, roll_back_quietly, unavailable_errors
+from outbox.postgres.turns import Turns
+from outbox.transports.postgres.handing import handover_queries
+from outbox.transports.postgres.statements import Statements, borrowed
 from outbox.transports.postgres.tables import TransportTables
 
 FIRST_PROBE = timedelta(seconds=1)
 """How long the probe of an unroutable routing key waits, unless the caller says otherwise."""
 LONGEST_STATEMENT = timedelta(seconds=30)
 """After this a hand-over is cancelled; nothing has happened then."""
-LONGEST_HELD_KEY = 1000
-"""An unroutable row whose routing key has more bytes is parked: it does not fit into the index of held rows."""
-
 _LONGEST_AGE = timedelta(days=365_000)
+_Arguments = tuple[object, ...]
 
 
 class HandedState(StrEnum):
@@ -36,7 +40,7 @@ class HandedState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HandedMessage:
-    """One row that was due: what became of it, how old it was, and whether it had been held before."""
+    """One row that was due: what became of it, how old it was, and whether it had been held before; `ordered` by a key."""
 
     row_id: int
     id: str
@@ -44,6 +48,7 @@ class HandedMessage:
     state: HandedState
     was_held: bool
     age: timedelta
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,7 @@ class PostgresHandover:
         keep_sent: bool,
         default_expiration: timedelta | None = None,
         drop_unroutable: bool = False,
+        ordering: OrderingRules = OrderingRules(),  # noqa: B008  a frozen value
     ) -> None:
         self._pool = pool
         self._statements = Statements(pool)
@@ -85,7 +91,9 @@ class PostgresHandover:
         self._keep_sent = keep_sent
         self._default_expiration = default_expiration
         self._drop_unroutable = drop_unroutable
-        self._sql = self._tables.queries("handover.sql", longest_held_key=str(LONGEST_HELD_KEY))
+        self._sql = handover_queries(self._tables)
+        self._turns = Turns()
+        self._lanes = Lanes(table, ordering)
 
     async def check(self) -> None:
         """Raises `SchemaError` if a table of the transport is missing, and `DatabaseUnavailableError`."""
@@ -102,20 +110,79 @@ class PostgresHandover:
         are released. Raises `DatabaseUnavailableError`; whether it happened is unknown then, and asking again is safe.
         """
         delays = probe_delays or {}
-        with unavailable_errors(f"handing over from {self._tables.outbox}"):
-            rows = await self._statements.fetch(
-                self._sql["hand_over"],
-                self._exchange_name,
-                limit,
-                self._keep_sent,
-                self._drop_unroutable,
-                list(delays.keys()),
-                list(delays.values()),
-                first_probe,
-                self._default_expiration,
-                timeout=LONGEST_STATEMENT,
-            )
-        return HandedOver([_handed(row) for row in rows])
+        arguments = (
+            self._keep_sent,
+            self._drop_unroutable,
+            list(delays.keys()),
+            list(delays.values()),
+            first_probe,
+            self._default_expiration,
+        )
+        handed: list[HandedMessage] = []
+        unkeyed, keyed = partial(self._hand_over, arguments, handed), partial(self._hand_over_lanes, arguments, handed)
+        try:
+            with unavailable_errors(f"handing over from {self._tables.outbox}"):
+                await self._turns.share(limit, unkeyed=unkeyed, keyed=keyed)
+        except DatabaseUnavailableError:
+            if not handed:  # otherwise a part is committed, and the rest is tried again
+                raise
+        return HandedOver(handed)
+
+    async def _hand_over(
+        self, arguments: _Arguments, handed: list[HandedMessage], limit: int, *, fair: bool
+    ) -> tuple[Sequence[HandedMessage], int | None]:
+        """Rows without ordering keys, in one statement. Adds to `handed`; see `outbox.postgres.turns.TakeUnkeyed`."""
+        rows = await self._statements.fetch(
+            self._sql["hand_over_fair" if fair else "hand_over"],
+            self._exchange_name,
+            limit,
+            *arguments,
+            timeout=LONGEST_STATEMENT,
+        )
+        messages = [_handed(row) for row in rows if row["row_id"] is not None]
+        handed += messages
+        return messages, rows[0]["keyed_after"]
+
+    async def _hand_over_lanes(self, arguments: _Arguments, handed: list[HandedMessage], limit: int) -> Sequence[HandedMessage]:
+        """The first rows of some lanes, in one transaction. Adds to `handed`."""
+        async with borrowed(self._pool) as connection:
+            try:
+                rows = await self._hand_over_some_runs(connection, arguments, limit)
+            except BaseException:
+                await roll_back_quietly(connection)
+                raise
+        messages = [_handed(row, ordered=True) for row in rows]
+        handed += messages
+        return messages
+
+    async def _hand_over_some_runs(self, connection: Connection, arguments: _Arguments, limit: int) -> Sequence[asyncpg.Record]:
+        """Clears the view of lanes, if necessary, before it takes what it sees."""
+        rows: Sequence[asyncpg.Record] = ()
+        for look in range(MOST_LOOKS):
+            await self._lanes.make_way(connection)
+            rows = await self._hand_over_runs(connection, arguments, limit, crowded=look == MOST_LOOKS - 1)
+            if rows or not self._lanes.obstructed:
+                break
+        return rows
+
+    async def _hand_over_runs(
+        self, connection: Connection, arguments: _Arguments, limit: int, *, crowded: bool
+    ) -> Sequence[asyncpg.Record]:
+        """`crowded`: also when few lanes are in view."""
+        timeout = LONGEST_STATEMENT.total_seconds()
+        await connection.execute(self._lanes.sql["begin"], timeout=timeout)
+        runs = await self._lanes.take(connection, limit)
+        if runs is None or (self._lanes.crowded and not crowded):
+            await connection.execute("rollback", timeout=timeout)
+            return ()
+        runs_arguments = (runs.numbers, runs.policies, runs.longest)
+        statement = self._sql["hand_over_keyed"]
+        rows = await connection.fetch(statement, self._exchange_name, limit, *arguments, *runs_arguments, timeout=timeout)
+        blocked = {row["lane"]: lane_of(row) for row in rows if row["blocked"]}
+        if blocked:
+            await self._lanes.release(connection, list(blocked.values()))
+        await connection.execute("commit", timeout=timeout)
+        return [row for row in rows if row["row_id"] is not None]
 
 
 async def same_database(one: Pool, other: Pool) -> bool:
@@ -145,9 +212,9 @@ async def require_tables(pool: Pool, tables: TransportTables) -> None:
             raise SchemaError(f"the table {name} does not exist: create it with `outbox migrate` or ensure_outbox_schema_async")
 
 
-def _handed(row: asyncpg.Record) -> HandedMessage:
-    row_id, message_id, routing_key, state, was_held, age_seconds = row
-    return HandedMessage(row_id, message_id, routing_key, HandedState(state), was_held, _age(age_seconds))
+def _handed(row: asyncpg.Record, *, ordered: bool = False) -> HandedMessage:
+    row_id, message_id, routing_key, state, was_held, age_seconds, *_ = row
+    return HandedMessage(row_id, message_id, routing_key, HandedState(state), was_held, _age(age_seconds), ordered)
 
 
 def _age(seconds: float) -> timedelta:

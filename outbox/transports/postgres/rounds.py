@@ -49,7 +49,13 @@ class HandoverRounds:
                 failed.append(self._failed(message))
                 if message.state is HandedState.HELD:
                     self._remember(message, first_probe)
-        return RoundReport(taken=len(handed), sent=sent, failed=failed, released_keys=tuple(released))
+        return RoundReport(
+            taken=len(handed),
+            sent=sent,
+            failed=failed,
+            released_keys=tuple(released),
+            ordered=any(message.ordered for message in handed.messages),
+        )
 
     def _remember(self, message: HandedMessage, first_probe: timedelta) -> None:
         """The interval doubles when the key's probe came back."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from outbox.failures import MOST_FAILURES
 from outbox.postgres.deaths import recorded
 from outbox.postgres.names import TableName
 from outbox.postgres.queries import queries
@@ -40,6 +41,6 @@ class TransportTables:
             "edition": TableName(SATELLITES["edition"], self.outbox.schema).sql,
             "operation_item": TableName(SATELLITES["operation_item"], self.outbox.schema).sql,
         }
-        names["classes"] = queries("claiming.sql", table=self.outbox.sql)["highest_first"]
+        names["most_failures"] = str(MOST_FAILURES)
         names |= {"routes": queries("routing.sql", **names)["routes"], "recorded": recorded(self.outbox.schema)}
         return queries(file, **names, **values)

@@ -1,0 +1,44 @@
+"""The statements of a hand-over: one shape, for rows without ordering keys and for runs of lanes, with history and without."""
+
+from collections.abc import Mapping
+
+from outbox.postgres.ordering import ordering_parts
+from outbox.postgres.queries import queries
+from outbox.transports.postgres.tables import TransportTables
+
+LONGEST_HELD_KEY = 1000
+"""An unroutable row whose routing key has more bytes is parked: it does not fit into the index of held rows."""
+_KEYED = {"lanes": "$9", "policies": "$10", "longest": "$11", "limit": "$2"}
+
+
+def handover_queries(tables: TransportTables, history: str | None = None) -> Mapping[str, str]:
+    """`hand_over`, `hand_over_fair` and `hand_over_keyed`; all of them also tell `history`, if that is a table.
+
+    Theirs are eight parameters, three more about lanes where there are keys, and the component that the history names.
+    """
+    parts = queries("claiming.sql", table=tables.outbox.sql)
+    runs = ordering_parts(tables.outbox, **_KEYED)["runs"]
+    keyed = {"claimed": runs, "in_line": "in_line", "order": "rank, place", "more": "lane, policy, blocked"}
+    unkeyed = {"in_line": "overtaking", "order": "send_after, id", "more": f"{parts['keyed_after']} as keyed_after"}
+    return {
+        "hand_over": _statement(tables, history, {**unkeyed, "classes": parts["highest_first"]}),
+        "hand_over_fair": _statement(tables, history, {**unkeyed, "classes": parts["oldest_first"]}),
+        "hand_over_keyed": _statement(tables, history, {"classes": "", **keyed}),
+    }
+
+
+def _statement(tables: TransportTables, history: str | None, kind: Mapping[str, str]) -> str:
+    keyed = "claimed" in kind
+    blocks = tables.queries(
+        "handover_parts.sql", classes=kind["classes"], history=history or "", component="$12" if keyed else "$9"
+    )
+    return tables.queries(
+        "handover.sql",
+        claimed=kind.get("claimed", blocks["unkeyed"]),
+        routed="materialized" if keyed else "",
+        message=blocks[kind["in_line"]],
+        facts=blocks["facts"] if history else "",
+        order=kind["order"],
+        more=kind["more"],
+        longest_held_key=str(LONGEST_HELD_KEY),
+    )["hand_over"]
