@@ -18,6 +18,8 @@ from outbox.ports import Observer
 
 LEASE = timedelta(seconds=30)
 """How long a process that died without a word keeps others from taking over; renewed every third of it."""
+LONGEST_PAUSE = timedelta(minutes=1)
+"""Longest pause before a duty that failed is tried again, unless its turn comes later anyway."""
 STANDBY = timedelta(seconds=5)
 """How often a process that waits looks whether the lease is free."""
 
@@ -101,22 +103,28 @@ class Maintaining:
                 pauses.reset()
 
     async def _repeat(self, duty: Duty, lost: Stopping) -> None:
+        """Does it at its times; one that fails less and less often, down to once in `LONGEST_PAUSE`."""
+        pauses = Pauses(first=duty.every, longest=max(duty.every, LONGEST_PAUSE))
+        told = ""
         while not lost.requested:
-            await self._do(duty, lost)
-            await lost.wait(duty.every)
+            problem = await self._do(duty, lost)
+            if problem is None:
+                pauses.reset()
+            elif str(problem) != told:
+                self._observer.notify(DutyFailed(duty=duty.name, failure=problem))
+            told = "" if problem is None else str(problem)
+            await lost.wait(duty.every if problem is None else pauses.next())
 
-    async def _do(self, duty: Duty, lost: Stopping) -> None:
-        total = 0
+    async def _do(self, duty: Duty, lost: Stopping) -> Failure | None:
+        """All of it that there is to do now; what went wrong."""
+        total, problem = 0, None
         try:
             while changed := await duty.work():
                 total += changed
                 if lost.requested:
                     break
-        except DatabaseUnavailableError as error:
-            self._outage.lost(str(error))
         except Exception as error:  # noqa: BLE001  one duty that cannot be done must not keep the others from being done
-            self._observer.notify(DutyFailed(duty=duty.name, failure=Failure.of(error)))
-        else:
-            self._outage.answers()
+            problem = Failure.of(error)
         if total:
             self._observer.notify(DutyDone(duty=duty.name, changed=total))
+        return problem

@@ -76,6 +76,7 @@ _SATELLITE_OBJECTS = {
         "listing_index": "listing_idx",
         "search_index": "search_idx",
         "tracking_index": "tracking_idx",
+        "resolved_index": "resolved_idx",
     },
     "edition": {"primary_key": "pkey", "foreign_key": "fkey"},
     "operation": {

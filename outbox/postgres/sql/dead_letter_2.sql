@@ -38,6 +38,10 @@ create index if not exists {dead_letter_search_index} on {dead_letter} using gin
 -- name: dead_letter_tracking_index
 create index if not exists {dead_letter_tracking_index} on {dead_letter} using gin (tracking_ids jsonb_path_ops)
 
+-- name: dead_letter_resolved_index
+-- What pruning deletes, oldest first.
+create index if not exists {dead_letter_resolved_index} on {dead_letter} (resolved_at) where status <> 'open'
+
 -- name: edition_table
 -- Bodies and headers as they were before an edit, so that nothing of a message is lost by mending it.
 create table if not exists {edition} (
@@ -132,7 +136,8 @@ create unique index if not exists {operation_item_claim_index} on {operation_ite
 ('index', '{dead_letter_group_index_name}', 'valid'),
 ('index', '{dead_letter_listing_index_name}', 'valid'),
 ('index', '{dead_letter_search_index_name}', 'valid'),
-('index', '{dead_letter_tracking_index_name}', 'valid')
+('index', '{dead_letter_tracking_index_name}', 'valid'),
+('index', '{dead_letter_resolved_index_name}', 'valid')
 
 -- name: edition_shape
 ('column', 'dead_letter_id', 'bigint not null'),

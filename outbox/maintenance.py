@@ -1,0 +1,185 @@
+"""Maintenance: keeps the tables beside the outbox small and true, and does operators' operations; one process for all."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from outbox.arguments import exactly_one, seconds
+from outbox.brokers import open_broker
+from outbox.engine.groups import ungrouped
+from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
+from outbox.engine.maintaining import LEASE, Duty, Maintaining
+from outbox.engine.outages import until_it_answers
+from outbox.errors import ConfigurationError
+from outbox.observing import Reports, build_observer, component_name, observed_by
+from outbox.postgres.history import drop_partitions, ensure_partitions
+from outbox.postgres.inbox import PostgresInbox, inbox_beside
+from outbox.postgres.leases import PostgresLease
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import borrow_from, close_pool, open_pool, taken_from, unavailable_errors
+from outbox.postgres.pruning import Pruning
+from outbox.postgres.repair.changes import subscribed_queues
+from outbox.postgres.repair.running import OperationsRunner
+from outbox.postgres.schema import check_outbox_table
+from outbox.urls import ServerKind, postgres_url, server_kind
+
+if TYPE_CHECKING:
+    from outbox.postgres.pool import Pool
+    from outbox.postgres.repair.changes import HasQueue
+
+INBOX_RETENTION = timedelta(days=30)
+HISTORY_RETENTION = timedelta(days=14)
+DEAD_LETTER_RETENTION = timedelta(days=90)
+LOST_AFTER = timedelta(days=1)
+"""How long a component without a sign of life is listed."""
+BATCH = 1_000
+"""Rows that are deleted in one statement."""
+CONNECTIONS = 6
+"""For the lease, for operations, and for each duty that may take a while."""
+_OFTEN, _SELDOM = timedelta(minutes=1), timedelta(minutes=10)
+_OPERATIONS_EVERY = timedelta(milliseconds=250)
+
+
+class Maintenance:
+    """Prunes, makes and drops partitions of the history, thins statistics, and does operations, until it is stopped.
+
+    Any number may run: one holds the lease and works, the others stand by. Give exactly one of `db_engine_url` and `db_pool`
+    (asyncpg, with room for seven connections). `broker` is where events go, as for `MessageRelay`, so that a requeue to a queue
+    that is not there is noticed; without it, or with a `postgresql://` URL, the queues are those of the database.
+
+    `inbox_retention` is how long a message is known to have been handled, `history_retention` how many days of facts are kept,
+    `dead_letter_retention` how long letters stay that were requeued or discarded, None for ever.
+    Raises `ConfigurationError` for arguments that make no sense.
+    """
+
+    def __init__(
+        self,
+        db_engine_url: str | None = None,
+        db_pool: "Pool | None" = None,
+        *,
+        broker: str | None = None,
+        table_name: str = "outbox_table",
+        exchange_name: str = "outbox",
+        inbox_retention: float | timedelta = INBOX_RETENTION,
+        history_retention: float | timedelta = HISTORY_RETENTION,
+        dead_letter_retention: float | timedelta | None = DEAD_LETTER_RETENTION,
+        enable_metrics: bool = True,
+        grace_period: float = GRACE_PERIOD.total_seconds(),
+        name: str | None = None,
+    ) -> None:
+        exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
+        self._url = None if db_engine_url is None else postgres_url(db_engine_url)
+        self._pool = db_pool
+        self._broker = broker
+        self._table = TableName.parse(table_name)
+        self._exchange_name = exchange_name
+        self._inbox_retention = seconds("inbox_retention", inbox_retention)
+        self._history_retention = seconds("history_retention", history_retention)
+        self._dead_letter_retention = (
+            None if dead_letter_retention is None else seconds("dead_letter_retention", dead_letter_retention)
+        )
+        self._enable_metrics = enable_metrics
+        self._grace_period = seconds("grace_period", grace_period)
+        self._name = component_name(name)
+        self._reports = Reports(kind="maintenance", name=name, table=self._table, url=self._url, pool=db_pool)
+        self._stopping = Stopping()
+
+    async def run(self, *, handle_signals: bool = True) -> None:
+        """Works until `stop()`, or SIGINT or SIGTERM; the batch in hand is finished, and the lease released.
+
+        Outages are waited out. Raises `SchemaError` if at the start the outbox table is missing or of another release.
+        """
+        await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
+
+    def stop(self) -> None:
+        """Asks `run` to finish and return. May be called from anywhere, signal handlers included, and more than once."""
+        self._stopping.request()
+
+    async def _work(self, stopping: Stopping) -> None:
+        observer = build_observer(enable_metrics=self._enable_metrics)
+        with ungrouped():
+            async with AsyncExitStack() as stack:
+                pool = await stack.enter_async_context(self._open_pool())
+                if not await until_it_answers(partial(self._check, pool), stopping, observer):
+                    return
+                has_queue = await stack.enter_async_context(self._queues(pool))
+                reporter = await stack.enter_async_context(self._reports.open(observer, stopping))
+                lease = PostgresLease(pool, self._table, duty="maintenance", holder=self._name, lasts=LEASE)
+                await Maintaining(lease, self._duties(pool, has_queue), observed_by(observer, reporter)).run(stopping)
+
+    async def _check(self, pool: "Pool") -> None:
+        with unavailable_errors("looking at the tables"):
+            async with taken_from(pool) as connection:
+                await check_outbox_table(connection, self._table)
+
+    @asynccontextmanager
+    async def _open_pool(self) -> AsyncIterator["Pool"]:
+        if self._pool is not None:
+            if self._pool.get_max_size() <= CONNECTIONS:
+                raise ConfigurationError(
+                    f"db_pool has room for {self._pool.get_max_size()} connections, and {CONNECTIONS + 1} are needed"
+                )
+            yield self._pool
+        elif self._url is not None:
+            pool = await open_pool(self._url, size=CONNECTIONS, application_name="outbox maintenance")
+            try:
+                yield pool
+            finally:
+                await close_pool(pool)
+
+    @asynccontextmanager
+    async def _queues(self, pool: "Pool") -> AsyncIterator["HasQueue"]:
+        """Whether a queue is there: asked of RabbitMQ if that is where events go, otherwise of the database."""
+        if self._broker is None or server_kind(self._broker) is ServerKind.POSTGRES:
+            yield subscribed_queues(pool, self._table)
+            return
+        observer = build_observer(enable_metrics=False)
+        broker = open_broker(self._broker, exchange_name=self._exchange_name, table=self._table, observer=observer)
+        try:
+            yield broker.has_queue
+        finally:
+            await broker.close()
+
+    # --- duties --------------------------------------------------------------------------------------------------------
+
+    def _duties(self, pool: "Pool", has_queue: "HasQueue") -> Sequence[Duty]:
+        inbox, pruning = PostgresInbox(borrow_from(pool), inbox_beside(self._table)), Pruning(pool, self._table)
+        runner = OperationsRunner(pool, self._table, has_queue)
+        schema = self._table.schema
+        duties = [
+            Duty(name="operations", every=_OPERATIONS_EVERY, work=runner.run_once),
+            Duty(name="inbox marks pruned", every=_OFTEN, work=partial(inbox.prune, self._inbox_retention, BATCH)),
+            Duty(name="partitions of the history made", every=_SELDOM, work=self._on(pool, ensure_partitions, schema=schema)),
+            Duty(
+                name="old history dropped",
+                every=_SELDOM,
+                work=self._on(pool, drop_partitions, self._history_retention, schema=schema),
+            ),
+            Duty(name="lost components forgotten", every=_SELDOM, work=partial(pruning.components, LOST_AFTER, BATCH)),
+            Duty(name="ended pauses forgotten", every=_SELDOM, work=partial(pruning.pauses, LOST_AFTER, BATCH)),
+        ]
+        if (kept := self._dead_letter_retention) is not None:
+            duties += [
+                Duty(name="resolved dead letters pruned", every=_SELDOM, work=partial(pruning.dead_letters, kept, BATCH)),
+                Duty(name="ended operations pruned", every=_SELDOM, work=partial(pruning.operations, kept, BATCH)),
+            ]
+        return duties
+
+    def _on(
+        self, pool: "Pool", work: Callable[..., Awaitable[int]], *arguments: object, schema: str | None
+    ) -> Callable[[], Awaitable[int]]:
+        """`work` on a connection of the pool. A table that is not there needs nothing."""
+
+        async def with_connection() -> int:
+            with unavailable_errors("maintaining the history"):
+                async with taken_from(pool) as connection:
+                    try:
+                        return await work(connection, *arguments, schema=schema)
+                    except asyncpg.UndefinedTableError:
+                        return 0
+
+        return with_connection

@@ -1,0 +1,38 @@
+-- name: dead_letters
+-- Resolved letters that are too old; none that a running operation still has to do with.
+delete from {dead_letter}
+where id = any(array(
+    select id
+    from {dead_letter} as letter
+    where status <> 'open' and resolved_at < now() - $1::interval
+        and not exists (
+            select
+            from {operation_item} as item
+            join {operation} as operation on operation.id = item.operation_id
+            where item.letter = letter.id::text and operation.finished_at is null
+        )
+    order by resolved_at
+    limit $2
+    for update skip locked
+))
+
+-- name: operations
+-- Its items go with it.
+delete from {operation}
+where id = any(array(
+    select id
+    from {operation}
+    where finished_at < now() - $1::interval
+    limit $2
+    for update skip locked
+))
+
+-- name: components
+-- Whoever has given no sign of life for so long will not come back under this id.
+delete from {component}
+where seen_at < now() - $1::interval and id = any(array(select id from {component} order by seen_at limit $2))
+
+-- name: pauses
+-- Pauses that are over.
+delete from {control}
+where until < now() - $1::interval and $2::integer > 0
