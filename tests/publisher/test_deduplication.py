@@ -309,6 +309,60 @@ async def test_what_is_in_flight_is_gone_already_and_nobody_waits_for_it(way: Wa
     assert await onlooker.ids() == [flying]
 
 
+# --- with an ordering key ----------------------------------------------------------------------------------------------
+
+
+LANE = """
+    insert into outbox_table (routing_key, body, ordering_key, dedup_key, send_after, last_error) values
+        ('timer', '0', 'other', null, 'infinity', 'blocked'),
+        ('timer', '1', 'k', 'd', now() + interval '1 hour', null),
+        ('timer', '2', 'k', null, 'infinity', 'blocked'),
+        ('timer', '3', 'k', null, 'infinity', 'blocked')
+"""
+
+
+async def _blocked(onlooker: Onlooker) -> list[bytes]:
+    return [row["body"] for row in await onlooker.rows() if row["last_error"] == "blocked"]
+
+
+async def test_withdrawing_the_first_of_an_ordering_key_lets_the_next_one_go(
+    way: Way, outbox_url: str, onlooker: Onlooker
+) -> None:
+    await onlooker.connection.execute(LANE)
+    async with onlooker.asleep() as rings:
+        assert await _cancelled(way, outbox_url, "d") is True
+        assert await asyncio.wait_for(rings.get(), 10) == ""
+
+    assert await _blocked(onlooker) == [b"0", b"3"]
+    assert await onlooker.connection.fetchval(
+        "select send_after <= now() and last_error is null from outbox_table where body = '2'"
+    )
+
+
+async def test_replacing_the_first_of_an_ordering_key_lets_the_next_one_go_and_comes_last(
+    way: Way, outbox_url: str, onlooker: Onlooker
+) -> None:
+    await onlooker.connection.execute(LANE)
+    await _committed(way, outbox_url, "timer", b"4", dedup_key="d", ordering_key="k", on_conflict="replace")
+
+    assert await _blocked(onlooker) == [b"0", b"3"]
+    assert [row["body"] for row in await onlooker.rows()] == [b"0", b"2", b"3", b"4"]
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["failed_at = now(), last_error = 'too large'", "send_after = now() + interval '1 minute'"],
+    ids=["parked", "scheduled"],
+)
+async def test_what_waits_for_another_one_too_goes_on_waiting(first: str, outbox_url: str, onlooker: Onlooker) -> None:
+    await onlooker.connection.execute(LANE)
+    await onlooker.connection.execute(f"update outbox_table set dedup_key = null, {first} where body = '1'")
+    await onlooker.connection.execute("update outbox_table set dedup_key = 'd' where body = '2'")
+
+    assert await _cancelled(asyncpg_connection, outbox_url, "d") is True
+    assert await _blocked(onlooker) == [b"0", b"3"]
+
+
 # --- the doorbell ------------------------------------------------------------------------------------------------------
 
 

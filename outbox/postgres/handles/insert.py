@@ -34,6 +34,7 @@ class Statements:
     insert_unique: Statement
     lock: Statement
     cancel: Statement
+    ring: Statement
 
     @classmethod
     def on(cls, table: TableName) -> "Statements":
@@ -45,6 +46,7 @@ class Statements:
             insert_unique=_statement(table, "publish_extended.sql", "insert_unique", every),
             lock=_statement(table, "publish_keys.sql", "lock", ("ordering_key", "dedup_key")),
             cancel=_statement(table, "publish_keys.sql", "cancel", ("dedup_key",)),
+            ring=_statement(table, "publish_keys.sql", "ring", ()),
         )
 
 
@@ -102,6 +104,7 @@ def _microseconds(duration: timedelta | None) -> int | None:
 def _statement(table: TableName, file: str, block: str, parameters: tuple[str, ...]) -> Statement:
     def rendered(spelt: Mapping[str, str]) -> str:
         messages = query("publish_extended.sql", "messages", **spelt) if len(spelt) > len(PARAMETERS) else ""
-        return query(file, block, table=table.sql, messages=messages, **spelt)
+        released = query("publish_keys.sql", "released", table=table.sql)
+        return query(file, block, table=table.sql, messages=messages, released=released, **spelt)
 
     return Statement.rendered(table, parameters, rendered)

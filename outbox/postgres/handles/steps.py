@@ -38,6 +38,8 @@ def cancelling(dedup_key: str, on: Statements) -> Steps[bool]:
     """Withdraws what is pending with `dedup_key`; whether there was anything."""
     yield on.lock, ([], [dedup_key])
     withdrawn = yield on.cancel, ([dedup_key],)
+    if any(withdrawn):
+        yield on.ring, ()
     return bool(withdrawn)
 
 

@@ -70,7 +70,9 @@ withdrawn as (
         from pending
         where dedup_key in (select dedup_key from message where replaces)
     ))
+    returning id, ordering_key
 ),
+{released},
 inserted as (
     insert into {table} (
         routing_key, body, content_type, tracking_ids, headers, expiration, send_after, ordering_key, dedup_key, priority, hlc
