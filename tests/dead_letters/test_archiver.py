@@ -1,0 +1,303 @@
+"""Dead letters leave RabbitMQ for the database: committed first, then acknowledged, through every outage."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outbox import ensure_outbox_schema_async
+from outbox.archiver import Archiver
+from outbox.engine.archiving import Archiving, ArchivingSettings
+from outbox.engine.lifecycle import Stopping
+from outbox.errors import ConfigurationError, SchemaError
+from outbox.events import Archived, DeadLettersMeasured, DependencyLost, DependencyRestored
+from outbox.outcome import Cause, Dead
+from outbox.postgres.archive import PostgresArchive
+from outbox.postgres.dead_letters import DeadLetterFilter, DeadLetterListing
+from outbox.postgres.pool import Pool, open_pool
+from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.rabbitmq.dead_letters import RabbitDeadLetterQueues
+from tests.dead_letters.deaths import TABLE, letters
+from tests.rabbitmq.support import FAILURE, Recorder, bound, consuming, deliver, message
+from tests.servers.postgres import OwnPostgres
+from tests.servers.proxy import Proxy
+from tests.support import RabbitAdmin, eventually
+
+pytestmark = pytest.mark.rabbitmq
+
+
+@pytest.fixture
+async def broker(broker_url: str) -> AsyncIterator[RabbitBroker]:
+    made = RabbitBroker(broker_url, exchange_name="shop", observer=Recorder())
+    yield made
+    await made.close()
+
+
+@asynccontextmanager
+async def archiving(database: str, broker_url: str, *queues: str, **options: Any) -> AsyncIterator[Archiver]:
+    """Runs an archiver, which ends in good order."""
+    archiver = Archiver(database, broker=broker_url, queues=queues, enable_metrics=False, **options)
+    running = asyncio.create_task(archiver.run(handle_signals=False))
+    try:
+        yield archiver
+    finally:
+        archiver.stop()
+        await running
+
+
+async def die(broker: RabbitBroker, *ids: str, queue: str = "mail") -> None:
+    """Has a worker give up messages, one after another."""
+    async with consuming(broker, queue) as inbox:
+        for id_ in ids:
+            await deliver(broker, message(id=id_, headers={"tenant": "acme"}))
+            await (await inbox.next()).settle(Dead(Cause.REJECTED, FAILURE))
+
+
+async def archived(pool: Pool, count: int, timeout: float = 20) -> Any:
+    """The rows, once there are `count` of them."""
+
+    async def rows() -> Any:
+        found = await letters(pool)
+        assert len(found) == count
+        return found
+
+    return await eventually(rows, timeout=timeout)
+
+
+async def empty(broker_admin: RabbitAdmin) -> bool:
+    """Whether all was acknowledged; an archiver that has ended has given back the rest."""
+    return await broker_admin.depth("mail.dlq") == 0
+
+
+async def test_a_dead_letter_is_archived_with_its_failure_and_leaves_the_broker(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
+) -> None:
+    await die(broker, "m1")
+    async with archiving(database, broker_url, "mail"):
+        [row] = await archived(pool, 1)
+    assert await empty(broker_admin)
+    assert (row["message_id"], row["queue"], row["routing_key"], row["exchange"]) == ("m1", "mail", "order.placed", "shop")
+    assert (row["source"], row["cause"], row["status"]) == ("worker", "rejected", "open")
+    assert (row["exception_type"], row["exception_message"]) == ("shop.PaymentError", "the card was declined")
+    assert json.loads(row["headers"]) == {"tenant": "acme"}
+    assert [entry["type"] for entry in json.loads(row["failures"])] == ["shop.PaymentError"]
+
+
+async def test_an_archiver_killed_between_commit_and_ack_leaves_one_row(
+    database: str,
+    pool: Pool,
+    broker_url: str,
+    broker: RabbitBroker,
+    broker_admin: RabbitAdmin,
+) -> None:
+    await die(broker, "m1", "m2")
+    script = Path(__file__).with_name("dying_archiver.py")
+    dying = await asyncio.create_subprocess_exec(
+        sys.executable, script, database, broker_url, "mail", cwd=Path(__file__).parents[2], env={"PYTHONPATH": "."}
+    )
+    assert await asyncio.wait_for(dying.wait(), 30) == -signal.SIGKILL
+    first = await archived(pool, len(await letters(pool)))
+    assert first
+    recorder, stopping = Recorder(), Stopping()
+    queues = RabbitDeadLetterQueues(broker_url)
+    settings = ArchivingSettings(queues=frozenset({"mail"}))
+    running = asyncio.create_task(Archiving(queues, PostgresArchive(pool, TABLE), recorder, settings).run(stopping))
+    await eventually(lambda: sum(event.count for event in recorder.of(Archived)) == 2)
+    stopping.request()
+    await running
+    await queues.close()
+    assert await empty(broker_admin)
+    assert [row["message_id"] for row in await letters(pool)] == ["m1", "m2"]
+
+
+async def test_two_foreign_messages_without_an_id_are_two_rows(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
+) -> None:
+    await bound(broker)
+    for _ in range(2):
+        await broker_admin.publish("", "mail.dlq", b"the same")
+    async with archiving(database, broker_url, "mail"):
+        first, second = await archived(pool, 2)
+    assert first["message_id"] is second["message_id"] is None
+    assert {first["source"], second["source"]} == {"broker"}
+
+
+async def test_what_the_broker_gave_up_by_itself_says_so(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
+) -> None:
+    await bound(broker)
+    await broker_admin.publish("shop", "order.placed", b"late", properties={"expiration": "1", "message_id": "m1"})
+    async with archiving(database, broker_url, "mail"):
+        [row] = await archived(pool, 1)
+    assert (row["source"], row["cause"], row["exception_type"]) == ("broker", "expired", "Expired")
+    assert (row["routing_key"], row["message_id"]) == ("order.placed", "m1")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-outbox-tracking-ids": "not json", "x-outbox-attempt": "many", "x-outbox-failures": "{", "x-outbox-hlc": "x"},
+        {"x-original-routing-key": "user.created", "x-delay": 3, "tracking_ids": [1, 2]},
+        {"x-outbox-attempt": -5, "x-outbox-requeue-count": 2**62, "x-outbox-tracking-ids": '["\\u0000"]'},
+    ],
+)
+async def test_malformed_and_foreign_headers_stand_in_nobodys_way(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin, headers: dict[str, Any]
+) -> None:
+    await bound(broker)
+    await broker_admin.publish("", "mail.dlq", b"\x00\xff", headers=headers, properties={"message_id": "m1"})
+    async with archiving(database, broker_url, "mail"):
+        [row] = await archived(pool, 1)
+    assert await empty(broker_admin)
+    assert row["body"] == b"\x00\xff"
+    assert row["preview"] == "<binary, 2 B>"
+
+
+async def test_a_queue_is_found_by_its_workers_heartbeat_and_by_its_binding(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker
+) -> None:
+    await die(broker, "m1")
+    await die(broker, "m2", queue="billing")
+    await pool.execute(
+        "insert into outbox_component (id, kind, name, host, process_id, version, every, consumers) "
+        "values ('w', 'worker', 'w', 'h', 1, '1', '5 s', '[{\"queue\": \"mail\"}, {}, 7]')"
+    )
+    async with archiving(database, broker_url, discover_every=0.2):
+        await archived(pool, 1)
+        await pool.execute("insert into outbox_subscription (exchange, queue, binding_key) values ('shop', 'billing', '#')")
+        rows = await archived(pool, 2)
+    assert {row["queue"] for row in rows} == {"mail", "billing"}
+
+
+async def test_a_queue_that_is_not_there_yet_is_waited_for(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker
+) -> None:
+    async with archiving(database, broker_url, "mail", discover_every=0.2):
+        await die(broker, "m1")
+        await archived(pool, 1)
+
+
+async def test_a_lost_connection_is_repaired(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin, proxied: Callable[[str], Proxy]
+) -> None:
+    proxy = proxied(broker_url)
+    await die(broker, "m1")
+    async with archiving(database, proxy.url, "mail"):
+        await archived(pool, 1)
+        proxy.cut()
+        await die(broker, "m2")
+        await archived(pool, 2)
+    assert await empty(broker_admin)
+
+
+async def test_while_the_database_is_away_nothing_is_lost_and_nothing_spins(
+    own_postgres: OwnPostgres, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
+) -> None:
+    await ensure_outbox_schema_async(own_postgres.url)
+    recorder, stopping = Recorder(), Stopping()
+    await die(broker, *map(str, range(7)))
+    pool = await open_pool(own_postgres.url, size=3, application_name="tests")
+    archive = Counting(pool, TABLE)
+    queues = RabbitDeadLetterQueues(broker_url)
+    settings = ArchivingSettings(queues=frozenset({"mail"}), batch_size=5, hold=timedelta(seconds=0.5))
+    own_postgres.server.stop()
+    running = asyncio.create_task(Archiving(queues, archive, recorder, settings).run(stopping))
+    await eventually(lambda: archive.attempts >= 4)
+    assert recorder.of(DependencyLost)
+    assert archive.per_second < 20
+    # It holds on for a while, then gives back; no message is in hand any more.
+    await eventually(lambda: _ready(broker_admin, 7))
+    await die(broker, "7")
+    own_postgres.server.start()
+    await eventually(lambda: sum(event.count for event in recorder.of(Archived)) == 8, timeout=30)
+    assert [row["message_id"] for row in await letters(pool)] == [str(number) for number in range(8)]
+    assert recorder.of(DependencyRestored)
+    stopping.request()
+    await running
+    await queues.close()
+    assert await empty(broker_admin)
+    pool.terminate()
+
+
+async def test_dead_letters_are_counted_wherever_they_are(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker
+) -> None:
+    recorder, stopping = Recorder(), Stopping()
+    await die(broker, "m1", "m2", "m3")
+    queues = RabbitDeadLetterQueues(broker_url)
+    settings = ArchivingSettings(queues=frozenset({"mail"}), measure_every=timedelta(seconds=0.1))
+    running = asyncio.create_task(Archiving(queues, PostgresArchive(pool, TABLE), recorder, settings).run(stopping))
+    await archived(pool, 3)
+    await pool.execute("update outbox_dead_letter set status = 'discarded' where message_id = 'm2'")
+    await eventually(lambda: recorder.of(DeadLettersMeasured)[-1:] == [DeadLettersMeasured(queue="mail", count=2)])
+    stopping.request()
+    await running
+    await queues.close()
+
+
+async def test_a_hundred_reads_of_the_listing_change_neither_depth_nor_order_of_a_queue(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
+) -> None:
+    await die(broker, "archived")
+    async with archiving(database, broker_url, "mail"):
+        await archived(pool, 1)
+    await die(broker, "m1", "m2", "m3")
+    listing = DeadLetterListing(pool, TABLE)
+    for _ in range(25):
+        [letter] = await listing.list(DeadLetterFilter(queue="mail"))
+        await listing.get(letter.id)
+        await listing.groups()
+        await listing.count()
+    assert await broker_admin.depth("mail.dlq") == 3
+    taken = await broker_admin.get("mail.dlq", count=10)
+    assert [found["properties"]["message_id"] for found in taken] == ["m1", "m2", "m3"]
+    assert [found["redelivered"] for found in taken] == [False] * 3
+
+
+async def test_an_archiver_without_its_tables_or_rights_does_not_begin(database_url: str, database: str, pool: Pool) -> None:
+    await pool.execute("drop table outbox_operation_item")
+    with pytest.raises(SchemaError, match="outbox_operation_item, which an archiver uses, does not exist"):
+        await Archiver(database, broker="amqp://127.0.0.1:1").run()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"broker": "amqp://h"},
+        {"db_engine_url": "postgresql://h/d"},
+        {"db_engine_url": "postgresql://h/d", "broker": "postgresql://h/d"},
+        {"db_engine_url": "postgresql://h/d", "broker": object()},
+        {"db_engine_url": "postgresql://h/d", "broker": "amqp://h", "queues": [""]},
+        {"db_pool": object(), "broker": "amqp://h"},
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused_at_once(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        Archiver(**arguments)
+
+
+class Counting(PostgresArchive):
+    """Counts how often something is asked of it."""
+
+    attempts = 0
+    first_at: float | None = None
+
+    async def record(self, dead: Any) -> None:
+        self.first_at = self.first_at or asyncio.get_running_loop().time()
+        self.attempts += 1
+        await super().record(dead)
+
+    @property
+    def per_second(self) -> float:
+        return self.attempts / max(asyncio.get_running_loop().time() - (self.first_at or 0), 1e-9)
+
+
+async def _ready(broker_admin: RabbitAdmin, count: int) -> bool:
+    return await broker_admin.depth("mail.dlq") == count
