@@ -11,6 +11,8 @@ from prometheus_client.samples import Sample
 
 from outbox.events import (
     BacklogMeasured,
+    CircuitClosed,
+    CircuitOpened,
     ConsumerStarted,
     ConsumerStopped,
     DeadLettersMeasured,
@@ -40,6 +42,7 @@ FAMILIES = {
     "outbox_message_processing_duration_seconds": ("histogram", {"queue", "exchange_name"}),
     "outbox_dlq_messages": ("gauge", {"queue"}),
     "outbox_active_consumers": ("gauge", {"queue", "exchange_name"}),
+    "outbox_consumer_paused": ("gauge", {"queue", "exchange_name"}),
     "outbox_oldest_unsent_age_seconds": ("gauge", {"exchange_name"}),
     "outbox_wake_mode": ("gauge", {"channel", "mode"}),
 }
@@ -225,3 +228,12 @@ assert "prometheus_client" not in sys.modules
 
 def test_metrics_that_are_off_load_nothing() -> None:
     subprocess.run([sys.executable, "-c", SWITCHED_OFF], timeout=60, check=True)
+
+
+def test_a_consumer_is_paused_from_the_opening_of_its_circuit_to_its_closing(
+    observer: PrometheusObserver, exchange: Exchange
+) -> None:
+    observer.notify(CircuitOpened(**exchange.queue, pause=timedelta(seconds=30)))
+    assert exchange.value("outbox_consumer_paused", **exchange.queue) == 1
+    observer.notify(CircuitClosed(**exchange.queue))
+    assert exchange.value("outbox_consumer_paused", **exchange.queue) == 0
