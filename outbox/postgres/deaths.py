@@ -83,12 +83,16 @@ class Coroner:
             text(failure.type),
             text(failure.message),
             text(failure.traceback),
-            self._trail([failed]),
+            self.trail(failed),
             fingerprint(failure),
             text(failure.worker),
             text(preview(payload.body, payload.content_type, self.masking)),
             text(self._search(words, failure, payload)),
         )
+
+    def trail(self, failed: FailedAttempt) -> str:
+        """One failure, as it is appended to a delivery's."""
+        return self._trail([failed])
 
     def archived(self, dead: DeadMessage) -> tuple[Any, ...]:
         """The arguments of `archive` in `sql/archive.sql`, for one dead message."""

@@ -18,10 +18,10 @@ with message as materialized (
     select *
     from unnest(
         $2::text[], $3::text[], $4::bytea[], $5::text[], $6::jsonb[], $7::jsonb[], $8::text[], $9::timestamptz[],
-        $10::timestamptz[], $11::interval[], $12::text[]
+        $10::timestamptz[], $11::interval[], $12::text[], $13::bigint[], $14::integer[]
     ) with ordinality as given (
         message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at, expires_at, expiration,
-        target_queue, number
+        target_queue, hlc, requeue_count, number
     )
 ),
 address as materialized (
@@ -41,10 +41,11 @@ routed as materialized (
 -- A time limit that no calendar can hold is none.
 delivered as (
     insert into {delivery} (
-        exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at, expires_at
+        exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, hlc, requeue_count,
+        created_at, expires_at
     )
     select $1, jsonb_array_elements_text(queues), message_id, routing_key, body, content_type, headers, tracking_ids,
-        ordering_key, created_at,
+        ordering_key, hlc, requeue_count, created_at,
         coalesce(expires_at, case when expiration < interval '1000 years' then now() + expiration end)
     from routed
     where queues is not null
@@ -71,9 +72,91 @@ where id = any(array(
     limit (select $2::integer)
     for update skip locked
 ))
-returning id, exchange, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, attempt, crashes,
-    isolated, extract(epoch from created_at)::float8 as created_seconds, extract(epoch from expires_at)::float8 as expires_seconds,
+returning id, exchange, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, hlc, requeue_count,
+    attempt, crashes, isolated, extract(epoch from created_at)::float8 as created_seconds,
+    extract(epoch from expires_at)::float8 as expires_seconds,
     (extract(epoch from expires_at) - extract(epoch from now()))::float8 as seconds_left
+
+-- name: claim_ordered
+-- The same for queues whose deliveries of one key come one after another. Of the first $5 that are due it takes those without a
+-- key, and those that are the first of their key in this queue. One statement does for that: what was first in our snapshot and
+-- is gone or leased by now fails our lock, and nobody takes its follower before having seen that it is gone.
+--
+-- Followers that are due are put off, so that the next claims need not look at them again: when their predecessor ends,
+-- `release` brings the next one back. The first of the key is locked against deletion meanwhile. Otherwise it could end unseen,
+-- before its follower is put off, and nobody would bring that back.
+--
+-- They come back by themselves after some minutes, each at its own time, for whoever deletes rows by hand.
+--
+-- `seen` is how many were due, and `left` how many of these were neither taken nor put off: their turn comes at once.
+with due as materialized (
+    select id, case when ordering_key is not null then hashtextextended(ordering_key, 0) end as lane
+    from {delivery}
+    where queue = $1 and available_at <= now()
+    order by available_at, id
+    limit (select $5::integer)
+    for update skip locked
+),
+placed as materialized (
+    select due.id, coalesce(first.id, due.id) as first
+    from due
+    left join lateral (
+        select delivery.id
+        from {delivery} as delivery
+        where due.lane is not null and delivery.queue = $1 and delivery.ordering_key is not null
+            and hashtextextended(delivery.ordering_key, 0) = due.lane
+        order by delivery.id
+        limit 1
+    ) as first on true
+),
+standing as materialized (
+    select id
+    from {delivery}
+    where id = any(array(select first from placed where first <> id))
+    for key share skip locked
+),
+put_off as (
+    update {delivery}
+    set available_at = now() + interval '5 minutes' * (0.75 + random() / 2)
+    where id = any(array(select placed.id from placed join standing on standing.id = placed.first where placed.id <> placed.first))
+    returning id
+),
+claimed as (
+    update {delivery}
+    set lease_token = $3, leased_until = now() + $4::interval, available_at = now() + $4::interval,
+        crashes = crashes + (lease_token is not null)::integer
+    where id = any(array(select id from placed where id = first limit (select $2::integer)))
+    returning *
+),
+count as (
+    select (select count(*) from due) as seen,
+        (select count(*) from due) - (select count(*) from put_off) - (select count(*) from claimed) as left
+)
+select claimed.id, exchange, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, hlc, requeue_count,
+    attempt, crashes, isolated, extract(epoch from created_at)::float8 as created_seconds,
+    extract(epoch from expires_at)::float8 as expires_seconds,
+    (extract(epoch from expires_at) - extract(epoch from now()))::float8 as seconds_left, count.seen, count.left
+from count
+left join claimed on true
+
+-- name: release
+-- The first delivery of each of the keys $2 in queue $1 is due, after the one before it has ended. Run it in the transaction that
+-- ended that one, and after it: only a new statement sees what others put off while we waited for our locks.
+update {delivery}
+set available_at = now()
+where lease_token is null and available_at > now() and id = any(array(
+    select first.id
+    from unnest($2::text[]) as ended (ordering_key)
+    cross join lateral (
+        select delivery.id
+        from {delivery} as delivery
+        where delivery.queue = $1 and delivery.ordering_key is not null
+            and hashtextextended(delivery.ordering_key, 0) = hashtextextended(ended.ordering_key, 0)
+        order by delivery.id
+        limit 1
+    ) as first
+))
+returning id
 
 -- name: unclaim
 -- Gives back what a claim took whose answer never came. Everything that is leased or scheduled lies behind now in the index.
@@ -130,10 +213,23 @@ where delivery.id = $1 and delivery.lease_token = $2
 returning delivery.id
 
 -- name: retry
+-- Of the failures the first and the latest are kept, and the traceback of the last one, as `outbox.failures` does it.
 update {delivery} as delivery
 set attempt = delivery.attempt + 1, available_at = now() + settled.delay, isolated = false, lease_token = null,
-    leased_until = null
-from unnest($1::bigint[], $2::uuid[], $3::interval[]) as settled (id, token, delay)
+    leased_until = null,
+    failures = (
+        select jsonb_agg(
+            case when place < count and jsonb_typeof(failure) = 'object' then failure - 'traceback' else failure end
+            order by place
+        )
+        from (
+            select failed.*, count(*) over () as count
+            from jsonb_array_elements(coalesce(delivery.failures, '[]') || settled.failed::jsonb)
+                with ordinality as failed (failure, place)
+        ) as numbered
+        where place = 1 or place > count - {most_failures} + 1
+    )
+from unnest($1::bigint[], $2::uuid[], $3::interval[], $4::text[]) as settled (id, token, delay, failed)
 where delivery.id = settled.id and delivery.lease_token = settled.token and delivery.id = any($1::bigint[])
 returning delivery.id
 

@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 
@@ -24,7 +24,7 @@ from outbox.postgres.schema import check_transport_tables
 from outbox.transports.postgres.intake import LEAVING_TIMEOUT, PostgresIntake
 from outbox.transports.postgres.patterns import pattern_of
 from outbox.transports.postgres.sending import Sending
-from outbox.transports.postgres.statements import Statements, borrowed
+from outbox.transports.postgres.statements import Call, Statements, borrowed
 from outbox.transports.postgres.tables import TransportTables
 from outbox.transports.postgres.waking import SecondsUntilDue, Waking
 
@@ -38,6 +38,8 @@ SMALLEST_POOL = 4
 """A given pool must have room for the doorbell's two, a claim, and outcomes."""
 STATEMENT_TIMEOUT = timedelta(seconds=20)
 """Longest wait for any single statement of a worker. Shorter than a lease, so that it can be tried again."""
+
+T = TypeVar("T")
 
 _NAME = "outbox broker"
 _log = logging.getLogger("outbox")
@@ -137,6 +139,7 @@ class PostgresBroker:
                     subscription,
                     receive,
                     fetch=self._fetch_watched,
+                    fetch_in_turn=self._fetch_in_turn,
                     ring=self._ring,
                     waking=waking,
                     lease=self._lease,
@@ -267,8 +270,15 @@ class PostgresBroker:
 
     async def _fetch_watched(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
         """The same as `_fetch`, and observers are told when the database goes away and when it is back."""
+        return await self._watched(self._fetch(name, *arguments))
+
+    async def _fetch_in_turn(self, *calls: Call) -> Sequence[Sequence[asyncpg.Record]]:
+        """Several statements in one transaction, likewise."""
+        return await self._watched(self._in_turn(calls))
+
+    async def _watched(self, fetching: Awaitable[T]) -> T:
         try:
-            rows = await self._fetch(name, *arguments)
+            rows = await fetching
         except DatabaseUnavailableError as error:
             if not self._away:
                 self._away = True
@@ -282,6 +292,11 @@ class PostgresBroker:
     async def _fetch(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
         with unavailable_errors(f"{name} at the broker in PostgreSQL"):
             return await self._opened_statements.fetch(self._sql[name], *arguments, timeout=STATEMENT_TIMEOUT)
+
+    async def _in_turn(self, calls: Sequence[Call]) -> Sequence[Sequence[asyncpg.Record]]:
+        with unavailable_errors(f"{calls[0][0]} at the broker in PostgreSQL"):
+            statements = [(self._sql[name], *arguments) for name, *arguments in calls]
+            return await self._opened_statements.fetch_in_turn(*statements, timeout=STATEMENT_TIMEOUT)
 
 
 def _report(task: "asyncio.Task[None]") -> None:

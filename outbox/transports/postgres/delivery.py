@@ -60,6 +60,8 @@ class PostgresDelivery:
             headers=self._headers(),
             expires_at=None if expires is None else _instant(expires),
             ordering_key=row["ordering_key"],
+            hlc=row["hlc"],
+            requeue_count=row["requeue_count"],
         )
 
     @property
@@ -152,6 +154,8 @@ class PostgresDelivery:
             codec.ATTEMPT: row["attempt"],
             codec.ROUTING_KEY: row["routing_key"],
             codec.ORDERING_KEY: row["ordering_key"],
+            codec.HLC: row["hlc"],
+            codec.REQUEUE_COUNT: row["requeue_count"] or None,
             codec.EXPIRES_AT: None if expires is None else codec.encode_instant(_instant(expires)),
         }
         return {name: value for name, value in own.items() if value is not None}

@@ -3,8 +3,10 @@
 import asyncio
 import json
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from outbox.engine.backoff import Pauses
@@ -15,11 +17,15 @@ from outbox.ports import Receive, Subscription
 from outbox.postgres.deaths import Coroner
 from outbox.transports.postgres.delivery import Actions, PostgresDelivery
 from outbox.transports.postgres.pace import Pace
-from outbox.transports.postgres.settling import Fetch, Ring, Settling
+from outbox.transports.postgres.settling import Fetch, FetchInTurn, Ring, Settling
 from outbox.transports.postgres.waking import Waking
 
 MOST_CLAIMED = 1_000
 """Most deliveries in one claim."""
+LOOKED_AT_BEYOND = 1_000
+"""In an ordered queue so many more are looked at than are wanted: most may be behind others of their key."""
+LOOK_AGAIN = timedelta(milliseconds=10)
+"""Wait for somebody who is about to end a delivery, whose follower nobody else will be told of."""
 LEAVING_TIMEOUT = timedelta(seconds=5)
 """Longest wait for what is still to be written when a subscription is left; what is not comes back when its lease ends."""
 RENEWAL_RETRY = timedelta(seconds=1)
@@ -41,6 +47,7 @@ class PostgresIntake:
         receive: Receive,
         *,
         fetch: Fetch,
+        fetch_in_turn: FetchInTurn,
         ring: Ring,
         waking: Waking,
         lease: timedelta,
@@ -53,7 +60,17 @@ class PostgresIntake:
         self._storable = coroner.storable
         self._waking = waking
         self._lease = lease
-        self._settling = Settling(fetch, ring=ring, forget=self._forget, coroner=coroner, queue=self._queue)
+        self._ordered = subscription.ordered
+        self._settling = Settling(
+            fetch,
+            fetch_in_turn=fetch_in_turn,
+            ring=ring,
+            forget=self._forget,
+            released=self._wake,
+            coroner=coroner,
+            queue=self._queue,
+            ordered=self._ordered,
+        )
         self._actions = Actions(settle=self._settle, isolate=self._isolate, note_failed=self._note_failed)
         self._clock = asyncio.get_running_loop().time
         self._pace = Pace(self._clock)
@@ -123,12 +140,11 @@ class PostgresIntake:
         await self._give_back_unanswered()
         token, asked = uuid4(), self._clock()
         try:
-            rows = await self._fetch("claim", self._queue, limit, token, self._lease)
+            rows = await (self._claim_in_order(limit, token) if self._ordered else self._claim_any(limit, token))
         except DatabaseUnavailableError:
             self._unanswered = token
             raise
         safe_until = asked + self._lease.total_seconds()
-        self._may_be_due = len(rows) == limit
         for row in sorted(rows, key=_row_id):
             delivery = PostgresDelivery(row, token=token, claimed_at=asked, safe_until=safe_until, actions=self._actions)
             if (earlier := self._leased.get(delivery.id)) is not None:
@@ -140,6 +156,22 @@ class PostgresIntake:
             self._give_back_ahead()
         else:
             self._hand_out()
+
+    async def _claim_any(self, limit: int, token: UUID) -> Sequence[Any]:
+        rows = await self._fetch("claim", self._queue, limit, token, self._lease)
+        self._may_be_due = len(rows) == limit
+        return rows
+
+    async def _claim_in_order(self, limit: int, token: UUID) -> Sequence[Any]:
+        """Of each key the first one. While somebody is just ending one whose follower is due, all one can do is wait."""
+        looked_at = limit + LOOKED_AT_BEYOND
+        rows = await self._fetch("claim_ordered", self._queue, limit, token, self._lease, looked_at)
+        seen, left = rows[0]["seen"], rows[0]["left"]
+        claimed = [row for row in rows if row["id"] is not None]
+        self._may_be_due = seen == looked_at or left > 0
+        if left and not claimed:
+            await self._pause(LOOK_AGAIN)
+        return claimed
 
     async def _give_back_unanswered(self) -> None:
         """A claim that was cut off may have been committed: nobody would have its deliveries until their leases end."""

@@ -94,6 +94,8 @@ def _row(message: Message) -> _Row:
         message.expires_at,
         None if message.expiration is None else min(message.expiration, timedelta(days=1_000_000)),
         message.target_queue,
+        message.hlc,
+        message.requeue_count,
     )
 
 

@@ -21,6 +21,8 @@ LONGEST_DELAY = timedelta(days=365_000)
 
 Fetch = Callable[..., Awaitable[Sequence[Any]]]
 """Runs a statement by its name, with its arguments, and returns its rows. Raises `DatabaseUnavailableError`."""
+FetchInTurn = Callable[..., Awaitable[Sequence[Sequence[Any]]]]
+"""The same for several of them in one transaction, each with its name and its arguments."""
 Ring = Callable[[], Awaitable[None]]
 """Wakes whoever sleeps in another process. Raises `DatabaseUnavailableError`."""
 
@@ -53,9 +55,21 @@ class Settling:
     """
 
     def __init__(
-        self, fetch: Fetch, *, ring: Ring, forget: Callable[[PostgresDelivery], None], coroner: Coroner, queue: str
+        self,
+        fetch: Fetch,
+        *,
+        fetch_in_turn: FetchInTurn,
+        ring: Ring,
+        forget: Callable[[PostgresDelivery], None],
+        released: Callable[[], None],
+        coroner: Coroner,
+        queue: str,
+        ordered: bool,
     ) -> None:
         self._fetch = fetch
+        self._fetch_in_turn = fetch_in_turn
+        self._released = released
+        self._ordered = ordered
         self._coroner = coroner
         self._queue = queue
         self._ring = ring
@@ -108,18 +122,35 @@ class Settling:
     async def _write_group(self, statement: str, group: Sequence[_Settlement]) -> None:
         if not group:
             return
-        rows = await self._fetch(statement, *map(list, zip(*map(self._arguments, group), strict=True)))
+        columns = map(list, zip(*map(self._arguments, group), strict=True))
+        keys = self._keys_of(group) if statement in _ENDING else []
+        if keys:
+            rows, released = await self._fetch_in_turn((statement, *columns), ("release", self._queue, keys))
+        else:
+            rows, released = await self._fetch(statement, *columns), []
         written = {row["id"] for row in rows}
         for settlement in group:
             self._end(settlement, succeeded=settlement.delivery.id in written)
-        if statement in _RINGING:
+        if released:
+            self._released()
+        if released or statement in _RINGING:
             await self._ring()
+
+    def _keys_of(self, group: Sequence[_Settlement]) -> list[str]:
+        """Whose next delivery can follow, in a queue where one follows another."""
+        if not self._ordered:
+            return []
+        keys = (settlement.delivery.row["ordering_key"] for settlement in group)
+        return sorted({key for key in keys if key is not None})
 
     def _arguments(self, settlement: _Settlement) -> tuple[object, ...]:
         """One row of the statement's arrays."""
         delivery = settlement.delivery
         match settlement.outcome:
-            case Retry(delay) | Postponed(delay):
+            case Retry(delay, failure):
+                failed = self._coroner.trail(self._failed(delivery, failure))
+                return delivery.id, delivery.token, min(delay, LONGEST_DELAY), failed
+            case Postponed(delay):
                 return delivery.id, delivery.token, min(delay, LONGEST_DELAY)
             case Dead(cause, failure):
                 return delivery.id, delivery.token, *self._burial(settlement, cause, failure)
@@ -132,12 +163,15 @@ class Settling:
         row = settlement.delivery.row
         return self._coroner.buried(
             failure=failure,
-            failed=FailedAttempt(at=datetime.now(UTC), attempt=settlement.delivery.attempt, failure=failure),
+            failed=self._failed(settlement.delivery, failure),
             cause=cause.value,
             source=settlement.source,
             words=(self._queue, row["routing_key"], row["message_id"], row["tracking_ids"]),
             payload=Payload(row["body"], row["content_type"]),
         )
+
+    def _failed(self, delivery: PostgresDelivery, failure: Failure) -> FailedAttempt:
+        return FailedAttempt(at=datetime.now(UTC), attempt=delivery.attempt, failure=failure)
 
     async def _still_unwritten(self, group: Sequence[_Settlement]) -> Sequence[_Settlement]:
         """`group` without those that had been written after all when their answer was cut off."""
@@ -172,6 +206,8 @@ class Settling:
             settlement.fail(f"the lease of {settlement.delivery} ran out before it was settled")
 
 
+_ENDING = frozenset({"done", "bury"})
+"""After these the delivery is not there any more."""
 _RINGING = frozenset({"retry", "postpone", "give_back"})
 """These make rows due sooner than a sleeper elsewhere believes."""
 

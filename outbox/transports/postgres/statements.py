@@ -10,6 +10,9 @@ import asyncpg
 
 from outbox.postgres.pool import CONNECT_TIMEOUT, Connection, Pool
 
+Call = tuple[Any, ...]
+"""A statement, and its arguments."""
+
 
 class Statements:
     """What the connections of `pool` are used for. Raises the driver's errors."""
@@ -33,6 +36,15 @@ class Statements:
                 return await connection.fetch(statement, *arguments, timeout=timeout.total_seconds())
             async with connection.transaction(isolation="read_committed"):
                 return await connection.fetch(statement, *arguments, timeout=timeout.total_seconds())
+
+    async def fetch_in_turn(self, *calls: Call, timeout: timedelta) -> Sequence[Sequence[asyncpg.Record]]:
+        """The rows of several statements, each with its arguments, in one transaction: all of them happen, or none."""
+        async with (
+            borrowed(self._pool) as connection,
+            asyncio.timeout(timeout.total_seconds()),
+            connection.transaction(isolation="read_committed"),
+        ):
+            return [await connection.fetch(statement, *arguments) for statement, *arguments in calls]
 
 
 @asynccontextmanager
