@@ -230,14 +230,9 @@ async def test_a_concurrent_duplicate_waits_for_the_first_and_follows_its_outcom
 
 
 async def _somebody_waits(db: Connection) -> None:
-    async def waiting() -> bool:
-        return bool(await db.fetchval("select count(*) from pg_stat_activity where wait_event = 'transactionid'"))
-
-    for _ in range(2_000):
-        if await waiting():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("nobody waits")
+    await eventually(
+        lambda: db.fetchval("select count(*) from pg_stat_activity where wait_event = 'transactionid'"), timeout=SOON
+    )
 
 
 async def test_a_duplicate_does_not_wait_longer_than_it_may_and_comes_back_later(
@@ -478,10 +473,7 @@ async def test_a_commit_whose_answer_was_lost_is_taken_for_what_it_was(
         await _waits_for(db, "commit")
         proxy.swallow(Towards.CLIENT)
         await db.execute("select pg_advisory_unlock(7)")
-        for _ in range(2_000):
-            if await marks(db):
-                break
-            await asyncio.sleep(0.005)
+        await eventually(lambda: marks(db), timeout=SOON)
         proxy.cut()
         proxy.resume()
         await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
@@ -514,14 +506,8 @@ async def test_a_commit_that_was_lost_is_made_up_for(
 
 async def _waits_for(db: Connection, query: str) -> int:
     """The process that waits for an advisory lock in such a statement."""
-    for _ in range(2_000):
-        pid = await db.fetchval(
-            "select pid from pg_stat_activity where wait_event = 'advisory' and query ilike $1 || '%'", query
-        )
-        if pid is not None:
-            return int(pid)
-        await asyncio.sleep(0.005)
-    raise AssertionError("nobody waits")
+    waiting = "select pid from pg_stat_activity where wait_event = 'advisory' and query ilike $1 || '%'"
+    return int(await eventually(lambda: db.fetchval(waiting, query), timeout=SOON))
 
 
 async def test_a_worker_that_is_stopped_while_the_database_is_away_gives_its_messages_back(
