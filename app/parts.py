@@ -1,4 +1,4 @@
-"""Relay and worker of the service, made from its settings."""
+"""Relay, worker and archiver of the service, made from its settings."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -7,13 +7,22 @@ from functools import partial
 from app.settings import Runs, Settings
 from app.startup import Installation
 from outbox import MessageRelay, Worker
+from outbox.archiver import Archiver
 from outbox.fastapi.supervision import Part
 from outbox.loading import load_consumers
+from outbox.maintenance import Maintenance
+from outbox.masking import Masking
+from outbox.urls import ServerKind, server_kind
 
 
-def wanted_parts(installation: Installation) -> dict[str, Callable[[], Part]]:
+def wanted_parts(installation: Installation) -> dict[str, Callable[[], Part | None]]:
     """What `OUTBOX_RUN` names beside the API, by name."""
-    makers: dict[Runs, Callable[[Installation], Part]] = {Runs.RELAY: make_relay, Runs.WORKER: make_worker}
+    makers: dict[Runs, Callable[[Installation], Part | None]] = {
+        Runs.RELAY: make_relay,
+        Runs.WORKER: make_worker,
+        Runs.ARCHIVER: make_archiver,
+        Runs.MAINTAIN: make_maintenance,
+    }
     return {str(run): partial(make, installation) for run, make in makers.items() if run in installation.settings.run}
 
 
@@ -54,6 +63,7 @@ def make_worker(installation: Installation) -> Worker:
         exchange_name=settings.exchange_name,
         retry_delays=[_seconds(delay) for delay in settings.retry_delays],
         prefetch_count=settings.prefetch_count,
+        masking=Masking().also(*settings.mask_keys),
         enable_metrics=settings.metrics,
         grace_period=_seconds(settings.grace_period),
         name=settings.name,
@@ -63,10 +73,54 @@ def make_worker(installation: Installation) -> Worker:
     )
 
 
+def make_maintenance(installation: Installation) -> Maintenance:
+    """What keeps the tables small, and does operations."""
+    settings = installation.settings
+    kept = settings.dead_letter_retention
+    return Maintenance(
+        db_engine_url=installation.database_url,
+        broker=installation.broker_url,
+        exchange_name=settings.exchange_name,
+        table_name=settings.table_name,
+        inbox_retention=settings.inbox_retention,
+        history_retention=settings.history_retention,
+        dead_letter_retention=kept if isinstance(kept, timedelta) else None,
+        enable_metrics=settings.metrics,
+        grace_period=_seconds(settings.grace_period),
+    )
+
+
+def make_archiver(installation: Installation) -> Archiver | None:
+    """An archiver of dead letters; without RabbitMQ none, for then they are in the database already."""
+    settings = installation.settings
+    if not _archives(settings):
+        return None
+    return Archiver(
+        db_engine_url=installation.database_url,
+        broker=installation.broker_url,
+        queues=settings.archive_queues,
+        table_name=settings.table_name,
+        masking=Masking().also(*settings.mask_keys),
+        enable_metrics=settings.metrics,
+        grace_period=_seconds(settings.grace_period),
+        name=settings.name,
+        reporting=settings.reporting,
+        heartbeat_interval=_seconds(settings.heartbeat_interval),
+    )
+
+
 def names(settings: Settings) -> str:
     """What this process runs, in words."""
-    words = {Runs.API: "API", Runs.RELAY: "relay", Runs.WORKER: "worker"}
+    words = {Runs.API: "API", Runs.RELAY: "relay", Runs.WORKER: "worker", Runs.MAINTAIN: "maintenance"}
+    if _archives(settings):
+        words[Runs.ARCHIVER] = "archiver"
     return ", ".join(word for run, word in words.items() if run in settings.run)
+
+
+def _archives(settings: Settings) -> bool:
+    """Whether dead letters stay at a broker unless somebody takes them from there."""
+    url = settings.broker_url
+    return url is not None and server_kind(url.get_secret_value()) is ServerKind.AMQP
 
 
 def _seconds(time: timedelta) -> float:

@@ -123,7 +123,7 @@ async def _sessions(installation: Installation) -> AsyncIterator[async_sessionma
 async def _health_of(installation: Installation) -> AsyncIterator[HealthChecks]:
     """A process without relay and worker needs no broker, and is not unready because one is away."""
     settings, health = installation.settings, HealthChecks()
-    needs_broker = settings.run & {Runs.RELAY, Runs.WORKER}
+    needs_broker = settings.run & {Runs.RELAY, Runs.WORKER, Runs.ARCHIVER, Runs.MAINTAIN}
     async with checking(
         health,
         database_url=installation.database_url,

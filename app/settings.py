@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from outbox.duration import as_delay
+from outbox.duration import as_delay, as_retention
 from outbox.environment import PREFIX, check_environment
-from outbox.errors import ConfigurationError
+from outbox.errors import ConfigurationError, DurationError
 from outbox.urls import postgres_url, redacted, server_kind
 
 
@@ -21,6 +21,8 @@ class Runs(StrEnum):
     API = "api"
     RELAY = "relay"
     WORKER = "worker"
+    ARCHIVER = "archiver"
+    MAINTAIN = "maintain"
 
 
 def _split(value: object) -> object:
@@ -41,6 +43,18 @@ def _seconds(value: object) -> object:
         return as_delay(value)
 
 
+def _retention(value: object) -> object:
+    """Days (`30d`), hours (`12h`), or what seconds can be."""
+    try:
+        return as_retention(value) if isinstance(value, str) else value
+    except DurationError:
+        return _seconds(value)
+
+
+def _retention_or_never(value: object) -> object:
+    return "NEVER" if isinstance(value, str) and value.upper() == "NEVER" else _retention(value)
+
+
 def _clean_up(value: object) -> object:
     upper = value.upper() if isinstance(value, str) else ""
     return upper if upper in ("IMMEDIATELY", "NEVER") else _seconds(value)
@@ -48,6 +62,7 @@ def _clean_up(value: object) -> object:
 
 Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
 Delay = Annotated[Seconds, Field(ge=timedelta(0))]
+Retention = Annotated[timedelta, BeforeValidator(_retention), Field(gt=timedelta(0))]
 PositiveSeconds = Annotated[Seconds, Field(gt=timedelta(0))]
 
 
@@ -136,6 +151,15 @@ class Settings(BaseSettings):
         description="What the worker runs: `package.module:name` of a list of consumers.",
     )
 
+    archive_queues: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(
+        default=(),
+        description="Queues whose dead letters are archived, separated by commas, beside those that workers report.",
+    )
+    mask_keys: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(
+        default=(),
+        description="Further keys whose values are hidden from previews and searches of dead letters, separated by commas.",
+    )
+
     name: str | None = Field(
         default=None,
         min_length=1,
@@ -145,6 +169,14 @@ class Settings(BaseSettings):
     reporting: bool = Field(
         default=True,
         description="Whether relay and worker tell the database what they do, and heed pauses that are asked for there.",
+    )
+    inbox_retention: Retention = Field(
+        default=timedelta(days=30), description="How long inboxes remember the messages that were handled."
+    )
+    history_retention: Retention = Field(default=timedelta(days=14), description="How long facts about messages are kept.")
+    dead_letter_retention: Annotated[timedelta | Literal["NEVER"], BeforeValidator(_retention_or_never)] = Field(
+        default=timedelta(days=90),
+        description="How long dead letters stay that were requeued or discarded; `NEVER` deletes none. Open ones stay.",
     )
     history: bool = Field(default=True, description="Whether what becomes of each message is written down in `outbox_history`.")
     heartbeat_interval: PositiveSeconds = Field(
@@ -169,7 +201,7 @@ class Settings(BaseSettings):
         default=None,
         ge=0,
         le=65_535,
-        description="The port for that; 0 serves nothing. Unset: 9101 for the relay, 9102 for the worker.",
+        description="The port for that; 0 serves nothing. Unset: 9101 for the relay, 9102 for the worker, 9103 for the archiver.",
     )
     metrics: bool = Field(default=True, description="Whether metrics are gathered, and served under `/metrics`.")
     metrics_token: SecretStr | None = Field(
@@ -182,7 +214,7 @@ class Settings(BaseSettings):
     @classmethod
     def _runs_something(cls, value: frozenset[Runs]) -> frozenset[Runs]:
         if not value:
-            raise ValueError("name at least one of api, relay, worker")
+            raise ValueError(f"name at least one of {', '.join(Runs)}")
         return value
 
     @field_validator("log_level", mode="before")

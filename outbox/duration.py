@@ -7,6 +7,7 @@ from datetime import timedelta
 from outbox.errors import DurationError
 
 _FORM = re.compile(r"(?:(?P<m>[1-9]|[1-5][0-9])m)?(?:(?P<s>[1-9]|[1-5][0-9])s)?(?:(?P<ms>[1-9][0-9]{0,2})ms)?", re.ASCII)
+_DAYS_OR_HOURS = re.compile(r"(?P<number>[1-9][0-9]{0,5})(?P<unit>[dh])", re.ASCII)
 _ZERO = frozenset({"0", "0m", "0s", "0ms"})
 
 
@@ -50,6 +51,15 @@ def as_delays(values: Iterable[str | float | timedelta]) -> tuple[timedelta, ...
     if isinstance(values, str | bytes):
         raise DurationError(f"retry_delays is a sequence of durations: write ({values!r},) instead of {values!r}")
     return tuple(as_delay(value) for value in values)
+
+
+def as_retention(value: str | float | timedelta) -> timedelta:
+    """How long something is kept: `30d`, `12h`, or what `as_delay` takes. Raises `DurationError`."""
+    match = _DAYS_OR_HOURS.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return as_delay(value)
+    number = int(match["number"])
+    return timedelta(days=number) if match["unit"] == "d" else timedelta(hours=number)
 
 
 def format_duration(delay: timedelta) -> str:

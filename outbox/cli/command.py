@@ -11,8 +11,10 @@ from outbox.errors import OutboxError
 from outbox.urls import redacted
 
 _COMMANDS = {
+    "archiver": "outbox.cli.archiver:archiver",
     "demo": "outbox.cli.demo:demo",
     "doctor": "outbox.cli.doctor:doctor",
+    "maintain": "outbox.cli.maintain:maintain",
     "migrate": "outbox.cli.migrate:migrate",
     "pause": "outbox.cli.pausing:pause",
     "relay": "outbox.cli.relay:relay",

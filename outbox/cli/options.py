@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from outbox.duration import as_delay
+from outbox.duration import as_delay, as_retention
 from outbox.environment import KNOWN, PREFIX
 from outbox.errors import DurationError
 
@@ -61,9 +61,44 @@ class Delays(click.ParamType):  # type: ignore[type-arg]
         return tuple(SECONDS.convert(part.strip(), param, ctx) for part in value.split(","))
 
 
+class Retention(Seconds):
+    """Days (`30d`), hours (`12h`), or what seconds can be."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """The time that `value` names."""
+        try:
+            return as_retention(value)
+        except DurationError:
+            return super().convert(value, param, ctx)
+
+
+class RetentionOrNever(Retention):
+    """The same, or `NEVER` for what is never deleted."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The time that `value` names; None for never."""
+        return None if isinstance(value, str) and value.upper() == "NEVER" else super().convert(value, param, ctx)
+
+
+class Names(click.ParamType):  # type: ignore[type-arg]
+    """Names separated by commas."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """The names, in order."""
+        del param, ctx
+        return value if isinstance(value, tuple) else tuple(part.strip() for part in value.split(",") if part.strip())
+
+
 SECONDS = Seconds()
+RETENTION = Retention()
+RETENTION_OR_NEVER = RetentionOrNever()
 CLEAN_UP = CleanUp()
 DELAYS = Delays()
+NAMES = Names()
 
 
 def setting(name: str, **attributes: Any) -> Callable[[F], F]:
@@ -103,6 +138,9 @@ process = together(
         default="INFO",
         help="How much is logged.",
     ),
+)
+masking = setting(
+    "mask_keys", type=NAMES, help="Further keys whose values are hidden from previews and searches of dead letters."
 )
 reports = together(
     setting("name", help="How operators know it.  [default: host:pid]"),

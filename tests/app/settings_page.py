@@ -20,10 +20,14 @@ def _default(value: Any) -> str:
             return "unset"
         case bool():
             return f"`{str(value).lower()}`"
+        case timedelta() if value.days and not value % timedelta(days=1):
+            return f"{value.days} days"
         case timedelta():
             return f"{value.total_seconds():g} seconds"
         case frozenset():
             return f"`{','.join(sorted(value))}`"
+        case ():
+            return "none"
         case tuple():
             return f"`{','.join(map(format_duration, value))}`"
         case _:

@@ -36,7 +36,7 @@ def test_the_commands_and_the_service_know_the_same_variables() -> None:
 
 def test_without_any_variable_everything_runs_on_an_embedded_server() -> None:
     settings = read_settings()
-    assert settings.run == {Runs.API, Runs.RELAY, Runs.WORKER}
+    assert settings.run == set(Runs)
     assert settings.database_url is None
     assert settings.broker_url is None
 

@@ -1,0 +1,68 @@
+"""`outbox maintain`: maintenance, until SIGTERM or Ctrl-C."""
+
+import asyncio
+from typing import Any
+
+import click
+
+from outbox.cli import options
+from outbox.cli.command import Command
+from outbox.cli.logs import configure_logging
+from outbox.cli.monitoring import Place, monitored
+from outbox.cli.options import RETENTION, RETENTION_OR_NEVER, setting
+from outbox.errors import ConfigurationError
+from outbox.health import HealthChecks
+from outbox.maintenance import Maintenance
+from outbox.readiness import checking
+
+USUAL_PORT = 9104
+
+
+@click.command(cls=Command)
+@options.database
+@options.broker
+@setting("inbox_retention", type=RETENTION, default="30d", help="How long inboxes remember messages.")
+@setting("history_retention", type=RETENTION, default="14d", help="How long facts about messages are kept.")
+@setting(
+    "dead_letter_retention",
+    type=RETENTION_OR_NEVER,
+    default="90d",
+    help="How long dead letters stay that were requeued or discarded; NEVER deletes none. Open ones stay.",
+)
+@options.process
+@options.monitoring_port(USUAL_PORT)
+def maintain(
+    database_url: str | None,
+    broker_url: str | None,
+    monitoring_host: str,
+    monitoring_port: int | None,
+    log_level: str,
+    **given: Any,
+) -> None:
+    """Keeps the tables small, and does the operations that operators asked for.
+
+    Any number may run: one works, the others stand by. SIGTERM and Ctrl-C let it finish the batch in hand.
+    """
+    if database_url is None:
+        raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
+    configure_logging(log_level)
+    made = Maintenance(
+        db_engine_url=database_url,
+        broker=broker_url,
+        exchange_name=given["exchange_name"],
+        table_name=given["table_name"],
+        inbox_retention=given["inbox_retention"],
+        history_retention=given["history_retention"],
+        dead_letter_retention=given["dead_letter_retention"],
+        enable_metrics=given["metrics"],
+        grace_period=given["grace_period"].total_seconds(),
+    )
+    place = Place(monitoring_host, monitoring_port, USUAL_PORT)
+    asyncio.run(_run(made, place, given, database_url=database_url))
+
+
+async def _run(made: Maintenance, place: Place, given: dict[str, Any], *, database_url: str) -> None:
+    health = HealthChecks()
+    async with checking(health, database_url=database_url, table_name=given["table_name"]):
+        with monitored(place, health, metrics=given["metrics"]):
+            await made.run()
