@@ -40,6 +40,7 @@ def make_relay(installation: Installation) -> MessageRelay:
         publish_timeout=_seconds(settings.publish_timeout),
         max_attempts=settings.max_attempts,
         on_unroutable=settings.on_unroutable,
+        ordering_policy=settings.ordering_policy,
         clean_up_after=settings.clean_up_after,
         expiration=settings.expiration,
         notification_timeout=_seconds(settings.notification_timeout),
@@ -48,6 +49,7 @@ def make_relay(installation: Installation) -> MessageRelay:
         grace_period=_seconds(settings.grace_period),
         name=settings.name,
         reporting=settings.reporting,
+        history=settings.history,
         heartbeat_interval=_seconds(settings.heartbeat_interval),
     )
 

@@ -6,10 +6,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from outbox.duration import as_delay, as_retention
+from outbox.engine.ordering import OrderingRules
 from outbox.environment import PREFIX, check_environment
 from outbox.errors import ConfigurationError, DurationError
 from outbox.urls import postgres_url, redacted, server_kind
@@ -53,6 +54,11 @@ def _retention(value: object) -> object:
 
 def _retention_or_never(value: object) -> object:
     return "NEVER" if isinstance(value, str) and value.upper() == "NEVER" else _retention(value)
+
+
+def _ordering_policy(value: str) -> str:
+    OrderingRules.of(value)
+    return value
 
 
 def _clean_up(value: object) -> object:
@@ -124,6 +130,11 @@ class Settings(BaseSettings):
     )
     on_unroutable: Literal["hold", "drop"] = Field(
         default="hold", description="What becomes of an event that no queue is bound for: it waits, or it is dropped."
+    )
+    ordering_policy: Annotated[str, AfterValidator(_ordering_policy)] = Field(
+        default="block",
+        description="What becomes of the later messages of an ordering key while an earlier one cannot be sent: they wait "
+        "(`block`), are parked with it (`park`), or go ahead (`skip`). By prefix of the key as in `skip,orders:=block`.",
     )
     clean_up_after: Annotated[timedelta | Literal["IMMEDIATELY", "NEVER"], BeforeValidator(_clean_up)] = Field(
         default="IMMEDIATELY", description="When sent messages are deleted: `IMMEDIATELY`, `NEVER`, or after a time."
@@ -201,7 +212,8 @@ class Settings(BaseSettings):
         default=None,
         ge=0,
         le=65_535,
-        description="The port for that; 0 serves nothing. Unset: 9101 for the relay, 9102 for the worker, 9103 for the archiver.",
+        description="The port for that; 0 serves nothing. "
+        "Unset: 9101 for the relay, 9102 for the worker, 9103 for the archiver.",
     )
     metrics: bool = Field(default=True, description="Whether metrics are gathered, and served under `/metrics`.")
     metrics_token: SecretStr | None = Field(

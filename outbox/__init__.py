@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from outbox.tracking import get_tracking_ids, tracking
 
 if TYPE_CHECKING:
+    from outbox.archiver import Archiver
     from outbox.clock import HybridClock
     from outbox.dead_letters import DeadLetters
     from outbox.engine.consuming import Consumer, consume
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 __all__ = [
     "IMMEDIATELY",
     "NEVER",
+    "Archiver",
     "BoundPublisher",
     "Consumer",
     "DeadLetters",
@@ -53,6 +55,7 @@ __all__ = [
 _HOMES = {
     "IMMEDIATELY": "outbox.relay",
     "NEVER": "outbox.relay",
+    "Archiver": "outbox.archiver",
     "BoundPublisher": "outbox.publisher",
     "Consumer": "outbox.engine.consuming",
     "DeadLetters": "outbox.dead_letters",

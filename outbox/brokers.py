@@ -1,13 +1,13 @@
 """Turns what a user gives as the broker, a URL, a connection or an object, into an adapter."""
 
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from outbox.arguments import exactly_one
-from outbox.errors import ConfigurationError, MissingExtraError
+from outbox.errors import ConfigurationError, DatabaseUnavailableError, MissingExtraError
 from outbox.urls import ServerKind, amqp_url, postgres_url, server_kind
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from outbox.masking import Masking
     from outbox.message import Message
     from outbox.ports import (
+        Archive,
         Broker,
         DeadLetterQueues,
         Intake,
@@ -172,6 +173,13 @@ def _require_aio_pika() -> None:
         raise MissingExtraError(purpose="RabbitMQ", extra="rabbitmq")
 
 
+def keeps_dead_letters(source: "ConsumableSource") -> bool:
+    """Whether dead letters stay at the broker until an archiver takes them from there."""
+    if isinstance(source, str):
+        return server_kind(source, argument="broker") is ServerKind.AMQP
+    return not hasattr(source, "subscribe")
+
+
 class _LentTransport:
     """A transport that somebody else owns: everything reaches it but `close`."""
 
@@ -203,6 +211,21 @@ class _LentBroker(_LentTransport):
 
     async def has_queue(self, queue: str) -> bool:
         return await self._broker.has_queue(queue)
+
+
+class CountingArchived(_LentBroker):
+    """A broker whose dead letters are counted wherever they are: with it, or open in the archive."""
+
+    def __init__(self, broker: "Broker", archive: "Archive") -> None:
+        super().__init__(broker)
+        self._archive = archive
+
+    async def count_dead_letters(self, queue: str) -> int:
+        count = await super().count_dead_letters(queue)
+        # Many a database that a worker uses has no dead letters in it.
+        with suppress(DatabaseUnavailableError):
+            count += await self._archive.count_open(queue)
+        return count
 
 
 class _LentDeadLetterQueues:

@@ -47,6 +47,7 @@ KNOWN = frozenset(
         "NAME",
         "NOTIFICATION_TIMEOUT",
         "ON_UNROUTABLE",
+        "ORDERING_POLICY",
         "POLL_INTERVAL",
         "PREFETCH_COUNT",
         "PUBLISH_TIMEOUT",

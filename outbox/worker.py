@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from outbox.arguments import at_least_one, exactly_one, seconds
 from outbox.arguments import exchange_name as checked_exchange_name
-from outbox.brokers import open_broker, require_one_consumable_broker
+from outbox.brokers import CountingArchived, keeps_dead_letters, open_broker, require_one_consumable_broker
 from outbox.clock import HybridClock, as_clock
 from outbox.duration import as_delays
 from outbox.engine.consuming import Consumer
@@ -28,6 +28,7 @@ from outbox.urls import ServerKind, postgres_url, server_kind
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
 
+    from outbox.masking import Masking
     from outbox.ports import Broker, Observer, UnitsOfWork
     from outbox.postgres.pool import Pool
 
@@ -60,6 +61,8 @@ class Worker:
     `redact` takes out of a text what must not be stored or shown: the message and the traceback of each exception pass through
     it, before they reach a log, a header or a table. Where it raises, a placeholder takes the text's place.
 
+    `masking` says what is hidden when the dead letters are shown or searched that are recorded in the database.
+
     Callbacks that are not async run in threads of the worker's own, at most 64. A handler that raises has failed, `SystemExit`
     included. Raises `ConfigurationError` for arguments that make no sense.
     """
@@ -78,6 +81,7 @@ class Worker:
         db_engine_url: str | None = None,
         db_pool: "Pool | None" = None,
         table_name: str = "outbox_table",
+        masking: "Masking | None" = None,
         grace_period: float = GRACE_PERIOD.total_seconds(),
         inbox_wait: float = INBOX_WAIT.total_seconds(),
         name: str | None = None,
@@ -99,6 +103,7 @@ class Worker:
             exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         self._require_database()
         self._table = TableName.parse(table_name)
+        self._masking = masking
         self._enable_metrics = enable_metrics
         self._grace_period = seconds("grace_period", grace_period)
         self._clock = as_clock(clock)
@@ -155,8 +160,15 @@ class Worker:
                 return
             reporter = await stack.enter_async_context(self._reports.open(observer, stopping, consumers=self._described()))
             observer = self._following_clock(observed_by(observer, reporter))
-            broker = open_broker(self._broker, exchange_name=self._settings.exchange_name, table=self._table, observer=observer)
+            broker = open_broker(
+                self._broker,
+                exchange_name=self._settings.exchange_name,
+                table=self._table,
+                observer=observer,
+                masking=self._masking,
+            )
             stack.push_async_callback(broker.close)
+            broker = await stack.enter_async_context(self._counting_archived(broker))
             gate_of = never_closed if reporter is None else reporter.gate
             describe = partial(Failure.of, worker=component_name(self._name), redact=self._redact)
             work = Work(broker, self._consumers, units, observer, self._settings, gate_of=gate_of, describe=describe)
@@ -176,6 +188,22 @@ class Worker:
         """The database of the broker, if that is one."""
         is_postgres = isinstance(self._broker, str) and server_kind(self._broker) is ServerKind.POSTGRES
         return postgres_url(str(self._broker), argument="broker") if is_postgres else None
+
+    @asynccontextmanager
+    async def _counting_archived(self, broker: "Broker") -> AsyncIterator["Broker"]:
+        """`broker`, whose dead letters are counted together with those that an archiver took from it into our database."""
+        if not keeps_dead_letters(self._broker) or (self._url is None and self._given_pool is None):
+            yield broker
+            return
+        from outbox.postgres.archive import PostgresArchive
+        from outbox.postgres.pool import close_pool, open_pool
+
+        pool = self._given_pool or await open_pool(self._url or "", size=1, application_name="outbox worker counts")
+        try:
+            yield CountingArchived(broker, PostgresArchive(pool, self._table))
+        finally:
+            if pool is not self._given_pool:
+                await close_pool(pool)
 
     # --- the database --------------------------------------------------------------------------------------------------
 

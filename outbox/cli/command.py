@@ -12,7 +12,9 @@ from outbox.urls import redacted
 
 _COMMANDS = {
     "archiver": "outbox.cli.archiver:archiver",
+    "chain": "outbox.cli.chain:chain",
     "demo": "outbox.cli.demo:demo",
+    "dlq": "outbox.cli.dlq:dlq",
     "doctor": "outbox.cli.doctor:doctor",
     "maintain": "outbox.cli.maintain:maintain",
     "migrate": "outbox.cli.migrate:migrate",

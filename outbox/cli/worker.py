@@ -13,6 +13,7 @@ from outbox.cli.options import DELAYS, setting
 from outbox.errors import ConfigurationError
 from outbox.health import HealthChecks
 from outbox.loading import load_consumers
+from outbox.masking import Masking
 from outbox.readiness import checking
 from outbox.worker import Worker
 
@@ -30,6 +31,7 @@ USUAL_PORT = 9102
     default="1s,10s,1m,5m",
     help="Pauses before further attempts of a handler that failed; none for no retries.",
 )
+@options.masking
 @options.reports
 @options.process
 @options.monitoring_port(USUAL_PORT)
@@ -59,6 +61,7 @@ def worker(
         exchange_name=given["exchange_name"],
         retry_delays=given["retry_delays"],
         prefetch_count=given["prefetch_count"],
+        masking=Masking().also(*given["mask_keys"] or ()),
         enable_metrics=given["metrics"],
         grace_period=given["grace_period"].total_seconds(),
         name=given["name"],

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from outbox.events import (
     Advice,
+    Archived,
     BacklogMeasured,
     BatchFailed,
     BatchSent,
@@ -108,6 +109,7 @@ EVENTS: list[Event] = [
     DependencyLost(dependency=Dependency.BROKER, reason="refused by amqp://ada:geheim@rabbit/"),
     DependencyRestored(dependency=Dependency.BROKER),
     CleanedUp(table="outbox_table", deleted=100),
+    Archived(queue="mail", count=3),
     MaintenanceStarted(),
     MaintenanceStopped(),
     DutyDone(duty="inbox marks pruned", changed=12),

@@ -7,6 +7,7 @@ import pytest
 
 from outbox.events import (
     Advice,
+    Archived,
     BacklogMeasured,
     BatchFailed,
     BatchSent,
@@ -56,7 +57,7 @@ LEVELS: list[tuple[Event, int]] = [
     (events.HELD, logging.DEBUG),
     (events.RETURNED_TO_TABLE, logging.DEBUG),
     (events.DROPPED, logging.WARNING),
-    *((event, logging.INFO) for event in events.of(BatchSent, RelayStarted, RelayStopped, DependencyRestored)),
+    *((event, logging.INFO) for event in events.of(Archived, BatchSent, RelayStarted, RelayStopped, DependencyRestored)),
     *((event, logging.INFO) for event in events.of(MaintenanceStarted, MaintenanceStopped, DutyDone, Paused, Resumed)),
     *((event, logging.INFO) for event in events.of(CircuitClosed)),
     *((event, logging.WARNING) for event in events.of(CircuitOpened)),

@@ -10,6 +10,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.samples import Sample
 
 from outbox.events import (
+    Archived,
     BacklogMeasured,
     CircuitClosed,
     CircuitOpened,
@@ -41,6 +42,7 @@ FAMILIES = {
     "outbox_retry_attempts": ("counter", {"queue", "delay_seconds"}),
     "outbox_message_processing_duration_seconds": ("histogram", {"queue", "exchange_name"}),
     "outbox_dlq_messages": ("gauge", {"queue"}),
+    "outbox_archived": ("counter", {"queue"}),
     "outbox_active_consumers": ("gauge", {"queue", "exchange_name"}),
     "outbox_consumer_paused": ("gauge", {"queue", "exchange_name"}),
     "outbox_oldest_unsent_age_seconds": ("gauge", {"exchange_name"}),
@@ -190,6 +192,12 @@ def test_dead_letters_are_the_latest_count(observer: PrometheusObserver, exchang
     for count in (5, 3):
         observer.notify(DeadLettersMeasured(queue=exchange.name, count=count))
     assert exchange.value("outbox_dlq_messages", queue=exchange.name) == 3
+
+
+def test_archived_dead_letters_are_counted(observer: PrometheusObserver, exchange: Exchange) -> None:
+    for count in (5, 3):
+        observer.notify(Archived(queue=exchange.name, count=count))
+    assert exchange.value("outbox_archived_total", queue=exchange.name) == 8
 
 
 def _in(exchange: Exchange, event: object) -> object:

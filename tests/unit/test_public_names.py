@@ -10,6 +10,7 @@ import pytest
 
 import outbox
 from outbox import (
+    Archiver,
     BoundPublisher,
     Consumer,
     HybridClock,
@@ -24,6 +25,7 @@ from outbox import (
 from outbox.message import PublishOptions
 
 PUBLIC_NAMES = {
+    "Archiver",
     "BoundPublisher",
     "IMMEDIATELY",
     "NEVER",
@@ -174,8 +176,38 @@ def test_a_relay_is_made_of_these_parameters() -> None:
                     "publish_timeout": 10.0,
                     "max_attempts": 20,
                     "on_unroutable": "hold",
+                    "ordering_policy": "block",
                     "poll_interval": 1.0,
                     "listen_url": None,
+                    "grace_period": 30.0,
+                    "name": None,
+                    "reporting": True,
+                    "heartbeat_interval": 5.0,
+                }
+            )
+        ).items()
+    )
+
+
+def test_an_archiver_is_made_of_these_parameters() -> None:
+    assert list(parameters(Archiver).items()) == list(
+        (
+            optional(
+                {
+                    "db_engine_url": None,
+                    "db_pool": None,
+                    "rmq_connection": None,
+                    "rmq_connection_url": None,
+                    "enable_metrics": True,
+                }
+            )
+            | keyword_only(
+                {
+                    "broker": None,
+                    "queues": (),
+                    "table_name": "outbox_table",
+                    "masking": None,
+                    "discover_every": 60.0,
                     "grace_period": 30.0,
                     "name": None,
                     "reporting": True,
@@ -206,6 +238,7 @@ def test_a_worker_is_made_of_these_parameters() -> None:
                     "db_engine_url": None,
                     "db_pool": None,
                     "table_name": "outbox_table",
+                    "masking": None,
                     "grace_period": 30.0,
                     "inbox_wait": 5.0,
                     "name": None,
@@ -232,7 +265,7 @@ def test_the_signals_of_handlers_are_made_of_these_parameters() -> None:
     assert parameters(RetryAfter) == positional("delay")
 
 
-@pytest.mark.parametrize("class_", [MessageRelay, Worker])
+@pytest.mark.parametrize("class_", [MessageRelay, Worker, Archiver])
 def test_relay_and_worker_run_and_stop_alike(class_: type) -> None:
     assert parameters(class_.run) == keyword_only({"handle_signals": True})  # type: ignore[attr-defined]
     assert parameters(class_.stop) == {}  # type: ignore[attr-defined]
