@@ -139,11 +139,14 @@ class Circuit:
         self._changed = asyncio.Event()
 
     @asynccontextmanager
-    async def passing(self, leaving: Stopping, *, patience: timedelta | None = PATIENCE) -> AsyncIterator["Pass | None"]:
-        """Enters the block when the message may run; with None when `patience` is over (None: it never is), or on `leaving`."""
+    async def passing(self, leaving: Stopping, *, in_place: bool = False) -> AsyncIterator["Pass | None"]:
+        """Enters the block when the message may run; with None on `leaving`, or when it has waited for as long as one may.
+
+        `in_place`: it waits for as long as it takes, because it must not be overtaken.
+        """
         passage = self._breaker.ask()
         if not isinstance(passage, Passage):
-            passage = await self._until_admitted(leaving, patience)
+            passage = await self._until_admitted(leaving, None if in_place else PATIENCE)
         if passage is None:
             yield None
             return

@@ -127,7 +127,7 @@ class KeyedHandling(Handling):
     async def _outcome(self, run: Run, leaving: Stopping) -> DeliveryOutcome:
         if self._circuit is None:
             return await self._outcome_now(run)
-        async with self._circuit.passing(leaving, patience=None) as run.passage:
+        async with self._circuit.passing(leaving, in_place=True) as run.passage:
             if run.passage is None:
                 return RETURNED
             return EXPIRED if self._has_expired(run) else await self._outcome_now(run)

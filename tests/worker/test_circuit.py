@@ -1,0 +1,262 @@
+"""Consumers that pause: after repeated failures of a named kind nothing is handled, and a probe decides how it goes on."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from outbox import Consumer, Reject, RetryAfter
+from outbox.engine import circuit
+from outbox.engine.circuit import Breaker, Passage, Sign
+from outbox.engine.options import Pausing
+from outbox.events import CircuitClosed, CircuitOpened, Processed
+from outbox.outcome import DONE, Cause, Retry
+from outbox.transports.memory import MemoryBroker
+from tests.contract.support import existing, message
+from tests.contract.test_working import working
+from tests.support import eventually
+from tests.worker.support import SOON, TIMEOUT
+
+PAUSE = timedelta(seconds=30)
+
+
+# --- who may run -------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def breaker(clock: Clock) -> Breaker:
+    return Breaker(Pausing(kinds=(OSError,), failures=3, pause=PAUSE), clock)
+
+
+def passage(breaker: Breaker) -> Passage:
+    """The leave to run, which there must be."""
+    answer = breaker.ask()
+    assert isinstance(answer, Passage)
+    return answer
+
+
+def run(breaker: Breaker, *signs: Sign) -> None:
+    """Runs one after another."""
+    for sign in signs:
+        breaker.ended(passage(breaker), sign)
+
+
+def pause(breaker: Breaker) -> None:
+    run(breaker, Sign.TROUBLE, Sign.TROUBLE, Sign.TROUBLE)
+    assert breaker.paused
+
+
+def test_it_pauses_after_so_many_troubles_in_a_row(breaker: Breaker) -> None:
+    run(breaker, Sign.TROUBLE, Sign.TROUBLE)
+    assert not breaker.paused
+    run(breaker, Sign.TROUBLE)
+    assert breaker.paused
+    assert breaker.ask() == PAUSE
+
+
+def test_a_success_starts_the_count_over_and_nothing_else_does(breaker: Breaker) -> None:
+    run(breaker, Sign.TROUBLE, Sign.TROUBLE, Sign.SUCCESS, Sign.TROUBLE, Sign.FAILURE, Sign.NOTHING, Sign.TROUBLE)
+    assert not breaker.paused
+    run(breaker, Sign.TROUBLE)
+    assert breaker.paused
+
+
+def test_when_the_pause_is_over_one_probe_runs_and_nobody_else(breaker: Breaker, clock: Clock) -> None:
+    pause(breaker)
+    clock.now += 29.5
+    assert breaker.ask() == timedelta(seconds=0.5)
+    clock.now += 0.5
+    assert passage(breaker).probe
+    assert breaker.ask() is None
+
+
+def test_the_probe_s_success_resumes(breaker: Breaker, clock: Clock) -> None:
+    pause(breaker)
+    clock.now += 30
+    run(breaker, Sign.SUCCESS)
+    assert not breaker.paused
+    assert not passage(breaker).probe
+    run(breaker, Sign.TROUBLE, Sign.TROUBLE)
+    assert not breaker.paused
+
+
+@pytest.mark.parametrize("sign", [Sign.TROUBLE, Sign.FAILURE])
+def test_the_probe_s_failure_pauses_again(breaker: Breaker, clock: Clock, sign: Sign) -> None:
+    pause(breaker)
+    clock.now += 31
+    run(breaker, sign)
+    assert breaker.ask() == PAUSE
+
+
+def test_a_probe_that_tells_nothing_is_followed_by_another_at_once(breaker: Breaker, clock: Clock) -> None:
+    pause(breaker)
+    clock.now += 30
+    run(breaker, Sign.NOTHING)
+    assert breaker.paused
+    assert passage(breaker).probe
+
+
+def test_what_had_begun_before_the_pause_changes_nothing_after_it(breaker: Breaker, clock: Clock) -> None:
+    late = [passage(breaker) for _ in range(9)]
+    pause(breaker)
+    breaker.ended(late[0], Sign.SUCCESS)
+    assert breaker.ask() == PAUSE
+    clock.now += 10
+    breaker.ended(late[1], Sign.TROUBLE)
+    assert breaker.ask() == timedelta(seconds=20)
+    clock.now += 20
+    run(breaker, Sign.SUCCESS)
+    for old in late[2:]:
+        breaker.ended(old, Sign.TROUBLE)
+    assert not breaker.paused
+
+
+# --- a consumer that pauses --------------------------------------------------------------------------------------------
+
+
+class Service:
+    """What a handler needs, and which may be away."""
+
+    def __init__(self) -> None:
+        self.away: BaseException | None = ConnectionError("no route")
+        self.calls: list[bytes] = []
+
+    async def handle(self, body: bytes) -> None:
+        self.calls.append(body)
+        if self.away is not None:
+            raise self.away
+
+    def consumer(self, **options: Any) -> Consumer:
+        given: dict[str, Any] = {"pause_on": ConnectionError, "pause_after": 2, "pause_for": "100ms", "retry_delays": ()}
+        return Consumer("#", self.handle, "mail", **{**given, **options})
+
+
+async def loaded(count: int, **options: Any) -> MemoryBroker:
+    """A broker whose queue has so many messages."""
+    broker = MemoryBroker(exchange_name="shop")
+    await existing(broker, "mail", "#")
+    await broker.send([message("order.placed", str(n).encode(), **options) for n in range(count)], timeout=TIMEOUT)
+    return broker
+
+
+async def test_a_consumer_pauses_probes_and_goes_on() -> None:
+    service, broker = Service(), await loaded(20)
+    async with working(broker, service.consumer(), prefetch_count=1) as worker:
+        await eventually(lambda: len(worker.recorder.of(CircuitOpened)) >= 3, timeout=SOON)
+        assert len(service.calls) == 4  # two that opened it, two probes; the others have spent nothing
+        service.away = None
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    assert len(broker.dead_letters("mail")) == len(service.calls) - 16 <= 6
+    [opened, *_] = worker.recorder.of(CircuitOpened)
+    assert (opened.queue, opened.exchange_name, opened.pause) == ("mail", "shop", timedelta(milliseconds=100))
+    assert len(worker.recorder.of(CircuitClosed)) == 1
+
+
+async def test_messages_that_are_held_back_spend_no_attempt() -> None:
+    service, broker = Service(), await loaded(30)
+    consumer = service.consumer(pause_after=1, retry_delays=("0", "0", "0"))
+    async with working(broker, consumer, prefetch_count=1) as worker:
+        await eventually(lambda: len(worker.recorder.of(CircuitOpened)) >= 2, timeout=SOON)
+        service.away = None
+        await worker.processed(32)
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    processed = worker.recorder.of(Processed)
+    failed = [event for event in processed if isinstance(event.outcome, Retry)]
+    assert len(failed) == len(worker.recorder.of(CircuitOpened))
+    assert sum(event.attempt for event in processed if event.outcome == DONE) == 30 + len(failed)
+
+
+async def test_stopping_waits_for_no_pause() -> None:
+    service, broker = Service(), await loaded(20)
+    async with working(broker, service.consumer(pause_for="5m"), prefetch_count=5) as worker:
+        await eventually(lambda: bool(worker.recorder.of(CircuitOpened)), timeout=SOON)
+        async with asyncio.timeout(5):
+            await worker.stop()
+    assert broker.depth("mail") + len(broker.dead_letters("mail")) == 20
+    assert len(service.calls) == len(broker.dead_letters("mail"))
+
+
+async def test_a_message_that_waits_for_too_long_goes_to_the_end_of_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(circuit, "PATIENCE", timedelta(milliseconds=50))
+    service, broker = Service(), await loaded(4)
+    async with working(broker, service.consumer(pause_for="59s", pause_after=1), prefetch_count=1) as worker:
+        # One opened the circuit and is dead; the others come and go, and nobody handles them.
+        await eventually(lambda: broker.depth("mail") == 3, timeout=SOON)
+        assert service.calls == [b"0"]
+        assert len(worker.recorder.of(Processed)) == 1
+
+
+async def test_an_expiration_that_runs_out_meanwhile_ends_in_the_dead_letters() -> None:
+    service = Service()
+    broker = await loaded(3, expiration=timedelta(seconds=2))
+    async with working(broker, service.consumer(pause_after=1, pause_for="2s500ms"), prefetch_count=3):
+        await eventually(lambda: len(broker.dead_letters("mail")) == 3, timeout=SOON)
+    assert service.calls == [b"0"]
+    causes = [dead.cause for dead in broker.dead_letters("mail")]
+    assert causes == [Cause.EXHAUSTED, Cause.EXPIRED, Cause.EXPIRED]
+
+
+@pytest.mark.parametrize(
+    ("error", "pause_on"),
+    [
+        (ConnectionResetError(), (LookupError, ConnectionError)),
+        (ExceptionGroup("tasks", [ValueError(), ConnectionError()]), ConnectionError),
+        (RetryAfter(timedelta(seconds=5)), RetryAfter),
+    ],
+    ids=["a subclass", "in a group", "the handler says so itself"],
+)
+async def test_what_is_named_pauses(error: BaseException, pause_on: Any) -> None:
+    service, broker = Service(), await loaded(2)
+    service.away = error
+    async with working(broker, service.consumer(pause_on=pause_on, pause_for="5m")) as worker:
+        await eventually(lambda: bool(worker.recorder.of(CircuitOpened)), timeout=SOON)
+
+
+@pytest.mark.parametrize("error", [ValueError(), Reject("no"), RetryAfter(timedelta(seconds=5)), KeyError()])
+async def test_what_is_not_named_does_not(error: BaseException) -> None:
+    service, broker = Service(), await loaded(10)
+    service.away = error
+    async with working(broker, service.consumer(pause_on=ConnectionError, pause_for="5m")) as worker:
+        await worker.processed(10)
+        assert worker.recorder.of(CircuitOpened) == []
+
+
+async def test_a_time_limit_may_pause_a_consumer() -> None:
+    async def handle(body: bytes) -> None:
+        await asyncio.sleep(3600)
+
+    broker = await loaded(1)
+    consumer = Consumer("#", handle, "mail", timeout="20ms", pause_on=TimeoutError, pause_after=1, pause_for="5m")
+    async with working(broker, consumer) as worker:
+        await eventually(lambda: bool(worker.recorder.of(CircuitOpened)), timeout=SOON)
+
+
+async def test_consumers_pause_each_for_itself() -> None:
+    service, others = Service(), []
+
+    async def other(body: bytes) -> None:
+        others.append(body)
+
+    broker = MemoryBroker(exchange_name="shop")
+    await existing(broker, "mail", "#")
+    await existing(broker, "stock", "#")
+    await broker.send([message("order.placed") for _ in range(10)], timeout=TIMEOUT)
+    async with working(broker, service.consumer(pause_for="5m"), Consumer("#", other, "stock")) as worker:
+        await eventually(lambda: bool(worker.recorder.of(CircuitOpened)), timeout=SOON)
+        await eventually(lambda: len(others) == 10, timeout=SOON)
