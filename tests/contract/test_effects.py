@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import asyncpg
@@ -97,7 +98,7 @@ async def test_the_balance_is_exact_although_everything_comes_twice_and_connecti
             await until_marked(part + 20)
             database.cut()
         await until_marked(len(sent))
-        await eventually(lambda: _is_empty(harness, request, db), timeout=SOON)
+        await eventually(partial(_is_empty, harness, request, db), timeout=SOON)
     balances = [row["balance"] for row in await db.fetch("select balance from account order by id")]
     assert balances == [sum(amount for amount in amounts if amount % 4 == account) for account in range(4)]
     assert await db.fetchval("select count(*) from outbox_table where routing_key = 'transfer.booked'") == len(sent)
@@ -125,7 +126,7 @@ async def test_a_batch_is_settled_message_by_message(harness: Harness, broker: B
     worker = Worker(broker=broker, consumers=[consumer], exchange_name=EXCHANGE, enable_metrics=False)
     async with running(worker):
         await eventually(lambda: sum(sums) == sum(range(40)) - 13, timeout=SOON)
-        await eventually(lambda: _both_dead(harness), timeout=SOON)
+        await eventually(partial(_both_dead, harness), timeout=SOON)
     dead = await harness.dead_letters("bank")
     assert {letter.body for letter in dead} == {b"broken", b'{"account": 1, "amount": 13}'}
     again = Worker(broker=broker, consumers=[consumer], exchange_name=EXCHANGE, enable_metrics=False)
