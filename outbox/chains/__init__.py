@@ -1,0 +1,72 @@
+"""Chains: which message led to which, and what became of each; the whole tree for any id in it."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, cast
+
+from outbox.chains.model import Beginning, Chain, Leg, Node, State, Try
+from outbox.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from outbox.postgres.chains import ChainReader
+    from outbox.postgres.pool import Connection, Pool
+
+__all__ = ["Beginning", "Chain", "Leg", "Node", "State", "Try", "chain", "recent"]
+
+MOST_NODES = 2_000
+
+
+async def chain(
+    database: "Pool | Connection | str", any_id: str, *, max_nodes: int = MOST_NODES, table_name: str = "outbox_table"
+) -> Chain:
+    """The whole chain that a message belongs to, by the id of any message in it.
+
+    `database` is a pool of asyncpg, a connection that is in no transaction, or a URL. Made of the history, and of what still is
+    in the outbox, in queues of the Postgres transport, and among the dead letters; also where there is no history. Changes
+    nothing and blocks nobody. Each table is read for a few seconds at most. Raises the driver's errors.
+    """
+    from outbox.chains.tree import Tree
+
+    if not isinstance(any_id, str) or not any_id or "\0" in any_id:
+        raise ConfigurationError(f"a message id is text, not {any_id!r}")
+    async with _reader(database, table_name) as reader:
+        traces = await reader.traces(any_id, max_nodes)
+    return Tree(traces, max_nodes).chain()
+
+
+async def recent(
+    database: "Pool | Connection | str", limit: int = 50, *, table_name: str = "outbox_table"
+) -> Sequence[Beginning]:
+    """The chains that began last, newest first, as far as the history goes; up to a thousand facts of each are counted."""
+    from outbox.postgres.chains import moment
+
+    async with _reader(database, table_name) as reader:
+        rows = await reader.recent(limit)
+    return [
+        Beginning(
+            root_id=row["root_id"],
+            routing_key=row["routing_key"],
+            sent_at=moment(row["at"]),
+            last_at=moment(row["last_at"]),
+            facts=row["facts"],
+            deaths=row["deaths"],
+        )
+        for row in rows
+    ]
+
+
+@asynccontextmanager
+async def _reader(database: "Pool | Connection | str", table_name: str) -> AsyncIterator["ChainReader"]:
+    from outbox.postgres.chains import ChainReader
+    from outbox.postgres.pool import connect_to, taken_from
+    from outbox.postgres.schema.objects import outbox_table
+
+    table = outbox_table(table_name)
+    if isinstance(database, str):
+        async with connect_to(database, application_name="outbox chain")() as connection:
+            yield ChainReader(connection, table)
+    elif hasattr(database, "acquire"):
+        async with taken_from(cast("Pool", database)) as connection:
+            yield ChainReader(connection, table)
+    else:
+        yield ChainReader(database, table)

@@ -1,0 +1,119 @@
+"""What a chain is: a tree of messages, what became of each in each queue, attempt by attempt."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where a message, or its delivery to one queue, is now, as far as that is known."""
+
+    PENDING = "pending"
+    SCHEDULED = "scheduled"
+    HELD = "held"
+    BLOCKED = "blocked"
+    RETRYING = "retrying"
+    PARKED = "parked"
+    SENT = "sent"
+    QUEUED = "in a queue"
+    IN_HAND = "in hand"
+    PROCESSED = "processed"
+    DEAD = "dead"
+    REQUEUED = "requeued"
+    DISCARDED = "discarded"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """One attempt of a handler, as the history tells it: how it ended and when, how long it ran, and in which component."""
+
+    at: datetime | None
+    attempt: int
+    outcome: str
+    ran: timedelta | None = None
+    error_type: str | None = None
+    error_message: str | None = None
+    component: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leg:
+    """What became of a message in one queue.
+
+    `waited` is its time in the broker before the first attempt; `due_at` when it is to be tried again. `tries` are the attempts
+    that are known, oldest first; `attempts` is how many there were.
+    """
+
+    queue: str
+    state: State
+    attempts: int = 0
+    received_at: datetime | None = None
+    waited: timedelta | None = None
+    due_at: datetime | None = None
+    tries: tuple[Try, ...] = ()
+
+    @property
+    def last(self) -> Try | None:
+        """The latest attempt."""
+        return self.tries[-1] if self.tries else None
+
+    @property
+    def ran(self) -> timedelta | None:
+        """How long handlers ran, all attempts together."""
+        known = [each.ran for each in self.tries if each.ran is not None]
+        return sum(known, timedelta(0)) if known else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One message: `waited` in the outbox until it was `sent_at`, then one leg for each queue.
+
+    `depth` is 0 for the beginning of the chain. `error` is what keeps it in the outbox. A node that only others speak of has
+    the state `unknown`: it may never have been a message, but the request that the first one was published in.
+    """
+
+    id: str
+    parent_id: str | None
+    depth: int = 0
+    state: State = State.UNKNOWN
+    routing_key: str = ""
+    published_at: datetime | None = None
+    sent_at: datetime | None = None
+    waited: timedelta | None = None
+    due_at: datetime | None = None
+    relay: str = ""
+    error: str | None = None
+    requeues: int = 0
+    legs: tuple[Leg, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """A tree of messages: `nodes` with their `parent_id`s, each after its parent and before its next sibling.
+
+    `found` says whether anything is known of the id that was asked for. `truncated`: there are more nodes. `unknown` says, in
+    sentences, what cannot be known, and why.
+    """
+
+    root_id: str
+    nodes: tuple[Node, ...]
+    found: bool = True
+    truncated: bool = False
+    unknown: tuple[str, ...] = ()
+
+    def node(self, id_: str) -> Node | None:
+        """The message of that id."""
+        return next((node for node in self.nodes if node.id == id_), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """A chain in a list: its first message, when that was sent, when something last happened, and how many died in it."""
+
+    root_id: str
+    routing_key: str
+    sent_at: datetime | None
+    last_at: datetime | None
+    facts: int
+    deaths: int

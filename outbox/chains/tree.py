@@ -1,0 +1,262 @@
+"""From the traces that messages left in tables to the tree that they are: safe against orphans, circles, and too many."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from outbox.chains.model import Chain, Leg, Node, State, Try
+from outbox.failures import decode_trail
+from outbox.postgres.chains import Row, Traces, ids_of, moment, span
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A node in the making."""
+
+    id: str
+    parent_id: str | None = None
+    routing_key: str = ""
+    facts: list[Row] = field(default_factory=list)
+    letters: list[Row] = field(default_factory=list)
+    deliveries: list[Row] = field(default_factory=list)
+    row: Row | None = None
+
+
+class Tree:
+    """Puts traces together; `chain` is the result."""
+
+    def __init__(self, traces: Traces, max_nodes: int) -> None:
+        self._traces = traces
+        self._max_nodes = max_nodes
+        self._drafts: dict[str, _Draft] = {}
+        self._truncated = traces.truncated
+
+    def chain(self) -> Chain:
+        """The tree of everything that was found, at most `max_nodes` of it."""
+        self._gather()
+        nodes = [replace(_node(self._drafts[id_]), depth=depth) for id_, depth in self._in_order()]
+        kept = tuple(nodes[: self._max_nodes])
+        return Chain(
+            root_id=self._traces.root_id,
+            nodes=kept,
+            found=bool(kept),
+            truncated=self._truncated or len(nodes) > len(kept),
+            unknown=tuple(self._unknown()),
+        )
+
+    # --- gathering -----------------------------------------------------------------------------------------------------
+
+    def _gather(self) -> None:
+        for fact in self._traces.facts:
+            self._draft(fact, parent_id=fact["parent_id"]).facts.append(fact)
+        for letter in self._traces.letters:
+            self._draft(letter, chain=letter["chain"]).letters.append(letter)
+        for delivery in self._traces.deliveries:
+            self._draft(delivery, chain=delivery["chain"]).deliveries.append(delivery)
+        for row in self._traces.rows:
+            self._draft(row, chain=row["chain"]).row = row
+        for draft in list(self._drafts.values()):
+            if draft.parent_id is not None and draft.parent_id not in self._drafts:
+                self._drafts[draft.parent_id] = _Draft(draft.parent_id, self._root_or_none(draft.parent_id))
+        root = self._traces.root_id
+        if self._drafts and root not in self._drafts:
+            self._drafts[root] = _Draft(root)
+
+    def _draft(self, row: Row, *, chain: str | None = None, parent_id: str | None = None) -> _Draft:
+        ids = ids_of(chain)
+        id_ = row["message_id"] or (ids[-1] if ids else "")
+        draft = self._drafts.setdefault(id_, _Draft(id_))
+        draft.routing_key = draft.routing_key or row["routing_key"]
+        draft.parent_id = draft.parent_id or parent_id or (ids[-2] if len(ids) > 1 else None)
+        return draft
+
+    def _root_or_none(self, id_: str) -> str | None:
+        """The parent of a message that only others speak of: somewhere below the root."""
+        return None if id_ == self._traces.root_id else self._traces.root_id
+
+    # --- putting in order ----------------------------------------------------------------------------------------------
+
+    def _in_order(self) -> list[tuple[str, int]]:
+        """Parents before their children, siblings by time; what is in a circle, or hangs from nothing, begins a tree."""
+        children: dict[str | None, list[str]] = {}
+        for draft in self._drafts.values():
+            parent = draft.parent_id if draft.parent_id != draft.id else None
+            children.setdefault(parent, []).append(draft.id)
+        for siblings in children.values():
+            siblings.sort(key=lambda id_: (_began(self._drafts[id_]), id_))
+        placed: dict[str, int] = {}
+        roots = children.get(None, [])
+        for start in sorted(roots, key=lambda id_: id_ != self._traces.root_id):
+            self._place(start, children, placed)
+        for id_ in self._drafts:  # only those in a circle are left
+            if id_ not in placed:
+                self._drafts[id_].parent_id = None
+                self._place(id_, children, placed)
+        return list(placed.items())
+
+    def _place(self, start: str, children: Mapping[str | None, Sequence[str]], placed: dict[str, int]) -> None:
+        waiting = [(start, 0)]
+        while waiting:
+            id_, depth = waiting.pop()
+            if id_ in placed:
+                continue
+            placed[id_] = depth
+            waiting.extend((child, depth + 1) for child in reversed(children.get(id_, ())) if child not in placed)
+
+    # --- what is not known ---------------------------------------------------------------------------------------------
+
+    def _unknown(self) -> Iterable[str]:
+        unseen = self._traces.unseen
+        for place, reason in unseen.items():
+            yield f"what the {place} would tell: {reason}"
+        if not self._traces.facts and "history" not in unseen and self._drafts:
+            yield "when it was sent and handled: the history has nothing of it, because it is off, or forgot it by now"
+        elif any(node.row is None and not any(f["fact"] == "sent" for f in node.facts) for node in self._drafts.values()):
+            yield "when some of it was sent: the relay wrote no history then, or it is not a message but where the chain began"
+        if not self._traces.deliveries and any(_only_sent(draft) for draft in self._drafts.values()):
+            yield "what became of messages that were only sent: they wait in RabbitMQ, or their worker writes no history"
+
+
+def _only_sent(draft: _Draft) -> bool:
+    return bool(draft.facts) and all(fact["fact"] == "sent" for fact in draft.facts) and not (draft.letters or draft.deliveries)
+
+
+def _began(draft: _Draft) -> float:
+    """When a message was published, or the earliest that is known of it."""
+    times = [fact["at"] - (fact["waited"] or 0.0) for fact in draft.facts[:1]]
+    times += [row["created_at"] for row in (draft.row, *draft.letters[:1], *draft.deliveries[:1]) if row is not None]
+    return min((time for time in times if time is not None), default=float("inf"))
+
+
+def _node(draft: _Draft) -> Node:
+    sends = [fact for fact in draft.facts if fact["fact"] == "sent"]
+    row: Mapping[str, Any] = draft.row or {}
+    legs = tuple(_legs(draft, sends))
+    sent_at = sends[0]["at"] if sends else row.get("sent_at")
+    began = _began(draft)
+    return Node(
+        id=draft.id,
+        parent_id=draft.parent_id if draft.parent_id != draft.id else None,
+        state=_state(row, legs, sent=bool(sends)),
+        routing_key=draft.routing_key,
+        published_at=moment(began),
+        sent_at=moment(sent_at),
+        waited=span(sends[0]["waited"] if sends else None if sent_at is None else sent_at - row["created_at"]),
+        due_at=moment(row.get("due_at")) if row.get("state") in ("scheduled", "retrying", "held") else None,
+        relay=sends[0]["component"] if sends else "",
+        error=row.get("last_error"),
+        requeues=_requeues(draft),
+        legs=legs,
+    )
+
+
+def _requeues(draft: _Draft) -> int:
+    told = len([fact for fact in draft.facts if fact["fact"] == "requeued"])
+    counted = [int(letter["requeue_count"]) + int(letter["status"] == "requeued") for letter in draft.letters]
+    return max(told, *counted, 0)
+
+
+_URGENT = (
+    State.DEAD,
+    State.IN_HAND,
+    State.RETRYING,
+    State.QUEUED,
+    State.REQUEUED,
+    State.SENT,
+    State.DISCARDED,
+    State.PROCESSED,
+)
+"""Of the states of its legs a message has the one that comes first here."""
+
+
+def _state(row: Mapping[str, Any], legs: Sequence[Leg], *, sent: bool) -> State:
+    if row and row["state"] != "sent":
+        return State(row["state"])
+    for state in _URGENT:
+        if any(leg.state is state for leg in legs):
+            return state
+    return State.SENT if sent or row else State.UNKNOWN
+
+
+def _legs(draft: _Draft, sends: Sequence[Row]) -> Iterable[Leg]:
+    """One for each queue that anything is known of, by the time of the first that is."""
+    queues: dict[str, None] = {}
+    for each in (*draft.facts, *draft.deliveries, *draft.letters):
+        if each["queue"]:
+            queues[each["queue"]] = None
+    for queue in queues:
+        yield _leg(
+            queue,
+            [fact for fact in draft.facts if fact["queue"] == queue and fact["fact"] not in ("sent", "requeued")],
+            next((row for row in draft.deliveries if row["queue"] == queue), None),
+            [letter for letter in draft.letters if letter["queue"] == queue],
+            sends,
+        )
+
+
+def _leg(
+    queue: str,
+    facts: Sequence[Row],
+    delivery: Row | None,
+    letters: Sequence[Row],
+    sends: Sequence[Row],
+) -> Leg:
+    tries = tuple(_try(fact) for fact in facts) or tuple(_tries_of(letters))
+    received = facts[0]["at"] - (facts[0]["ran"] or 0.0) if facts else None
+    return Leg(
+        queue=queue,
+        state=_leg_state(facts, delivery, letters),
+        attempts=max([each.attempt for each in tries] + [letter["attempt"] for letter in letters], default=0),
+        received_at=moment(received),
+        waited=span(received - sends[0]["at"]) if received is not None and sends else None,
+        due_at=moment(delivery["due_at"]) if delivery is not None and delivery["state"] == "retrying" else None,
+        tries=tries,
+    )
+
+
+def _leg_state(facts: Sequence[Row], delivery: Row | None, letters: Sequence[Row]) -> State:
+    if delivery is not None:
+        return State(delivery["state"])
+    if facts and facts[-1]["fact"] in ("processed", "duplicate"):
+        return State.PROCESSED
+    if letters:
+        status = letters[-1]["status"]
+        return State.DEAD if status == "open" else State(status)
+    if facts:
+        return State.DEAD if facts[-1]["fact"] == "died" else State.RETRYING
+    return State.UNKNOWN
+
+
+def _try(fact: Row) -> Try:
+    return Try(
+        at=moment(fact["at"]),
+        attempt=fact["attempt"] or 1,
+        outcome=fact["fact"],
+        ran=span(fact["ran"]),
+        error_type=fact["error_type"],
+        error_message=fact["error_message"],
+        component=fact["component"],
+    )
+
+
+def _tries_of(letters: Sequence[Row]) -> Iterable[Try]:
+    """The attempts that a dead letter remembers, where the history does not."""
+    for letter in letters[-1:]:
+        trail = decode_trail(letter["failures"])
+        for failed in trail[:-1]:
+            yield Try(
+                at=failed.at,
+                attempt=failed.attempt,
+                outcome="retried",
+                error_type=failed.failure.type,
+                error_message=failed.failure.message,
+                component=failed.failure.worker,
+            )
+        yield Try(
+            at=moment(letter["failed_at"]),
+            attempt=letter["attempt"],
+            outcome="died",
+            error_type=letter["exception_type"],
+            error_message=letter["exception_message"],
+            component=letter["worker"],
+        )

@@ -1,0 +1,128 @@
+"""Reading what is known of a chain: facts, dead letters, rows of the outbox and deliveries, in bounded time."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection, reason_of
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import satellite_names
+
+LOOK_TIMEOUT = timedelta(seconds=5)
+"""Longest that reading by an index may take, for each table."""
+SCAN_TIMEOUT = timedelta(seconds=2)
+"""Longest that a table is scanned: those of messages on their way have no index on tracking ids, for which all would pay."""
+FACTS_PER_NODE = 10
+
+Row = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Traces:
+    """What was found of a chain, and what could not be looked at."""
+
+    root_id: str
+    facts: Sequence[Row] = ()
+    letters: Sequence[Row] = ()
+    rows: Sequence[Row] = ()
+    deliveries: Sequence[Row] = ()
+    truncated: bool = False
+    unseen: dict[str, str] = field(default_factory=dict)
+    """The tables that could not be read, and why."""
+
+
+class ChainReader:
+    """Reads chains over one connection, in one snapshot that changes nothing and waits for no row lock."""
+
+    def __init__(self, connection: Connection, table: TableName) -> None:
+        self._connection = connection
+        self._sql = queries("chains.sql", table=table.sql, **satellite_names(table.schema))
+        self._unseen: dict[str, str] = {}
+
+    async def traces(self, any_id: str, most: int) -> Traces:
+        """Everything about the chain that `any_id` belongs to, up to about `most` messages."""
+        self._unseen = {}
+        async with self._connection.transaction(isolation="repeatable_read", readonly=True):
+            await self._limit(LOOK_TIMEOUT)
+            known = await self._root("history", any_id) or await self._root("letters", any_id)
+            root = known or await self._root("outbox", any_id) or await self._root("deliveries", any_id) or any_id
+            facts = await self._read("facts", root, most * FACTS_PER_NODE + 1)
+            letters = await self._read("letters", root, most + 1)
+            rows = await self._read("rows", root, most + 1, timeout=SCAN_TIMEOUT)
+            deliveries = await self._read("deliveries", root, most + 1, timeout=SCAN_TIMEOUT)
+        truncated = len(facts) > most * FACTS_PER_NODE or any(len(each) > most for each in (letters, rows, deliveries))
+        return Traces(root, facts, letters, rows, deliveries, truncated, self._unseen)
+
+    async def recent(self, limit: int) -> Sequence[Row]:
+        """The chains that began last."""
+        async with self._connection.transaction(isolation="repeatable_read", readonly=True):
+            await self._limit(LOOK_TIMEOUT)
+            return await self._read("recent", limit)
+
+    async def _root(self, place: str, any_id: str) -> str | None:
+        timeout = SCAN_TIMEOUT if place in ("outbox", "deliveries") else LOOK_TIMEOUT
+        found = await self._read(f"root_in_{place}", any_id, timeout=timeout)
+        return found[0][0] if found else None
+
+    async def _read(self, name: str, *arguments: object, timeout: timedelta = LOOK_TIMEOUT) -> Sequence[Any]:
+        """The rows; none if there is no such table, no right to read it, or not enough time."""
+        place = _PLACES[name]
+        if place in self._unseen:
+            return ()
+        try:
+            async with self._connection.transaction():
+                await self._limit(timeout)
+                return await self._connection.fetch(self._sql[name], *arguments)
+        except asyncpg.QueryCanceledError:
+            self._unseen[place] = f"it is too large to be searched within {timeout.total_seconds():g} s"
+        except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError):
+            self._unseen[place] = "it is not there"
+        except asyncpg.InsufficientPrivilegeError as error:
+            self._unseen[place] = reason_of(error)
+        return ()
+
+    async def _limit(self, timeout: timedelta) -> None:
+        await self._connection.execute(f"set local statement_timeout = {timeout / timedelta(milliseconds=1):.0f}")
+
+
+_PLACES = {
+    "root_in_history": "history",
+    "facts": "history",
+    "recent": "history",
+    "root_in_letters": "dead letters",
+    "letters": "dead letters",
+    "root_in_outbox": "outbox",
+    "rows": "outbox",
+    "root_in_deliveries": "deliveries",
+    "deliveries": "deliveries",
+}
+
+
+def ids_of(chain: str | None) -> tuple[str, ...]:
+    """Tracking ids as a producer in any language may have written them: whatever is not a list of texts is none."""
+    try:
+        ids = json.loads(chain or "[]")
+    except ValueError:
+        return ()
+    return tuple(ids) if isinstance(ids, list) and all(isinstance(id_, str) for id_ in ids) else ()
+
+
+def moment(seconds: float | None) -> datetime | None:
+    """Seconds since 1970 as a moment; None for what no calendar holds."""
+    if seconds is None or not _EARLIEST <= seconds <= _LATEST:
+        return None
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def span(seconds: float | None) -> timedelta | None:
+    """Seconds as a length of time, not negative: clocks and commits differ by a little."""
+    return None if seconds is None or seconds > _LATEST else timedelta(seconds=max(seconds, 0.0))
+
+
+_EARLIEST = datetime(1, 1, 2, tzinfo=UTC).timestamp()
+_LATEST = datetime(9999, 12, 30, tzinfo=UTC).timestamp()

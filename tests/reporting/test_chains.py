@@ -1,0 +1,207 @@
+"""Chains: the whole tree for any id in it, from the history and from what is still there."""
+
+import asyncio
+import json
+from typing import Any
+
+import asyncpg
+import pytest
+from click.testing import CliRunner
+
+from outbox import Consumer, MessageRelay, Publisher, Reject, Worker
+from outbox.chains import Chain, State, chain, recent
+from outbox.cli import main
+from outbox.errors import ConfigurationError
+from outbox.postgres.chains import ChainReader
+from outbox.postgres.names import TableName
+from tests.reporting.support import at_work, published
+from tests.support import eventually
+
+FACT = """
+    insert into outbox_history (at, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, component)
+    values (now() - make_interval(secs => $1), $2, $3, $4, $5, $6, $7, 1, interval '2 ms', interval '3 ms', 'test')
+"""
+
+
+async def _fact(
+    connection: asyncpg.Connection, ago: float, fact: str, id_: str, root: str, parent: str | None, queue: str | None = None
+) -> None:
+    await connection.execute(FACT, ago, fact, id_, root, parent, f"event.{id_}", queue)
+
+
+def _tree(found: Chain) -> list[tuple[int, str, str]]:
+    return [(node.depth, node.routing_key, node.state.value) for node in found.nodes]
+
+
+@pytest.fixture
+async def orders(connection: asyncpg.Connection, database_url: str) -> str:
+    """The id of an order that was placed, paid at the second attempt, and whose mail was rejected."""
+    attempts = 0
+
+    async def take_payment(body: dict[str, Any], publisher: Publisher) -> None:
+        await publisher.publish("payment.taken", {"order": body["order"]})
+
+    async def reserve(body: dict[str, Any], publisher: Publisher) -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            raise ConnectionError("the warehouse does not answer")
+        await publisher.publish("stock.reserved", {"order": body["order"]})
+
+    async def mail(body: dict[str, Any]) -> None:
+        raise Reject("no such address")
+
+    consumers = [
+        Consumer("order.placed", take_payment, queue="payments"),
+        Consumer("order.placed", reserve, queue="stock", retry_delays=("100ms",)),
+        Consumer("payment.taken", mail, queue="mail"),
+    ]
+    relay = MessageRelay(database_url, broker=database_url, name="relay-1")
+    worker = Worker(broker=database_url, db_engine_url=database_url, consumers=consumers, name="worker-1")
+    async with at_work(relay, worker):
+        await eventually(lambda: connection.fetchval("select count(*) = 3 from outbox_subscription"))
+        id_ = await published(connection, "order.placed", {"order": 7})
+        ended = "select count(*) filter (where fact = 'sent') = 2 and count(*) filter (where fact = 'died') = 1"
+        ended += " and count(*) filter (where fact = 'processed') = 2 from outbox_history"
+        await eventually(lambda: connection.fetchval(ended))
+    return id_
+
+
+async def test_any_id_gives_the_whole_tree_with_times_attempts_and_states(
+    orders: str, connection: asyncpg.Connection, database_url: str
+) -> None:
+    found = await chain(connection, orders)
+    assert _tree(found) == [
+        (0, "order.placed", "processed"),
+        (1, "payment.taken", "dead"),
+        (1, "stock.reserved", "held"),
+    ]
+    for node in found.nodes:
+        assert await chain(database_url, node.id) == found
+    placed, paid, reserved = found.nodes
+    assert {node.parent_id for node in (paid, reserved)} == {orders}
+    assert placed.relay == "relay-1"
+    assert placed.waited is not None
+    legs = {leg.queue: leg for leg in placed.legs}
+    assert set(legs) == {"payments", "stock"}
+    assert (legs["stock"].attempts, legs["stock"].state) == (2, State.PROCESSED)
+    assert [each.outcome for each in legs["stock"].tries] == ["retried", "processed"]
+    assert legs["stock"].tries[0].error_message == "the warehouse does not answer"
+    assert legs["stock"].waited is not None
+    assert legs["stock"].ran is not None
+    [mail] = paid.legs
+    assert (mail.queue, mail.state, mail.attempts) == ("mail", State.DEAD, 1)
+    assert mail.last is not None
+    assert (mail.last.error_type, mail.last.component) == ("outbox.errors.Reject", "worker-1")
+    assert reserved.error == "unroutable"
+
+
+async def test_without_history_it_is_what_is_still_there_and_says_what_it_cannot_know(
+    orders: str, connection: asyncpg.Connection
+) -> None:
+    await connection.execute("truncate outbox_history")
+    found = await chain(connection, orders)
+    assert _tree(found) == [(0, "", "unknown"), (1, "payment.taken", "dead"), (1, "stock.reserved", "held")]
+    assert any("the history has nothing" in sentence for sentence in found.unknown)
+    dead = found.nodes[1]
+    assert dead.legs[0].tries[-1].error_message == "no such address"
+
+
+async def test_what_is_on_its_way_shows_where_it_waits(connection: asyncpg.Connection) -> None:
+    pending = await published(connection)
+    scheduled = await published(connection)
+    await connection.execute(
+        "update outbox_table set send_after = now() + interval '1 hour' where tracking_ids ->> 0 = $1", scheduled
+    )
+    await connection.execute(
+        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, lease_token, leased_until)"
+        " values ('outbox', 'a', 'm', 'order.placed', '', '[\"m\"]', null, null),"
+        " ('outbox', 'b', 'm', 'order.placed', '', '[\"m\"]', gen_random_uuid(), now() + interval '1 minute')"
+    )
+    assert _tree(await chain(connection, pending)) == [(0, "order.placed", "pending")]
+    assert _tree(await chain(connection, scheduled)) == [(0, "order.placed", "scheduled")]
+    [node] = (await chain(connection, "m")).nodes
+    assert [(leg.queue, leg.state.value) for leg in node.legs] == [("a", "in a queue"), ("b", "in hand")]
+
+
+async def test_an_unknown_id_is_said_to_be_unknown(connection: asyncpg.Connection) -> None:
+    found = await chain(connection, "nobody")
+    assert not found.found
+    assert found.nodes == ()
+    with pytest.raises(ConfigurationError):
+        await chain(connection, "a\0b")
+
+
+async def test_orphans_hang_from_who_they_name_and_circles_end(connection: asyncpg.Connection) -> None:
+    await _fact(connection, 9, "sent", "r", "r", None)
+    await _fact(connection, 8, "sent", "orphan", "r", "lost")
+    await _fact(connection, 7, "sent", "x", "r", "y")
+    await _fact(connection, 6, "sent", "y", "r", "x")
+    await _fact(connection, 5, "sent", "self", "r", "self")
+    found = await chain(connection, "y")
+    assert [(node.depth, node.id) for node in found.nodes] == [
+        (0, "r"), (1, "lost"), (2, "orphan"), (0, "self"), (0, "x"), (1, "y"),
+    ]  # fmt: skip
+    assert found.nodes[1].state is State.UNKNOWN
+
+
+async def test_too_long_a_chain_is_cut_and_says_so(connection: asyncpg.Connection) -> None:
+    for number in range(30):
+        await _fact(connection, 60 - number, "sent", str(number), "0", str(number - 1) if number else None)
+    found = await chain(connection, "25", max_nodes=10)
+    assert found.truncated
+    assert [node.id for node in found.nodes] == [str(number) for number in range(10)]
+    assert not (await chain(connection, "25")).truncated
+
+
+async def test_ids_of_any_length_have_chains(connection: asyncpg.Connection) -> None:
+    long = "é" * 5_000
+    await _fact(connection, 1, "sent", long, long, None)
+    assert (await chain(connection, long)).root_id == long
+
+
+async def test_the_chains_that_began_last_are_listed(orders: str, connection: asyncpg.Connection) -> None:
+    await _fact(connection, -1, "sent", "later", "later", None)
+    first, second = await recent(connection, 5)
+    assert (first.root_id, first.deaths) == ("later", 0)
+    assert (second.root_id, second.routing_key, second.deaths) == (orders, "order.placed", 1)
+
+
+async def test_the_command_prints_the_tree(orders: str, database_url: str) -> None:
+    def run(*arguments: str) -> Any:
+        return CliRunner().invoke(main, ["chain", *arguments, "--database-url", database_url])
+
+    shown = await asyncio.to_thread(run, orders)
+    assert shown.exit_code == 0
+    lines = shown.output.splitlines()
+    assert lines[0].split() == ["EVENT", "QUEUE", "PUBLISHED", "OUTBOX", "BROKER", "HANDLER", "TRIES", "STATE", "BY", "ID"]
+    assert lines[1].startswith("order.placed ")
+    assert any(line.startswith("├─ payment.taken") for line in lines)
+    assert any(line.startswith("└─ stock.reserved") for line in lines)
+    assert "outbox.errors.Reject: no such address" in shown.output
+    told = json.loads((await asyncio.to_thread(run, orders, "--json")).output)
+    assert told["root_id"] == orders
+    assert [node["depth"] for node in told["nodes"]] == [0, 1, 1]
+    nobody = await asyncio.to_thread(run, "nobody")
+    assert nobody.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("facts", ("m500", 100)), ("root_in_history", ("m500",)), ("letters", ("m500", 100)), ("recent", (20,))],
+)
+async def test_reading_uses_indexes(connection: asyncpg.Connection, name: str, arguments: tuple[object, ...]) -> None:
+    await connection.execute(
+        "insert into outbox_history (fact, message_id, root_id, routing_key)"
+        " select 'sent', 'm' || n, 'm' || n, 'e' from generate_series(1, 20000) as n"
+    )
+    await connection.execute(
+        "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at,"
+        " attempt, cause, exception_type, exception_message, exception_traceback) select 'worker', 'o', 'q', 'm' || n, 'e', '',"
+        " jsonb_build_array('m' || n), now(), 1, 'exhausted', '', '', '' from generate_series(1, 20000) as n"
+    )
+    await connection.execute("analyze outbox_history; analyze outbox_dead_letter")
+    sql = ChainReader(connection, TableName("outbox_table"))._sql[name]
+    plan = "\n".join(row[0] for row in await connection.fetch(f"explain {sql}", *arguments))
+    assert "Seq Scan on outbox_history" not in plan
+    assert "Seq Scan on outbox_dead_letter" not in plan
