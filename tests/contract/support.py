@@ -30,6 +30,7 @@ def message(
     headers: Mapping[str, Any] = NO_HEADERS,
     expiration: timedelta | None = None,
     target_queue: str | None = None,
+    **fields: Any,
 ) -> Message:
     """A message that is caused by another one."""
     id_ = new_id()
@@ -45,6 +46,7 @@ def message(
         expiration=expiration,
         expires_at=now + expiration if expiration is not None else None,
         target_queue=target_queue,
+        **fields,
     )
 
 
@@ -92,6 +94,7 @@ async def taking(
     *,
     prefetch_count: int = 10,
     retry_delays: Sequence[timedelta] = (),
+    ordered: bool = False,
 ) -> AsyncIterator[Taken]:
     """Subscribes to a queue, creating it if need be."""
     taken = Taken()
@@ -101,6 +104,7 @@ async def taking(
         exchange_name=EXCHANGE,
         prefetch_count=prefetch_count,
         retry_delays=tuple(retry_delays),
+        ordered=ordered,
     )
     async with broker.subscribe(subscription, taken.receive) as intake:
         taken.intake = intake

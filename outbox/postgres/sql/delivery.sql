@@ -121,16 +121,26 @@ put_off as (
     where id = any(array(select placed.id from placed join standing on standing.id = placed.first where placed.id <> placed.first))
     returning id
 ),
+-- Named in the next step, so that it comes first: what a step of this statement has changed can be locked by none after it.
+aside as materialized (
+    select count(*) as number
+    from put_off
+),
 claimed as (
     update {delivery}
     set lease_token = $3, leased_until = now() + $4::interval, available_at = now() + $4::interval,
         crashes = crashes + (lease_token is not null)::integer
-    where id = any(array(select id from placed where id = first limit (select $2::integer)))
+    where id = any(array(
+        select id
+        from placed
+        where id = first and (select number from aside) >= 0
+        limit (select $2::integer)
+    ))
     returning *
 ),
 count as (
     select (select count(*) from due) as seen,
-        (select count(*) from due) - (select count(*) from put_off) - (select count(*) from claimed) as left
+        (select count(*) from due) - (select number from aside) - (select count(*) from claimed) as left
 )
 select claimed.id, exchange, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, hlc, requeue_count,
     attempt, crashes, isolated, extract(epoch from created_at)::float8 as created_seconds,

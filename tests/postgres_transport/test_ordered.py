@@ -1,0 +1,244 @@
+"""An ordered queue: of each key one delivery after another, whoever takes them, and no key waits for another one."""
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from outbox.errors import StaleDeliveryError
+from outbox.outcome import DONE, RETURNED, Cause, Dead, Postponed, Retry
+from outbox.ports import Broker, Delivery
+from outbox.postgres.pool import Connection, Pool
+from outbox.transports.postgres import PostgresBroker
+from tests.contract.harness import EXCHANGE
+from tests.contract.support import FAILURE, Taken, taking
+from tests.postgres_transport.support import TABLES, deliveries, new_broker, somebody_waits
+from tests.support import eventually
+
+SQL = TABLES.queries("delivery.sql")
+LEASE = timedelta(seconds=30)
+MOMENT = timedelta(milliseconds=200)
+
+
+async def put(pool: Pool, *keys: str | None, queue: str = "mail") -> None:
+    """One delivery of each key, in this order; its body is its place."""
+    await pool.executemany(
+        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, ordering_key) "
+        "values ($1, $2, $3, 'a.b', convert_to($3, 'UTF8'), jsonb_build_array($3::text), $4)",
+        [(EXCHANGE, queue, str(place), key) for place, key in enumerate(keys)],
+    )
+
+
+async def put_many(pool: Pool, key: str, count: int, *, queue: str = "mail") -> None:
+    await pool.execute(
+        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, ordering_key) "
+        "select $1, $2, n::text, 'a.b', convert_to(n::text, 'UTF8'), jsonb_build_array(n::text), $3 "
+        "from generate_series(1, $4) as n",
+        EXCHANGE,
+        queue,
+        key,
+        count,
+    )
+
+
+@asynccontextmanager
+async def taking_in_order(broker: Broker, *, prefetch_count: int = 10) -> AsyncIterator[Taken]:
+    async with taking(broker, "mail", "a.*", prefetch_count=prefetch_count, ordered=True) as taken:
+        yield taken
+
+
+async def claim(connection: Connection | Pool, limit: int = 10, *, look: int = 1_000) -> tuple[list[bytes], int, int]:
+    """The bodies that a claim takes, how many it saw, and how many it left."""
+    rows = await connection.fetch(SQL["claim_ordered"], "mail", limit, uuid4(), LEASE, look)
+    return [row["body"] for row in rows if row["id"] is not None], rows[0]["seen"], rows[0]["left"]
+
+
+async def end(pool: Pool | Connection, body: bytes) -> None:
+    """Ends a claimed delivery, and releases its follower."""
+    [row] = await pool.fetch("select id, lease_token, ordering_key from outbox_delivery where body = $1", body)
+    assert await pool.fetch(SQL["done"], [row["id"]], [row["lease_token"]])
+    await pool.fetch(SQL["release"], "mail", [row["ordering_key"]])
+
+
+async def test_of_each_key_the_first_is_delivered_and_the_next_when_that_one_has_ended(
+    broker: PostgresBroker, pool: Pool
+) -> None:
+    await put(pool, "a", "a", "b", None, "a", "b", None)
+    async with taking_in_order(broker) as taken:
+        first = {delivery.message.body: delivery for delivery in await taken.several(4)}
+        assert set(first) == {b"0", b"2", b"3", b"6"}
+        await taken.nothing_more()
+        await first[b"0"].settle(DONE)
+        assert (await taken.next()).message.body == b"1"
+        await first[b"2"].settle(Dead(Cause.REJECTED, FAILURE))
+        assert (await taken.next()).message.body == b"5"
+        await taken.nothing_more(MOMENT)
+
+
+@pytest.mark.parametrize("outcome", [Retry(MOMENT, FAILURE), Postponed(MOMENT), RETURNED])
+async def test_what_comes_back_comes_before_its_followers(
+    broker: PostgresBroker, pool: Pool, outcome: Retry | Postponed
+) -> None:
+    await put(pool, "a", "a", "b")
+    async with taking_in_order(broker) as taken:
+        first, other = await taken.several(2)
+        await first.settle(outcome)
+        await other.settle(DONE)
+        again = await taken.next()
+        assert again.message.body == b"0"
+        await taken.nothing_more(MOMENT)
+        await again.settle(DONE)
+        assert (await taken.next()).message.body == b"1"
+
+
+async def test_workers_share_the_keys(broker: PostgresBroker, other_broker: PostgresBroker, pool: Pool) -> None:
+    await put(pool, "a", "b", "a", "b")
+    async with taking_in_order(broker, prefetch_count=1) as first, taking_in_order(other_broker, prefetch_count=1) as second:
+        one, two = await first.next(), await second.next()
+        assert {one.message.body, two.message.body} == {b"0", b"1"}
+        await one.settle(DONE)
+        follower = await first.next()
+        assert follower.message.ordering_key == one.message.ordering_key
+
+
+async def test_a_dead_worker_s_deliveries_come_to_another_before_their_followers(
+    broker: PostgresBroker, database: str, pool: Pool
+) -> None:
+    await put(pool, "a", "a")
+    assert (await claim(pool))[0] == [b"0"]
+    async with taking_in_order(broker) as taken:
+        await taken.nothing_more(MOMENT)
+        await pool.execute(
+            "update outbox_delivery set leased_until = now(), available_at = now() where lease_token is not null"
+        )
+        await put(pool, None, queue="elsewhere")  # rings
+        delivery = await taken.next()
+        assert (delivery.message.body, delivery.crashes) == (b"0", 1)
+        await delivery.settle(DONE)
+        assert (await taken.next()).message.body == b"1"
+
+
+async def test_a_first_one_that_ends_while_it_is_looked_at_lets_nobody_skip_and_nobody_wait(pool: Pool) -> None:
+    """All ways in which a claim and the end of a delivery can meet."""
+    await put(pool, "a", "a", "a")
+    assert await claim(pool) == ([b"0"], 3, 0)
+    await pool.execute("update outbox_delivery set available_at = now() where lease_token is null")  # nobody looked yet
+    async with pool.acquire() as ending:
+        transaction = ending.transaction()
+        await transaction.start()
+        await end(ending, b"0")
+        # Not ended for anybody else: the follower is not taken, nor put off, since nobody would bring it back; another is.
+        bodies, _, left = await claim(pool)
+        assert (bodies, left) == ([], 2)
+        await transaction.commit()
+    assert (await claim(pool))[0] == [b"1"]
+    await end(pool, b"1")
+    assert (await claim(pool))[0] == [b"2"]
+
+
+async def test_an_end_that_waits_for_a_claim_releases_what_that_one_put_off(pool: Pool) -> None:
+    await put(pool, "a", "a")
+    assert (await claim(pool, look=1))[0] == [b"0"]
+    async with pool.acquire() as claiming:
+        transaction = claiming.transaction()
+        await transaction.start()
+        assert await claim(claiming) == ([], 1, 0)
+        ending = asyncio.create_task(end_in_one_transaction(pool, b"0"))
+        await eventually(lambda: somebody_waits(pool))
+        await transaction.commit()
+        await asyncio.wait_for(ending, 10)
+    assert (await claim(pool))[0] == [b"1"]
+
+
+async def end_in_one_transaction(pool: Pool, body: bytes) -> None:
+    async with pool.acquire() as connection, connection.transaction():
+        await end(connection, body)
+
+
+async def test_two_claims_at_once_never_take_two_of_one_key(pool: Pool) -> None:
+    await put(pool, *(f"key {number % 5}" for number in range(50)))
+    async with pool.acquire() as one, pool.acquire() as two:
+        first, second = one.transaction(), two.transaction()
+        await first.start()
+        await second.start()
+        taken = [await claim(one, look=7), await claim(two, look=40)]
+        await first.commit()
+        await second.commit()
+    rows = await pool.fetch("select body, ordering_key from outbox_delivery where lease_token is not null order by id")
+    assert sorted(taken[0][0] + taken[1][0]) == sorted(row["body"] for row in rows)
+    assert [row["body"] for row in rows] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def test_a_key_with_very_many_waiting_does_not_hold_up_the_others(broker: PostgresBroker, pool: Pool) -> None:
+    await put_many(pool, "poison", 20_000)
+    await put(pool, "other")
+    async with taking_in_order(broker) as taken:
+        poison, other = await taken.several(2)
+        assert (poison.message.ordering_key, other.message.ordering_key) == ("poison", "other")
+        # Once looked at, they are out of the way.
+        assert await pool.fetchval("select count(*) from outbox_delivery where available_at <= now()") == 0
+        await poison.settle(Retry(MOMENT, FAILURE))
+        for _ in range(3):
+            await put(pool, "other")
+            await other.settle(DONE)
+            other = await taken.next()
+            if other.message.ordering_key == "poison":
+                poison, other = other, await taken.next()
+
+
+async def test_what_waits_behind_a_row_that_somebody_deletes_by_hand_comes_by_itself(pool: Pool) -> None:
+    await put(pool, "a", "a")
+    assert (await claim(pool))[0] == [b"0"]
+    [waits] = await pool.fetch("select available_at - now() as wait from outbox_delivery where body = '1'")
+    assert timedelta(minutes=3) < waits["wait"] < timedelta(minutes=7)
+
+
+async def test_every_key_is_handled_in_its_order_by_workers_that_fail_stop_and_are_cut_off(database: str, pool: Pool) -> None:
+    """Each worker holds what it took for a moment, and leaves in the middle of it, again and again."""
+    chance = random.Random(7)
+    keys = [f"key {number % 20}" for number in range(400)]
+    chance.shuffle(keys)
+    await put(pool, *keys)
+    seen: defaultdict[str | None, list[bytes]] = defaultdict(list)
+
+    async def handle(delivery: Delivery) -> None:
+        key, body = delivery.message.ordering_key, delivery.message.body
+        if body not in seen[key]:
+            seen[key].append(body)
+        await asyncio.sleep(0.002)
+        outcome = chance.choices([DONE, RETURNED, Retry(timedelta(milliseconds=20), FAILURE)], (18, 1, 1))[0]
+        with suppress(StaleDeliveryError):
+            await delivery.settle(outcome)
+
+    async def work() -> None:
+        while await deliveries(pool):
+            broker = new_broker(database, lease=timedelta(seconds=1))
+            with suppress(TimeoutError):
+                async with (
+                    asyncio.timeout(chance.uniform(0.3, 1)),
+                    taking_in_order(broker) as taken,
+                    asyncio.TaskGroup() as tasks,
+                ):
+                    while True:
+                        tasks.create_task(handle(await taken.next()))
+            await broker.close()
+
+    async with asyncio.TaskGroup() as workers:
+        for _ in range(3):
+            workers.create_task(work())
+    assert seen == {key: [str(place).encode() for place, of in enumerate(keys) if of == key] for key in keys}
+
+
+async def test_one_busy_key_does_not_wait_for_a_poll(broker: PostgresBroker, pool: Pool) -> None:
+    await put_many(pool, "hot", 100)
+    loop = asyncio.get_running_loop()
+    async with taking_in_order(broker) as taken:
+        begun = loop.time()
+        for _ in range(100):
+            await (await taken.next()).settle(DONE)
+        assert loop.time() - begun < 10
