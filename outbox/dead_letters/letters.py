@@ -13,6 +13,7 @@ from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.postgres.dead_letters import DeadLetter, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, Position, Sort
 from outbox.postgres.dead_letters.listing import EVERYTHING
+from outbox.postgres.inbox import RETENTION
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool
 from outbox.postgres.repair.changes import Request
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 100
 """So many dead letters named by their ids are changed in one transaction; more, and filters, become an operation."""
-INBOX_RETENTION = timedelta(days=30)
+INBOX_RETENTION = RETENTION
 """How long inboxes remember messages, unless somebody says otherwise."""
 
 Selector: TypeAlias = str | Iterable[str] | DeadLetterFilter

@@ -27,7 +27,7 @@ from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool
 from outbox.postgres.repair.changes import subscribed_queues
 from tests.dead_letters.repairs import at_once, bury, operation, outbox, park, statuses
-from tests.support import eventually, eventually_sync
+from tests.support import eventually
 from tests.support.processes import running
 
 DONE, SKIPPED, DIED_AGAIN, PENDING = ItemOutcome.DONE, ItemOutcome.SKIPPED, ItemOutcome.DIED_AGAIN, ItemOutcome.PENDING
@@ -279,8 +279,7 @@ async def test_a_kill_in_the_middle_of_5000_loses_nothing_and_sends_nothing_twic
                 ["-m", "tests.dead_letters.run_operation", database, str(number)], tmp_path, name=f"run{runs}"
             ) as process:
                 if runs <= 3:
-                    enough = 10 * runs
-                    await asyncio.to_thread(eventually_sync, lambda: process.output.count("batch") >= enough)
+                    await asyncio.to_thread(process.says, "batch\n" * 10 * runs)
                     process.send(signal.SIGKILL)
                 await asyncio.to_thread(process.wait, 60)
             # What was sent and what is marked is the same at every moment.

@@ -1,0 +1,164 @@
+"""How an action ends: batches of its operation done in the foreground, a line that tells the progress, what came of it."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+
+import click
+
+from outbox.cli.dlq.encoding import echo_json
+from outbox.cli.dlq.tables import counted, echo_table
+from outbox.dead_letters import Action, DeadLetters, Item, ItemOutcome, Operation, OperationState, Repaired
+from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
+
+DONE = {
+    Action.REQUEUE: "requeued",
+    Action.DISCARD: "discarded",
+    Action.RESTORE: "restored",
+    Action.PURGE: "purged",
+}
+_LOOK_AGAIN = timedelta(milliseconds=200)
+_PLAIN_EVERY = timedelta(seconds=10)
+_MOST_ITEMS = 20
+_BAD = frozenset({ItemOutcome.REFUSED, ItemOutcome.NOT_FOUND, ItemOutcome.DIED_AGAIN})
+
+
+async def follow(dead_letters: DeadLetters, operation: Operation, *, quiet: bool) -> Operation:
+    """Does batches of `operation` until it ends or is paused, perhaps beside others. Interrupted, it leaves it running."""
+    progress = Progress(quiet=quiet)
+    progress.begin(operation)
+    try:
+        while operation.state is OperationState.RUNNING:
+            worked = await _one_batch(dead_letters, operation.id, progress)
+            operation = await dead_letters.operation(operation.id) or operation
+            progress.show(operation)
+            if not worked and operation.state is OperationState.RUNNING:
+                await asyncio.sleep(_LOOK_AGAIN.total_seconds())
+    except asyncio.CancelledError:
+        progress.leave(operation)
+        raise
+    progress.end()
+    return operation
+
+
+def conclude(answer: Repaired | Operation, *, as_json: bool) -> int:
+    """Prints what came of it; the exit code."""
+    if as_json:
+        echo_json(answer)
+    elif isinstance(answer, Repaired):
+        _echo_items(answer.action, answer.items)
+        click.echo(f"{_sentence(answer.action, _counts(answer.items))}.")
+    else:
+        echo_outcome(answer)
+    counts = _counts(answer.items) if isinstance(answer, Repaired) else answer.counts
+    stopped = isinstance(answer, Operation) and answer.state in (OperationState.STOPPED, OperationState.CANCELLED)
+    return 1 if stopped or any(counts.get(outcome) for outcome in _BAD) else 0
+
+
+def echo_outcome(operation: Operation) -> None:
+    """Prints how far an operation is, or how it ended."""
+    because = f" by itself: {operation.stopped_because}" if operation.stopped_because else ""
+    click.echo(f"Operation {operation.id} is {operation.state}{because}: {_sentence(operation.action, operation.counts)}.")
+    if operation.state is OperationState.RUNNING:
+        click.echo(f"Maintenance goes on with it, or `outbox dlq resume {operation.id}`.")
+    elif any(operation.counts.get(outcome) for outcome in (*_BAD, ItemOutcome.SKIPPED)):
+        click.echo(f"`outbox dlq operations {operation.id}` says what came of each.")
+
+
+class Progress:
+    """A line that is written over in a terminal; elsewhere one now and then. On standard error, out of the way of scripts."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._terminal = sys.stderr.isatty()
+        self._said_at = time.monotonic()
+        self._troubles: set[str] = set()
+
+    def begin(self, operation: Operation) -> None:
+        """Says which operation it is, and how to stop it."""
+        self._line(
+            f"Operation {operation.id}: {operation.action} of {counted(operation.total, 'dead letter')}. "
+            f"`outbox dlq pause {operation.id}` holds it, Ctrl-C leaves it to maintenance."
+        )
+
+    def show(self, operation: Operation) -> None:
+        """Says how far it is."""
+        settled = operation.total - operation.pending
+        share = settled / operation.total if operation.total else 1
+        text = f"{settled:>9,} of {operation.total:,}  {share:4.0%}{_speed(operation, settled)}{_waiting(operation)}"
+        if self._terminal and not self._quiet:
+            click.echo(f"\r\033[K{text}", nl=False, err=True)
+        elif time.monotonic() - self._said_at >= _PLAIN_EVERY.total_seconds():
+            self._said_at = time.monotonic()
+            self._line(text)
+
+    def trouble(self, error: Exception) -> None:
+        """Says, once, why it does not go on."""
+        if str(error) not in self._troubles:
+            self._troubles.add(str(error))
+            self.end()
+            self._line(f"waiting: {error}")
+
+    def leave(self, operation: Operation) -> None:
+        """Says that it is not over."""
+        self.end()
+        again = f"`outbox dlq resume {operation.id}`"
+        self._line(f"Operation {operation.id} is left running: maintenance goes on with it, or {again}.")
+
+    def end(self) -> None:
+        """Leaves the line."""
+        if self._terminal and not self._quiet:
+            click.echo("\r\033[K", nl=False, err=True)
+
+    def _line(self, text: str) -> None:
+        if not self._quiet:
+            click.echo(text, err=True)
+
+
+async def _one_batch(dead_letters: DeadLetters, number: int, progress: Progress) -> int:
+    try:
+        return await (await dead_letters.runner()).run_once(number)
+    except (BrokerUnavailableError, DatabaseUnavailableError) as error:
+        progress.trouble(error)
+        return 0
+
+
+def _speed(operation: Operation, settled: int) -> str:
+    seconds = (datetime.now(UTC) - operation.created_at).total_seconds()
+    return f"  {settled / seconds:,.0f}/s" if seconds > 1 and operation.canary_until is None else ""
+
+
+def _waiting(operation: Operation) -> str:
+    returned = operation.counts.get(ItemOutcome.DIED_AGAIN, 0)
+    dead = f"  {returned:,} came back dead" if returned else ""
+    left = (operation.canary_until - datetime.now(UTC)).total_seconds() if operation.canary_until is not None else 0.0
+    return f"  watching the canary for {left:.0f} s{dead}" if left > 0 else dead
+
+
+def _sentence(action: Action, counts: Mapping[ItemOutcome, int]) -> str:
+    words = {ItemOutcome.DONE: DONE[action], ItemOutcome.DIED_AGAIN: "came back dead", ItemOutcome.PENDING: "to be done"}
+    parts = [f"{counts[outcome]:,} {words.get(outcome, outcome.value)}" for outcome in ItemOutcome if counts.get(outcome)]
+    return ", ".join(parts) or "there was nothing to do"
+
+
+def _counts(items: Iterable[Item]) -> Mapping[ItemOutcome, int]:
+    counts: dict[ItemOutcome, int] = {}
+    for item in items:
+        counts[item.outcome] = counts.get(item.outcome, 0) + 1
+    return counts
+
+
+def _echo_items(action: Action, items: Iterable[Item]) -> None:
+    """Each of a few; of many those that were not done."""
+    shown = list(items)
+    if len(shown) > _MOST_ITEMS:
+        shown = [item for item in shown if item.outcome is not ItemOutcome.DONE]
+    if shown:
+        echo_table(("ID", "OUTCOME", "WHY"), [(item.id, _outcome(action, item), item.reason or "") for item in shown])
+        click.echo()
+
+
+def _outcome(action: Action, item: Item) -> str:
+    return DONE[action] if item.outcome is ItemOutcome.DONE else item.outcome.value
