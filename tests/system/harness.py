@@ -20,7 +20,7 @@ import asyncpg
 from outbox import ensure_outbox_schema_async
 from tests.support import RabbitAdmin, eventually
 from tests.system import parts
-from tests.system.parts import Handler
+from tests.system.handlers import Handler
 
 _PRELOADED = [
     "tests.system.parts",
@@ -181,6 +181,11 @@ class System:
         """Starts a publisher of numbers from `first` on."""
         chosen = {"database_url": self.database_url, "first": first, "together": together, "pause": pause, **options}
         return self._start("publisher", parts.publisher, chosen)
+
+    def ordering_publisher(self, *, seed: int, keys: int, transactions: int) -> Process:
+        """Starts a publisher that commits so many events of these keys, and ends."""
+        options = {"database_url": self.database_url, "seed": seed, "keys": keys, "transactions": transactions}
+        return self._start("publisher", parts.ordering_publisher, options)
 
     def _start(self, name: str, part: Callable[..., Coroutine[Any, Any, None]], options: dict[str, Any]) -> Process:
         name = f"{name}-{len(self.processes) + 1}"

@@ -1,7 +1,4 @@
-"""What runs in the processes of these tests: relays, workers and publishers, made with nothing but the public API.
-
-Workers write a journal, one line when a handler begins and one when it ends, which outlives any kill.
-"""
+"""What runs in the processes of these tests: relays, workers and publishers, made with nothing but the public API."""
 
 import asyncio
 import logging
@@ -12,40 +9,16 @@ import signal
 import warnings
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 
-from outbox import Consumer, MessageRelay, OutboxMessage, Publisher, Reject, Worker
+from outbox import MessageRelay, OutboxMessage, Publisher, Worker
+from tests.system.handlers import Handler
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
-
-
-class Simulated(Exception):
-    """What handlers fail with."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handler:
-    """A consumer's queue, and what its handler does with a message that carries a number.
-
-    It takes `seconds`, kills its process on the numbers `fatal`, and fails the first `failures` attempts. With `effect` it
-    writes a row into `effects` and publishes `effect.made` with the row's number, both in the transaction that it is given.
-    """
-
-    queue: str
-    binding_key: str = "order.*"
-    seconds: float = 0.0
-    fatal: frozenset[int] = frozenset()
-    rejected: frozenset[int] = frozenset()
-    failures: int = 0
-    retry_delays: tuple[str, ...] = ("0", "1s", "1s")
-    max_deliveries: int = 10
-    number_key: str = "number"
-    effect: bool = False
 
 
 def run(part: Callable[..., Coroutine[Any, Any, None]], log: Path, level: int, options: dict[str, Any]) -> None:
@@ -64,15 +37,37 @@ async def _watched(part: Coroutine[Any, Any, None]) -> None:
     await part
 
 
-async def relay(**options: Any) -> None:
-    """A relay with these arguments."""
+async def relay(*, doubling: bool = False, **options: Any) -> None:
+    """A relay with these arguments; `doubling`: whatever it sends, it sends twice."""
+    if doubling:
+        options["broker"] = Doubling(_opened(options["broker"]))
     await MessageRelay(**options).run()
+
+
+class Doubling:
+    """A transport that sends everything twice, and says what came of the second time."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.open, self.close = broker.open, broker.close
+
+    async def send(self, messages: Any, *, timeout: timedelta) -> Any:
+        await self._broker.send(messages, timeout=timeout)
+        return await self._broker.send(messages, timeout=timeout)
+
+
+def _opened(url: str) -> Any:
+    from outbox.brokers import open_broker
+    from outbox.observers.logging import LoggingObserver
+    from outbox.postgres.names import TableName
+
+    return open_broker(url, exchange_name="outbox", table=TableName("outbox_table"), observer=LoggingObserver())
 
 
 async def worker(*, handlers: list[Handler], journal: Path, lease: float | None = None, **options: Any) -> None:
     """A worker that journals; `lease` in seconds shortens that of the Postgres transport."""
     with journal.open("ab", buffering=0) as file:
-        consumers = [_consumer(handler, file.write) for handler in handlers]
+        consumers = [handler.consumer(file.write) for handler in handlers]
         if lease is not None:
             options["broker"] = _leasing(options["broker"], lease, options.get("exchange_name", "outbox"))
         await Worker(consumers=consumers, **options).run()
@@ -89,38 +84,6 @@ def _leasing(url: str, lease: float, exchange_name: str) -> object:
         exchange_name=exchange_name,
         observer=LoggingObserver(),
         lease=timedelta(seconds=lease),
-    )
-
-
-def _consumer(handler: Handler, write: Callable[[bytes], object]) -> Consumer:
-    def note(what: str, order: dict[str, int], attempt: int) -> None:
-        write(f"{what} {handler.queue} {order[handler.number_key]} {attempt} {os.getpid()}\n".encode())
-
-    async def handle(order: dict[str, int], attempt_count: int) -> None:
-        note("began", order, attempt_count)
-        if handler.seconds:
-            await asyncio.sleep(handler.seconds)
-        if order[handler.number_key] in handler.fatal:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if order[handler.number_key] in handler.rejected:
-            raise Reject("forbidden")
-        if attempt_count <= handler.failures:
-            raise Simulated(f"attempt {attempt_count}")
-        note("ended", order, attempt_count)
-
-    async def handle_with_effect(
-        order: dict[str, int], attempt_count: int, connection: asyncpg.Connection, publisher: Any
-    ) -> None:
-        effect = await connection.fetchval("insert into effects (of) values ($1) returning number", order["number"])
-        await publisher.publish("effect.made", {"number": effect})
-        await handle(order, attempt_count)
-
-    return Consumer(
-        handler.binding_key,
-        handle_with_effect if handler.effect else handle,
-        queue=handler.queue,
-        retry_delays=handler.retry_delays,
-        max_deliveries=handler.max_deliveries,
     )
 
 
@@ -160,3 +123,19 @@ async def write_orders(
         await transaction.rollback()
     else:
         await transaction.commit()
+
+
+async def ordering_publisher(*, database_url: str, seed: int, keys: int, transactions: int) -> None:
+    """Commits so many events, each the next one of a random key, whose row is locked while that is found out.
+
+    Each carries a number made of its key and its place: a million times the one, and the other.
+    """
+    chance, publisher = random.Random(seed), Publisher()
+    connection = await asyncpg.connect(database_url)
+    for _ in range(transactions):
+        key = chance.randrange(keys)
+        async with connection.transaction():
+            place = await connection.fetchval("update keys set place = place + 1 where key = $1 returning place", key)
+            body = {"number": key * 1_000_000 + place}
+            await publisher.publish(connection, "order.placed", body, ordering_key=f"key:{key}")
+    await connection.close()

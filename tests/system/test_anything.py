@@ -7,8 +7,8 @@ import pytest
 
 from tests.servers.proxy import Proxy
 from tests.system.conftest import MakeSystem
+from tests.system.handlers import Handler
 from tests.system.harness import Process, System
-from tests.system.parts import Handler
 from tests.system.test_kills import all_is_well, progress, some_time
 from tests.system.test_outages import TERMINATE
 

@@ -6,8 +6,8 @@ from outbox import OutboxMessage, Publisher
 from tests.servers.rabbitmq import MAX_MESSAGE_SIZE
 from tests.support import eventually
 from tests.system.conftest import MakeSystem
+from tests.system.handlers import Handler
 from tests.system.harness import System
-from tests.system.parts import Handler
 from tests.system.test_kills import is_empty
 
 PENDING = "failed_at is null and sent_at is null"

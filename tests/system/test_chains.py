@@ -1,8 +1,8 @@
 """What a handler writes and what it publishes are one: neither is there without the other, whenever its worker dies."""
 
 from tests.support import eventually
+from tests.system.handlers import Handler
 from tests.system.harness import System
-from tests.system.parts import Handler
 from tests.system.test_kills import all_is_well, kill_again_and_again
 
 
@@ -14,7 +14,7 @@ async def test_workers_are_killed_again_and_again_and_no_effect_is_without_its_e
     system.relay()
     system.worker(Handler(queue="follower", binding_key="effect.*"))
     await system.queue_is_consumed("follower")
-    handler = Handler(queue="mail", seconds=0.02, effect=True)
+    handler = Handler(queue="mail", seconds=0.02, does="effect")
     publishers = [system.publisher(first=first, together=2) for first in (0, 1_000_000)]
     await kill_again_and_again(system, lambda: system.worker(handler, db_engine_url=system.database_url), 10)
     await all_is_well(system, publishers)

@@ -8,8 +8,8 @@ import pytest
 from tests.servers.proxy import Proxy, Towards
 from tests.support import RabbitAdmin, eventually
 from tests.system.conftest import MakeSystem
+from tests.system.handlers import Handler
 from tests.system.harness import System
-from tests.system.parts import Handler
 from tests.system.test_kills import depth_is
 
 LEASE = 2.0

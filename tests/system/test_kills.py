@@ -9,8 +9,8 @@ import pytest
 from tests.servers.proxy import Proxy, Towards
 from tests.support import RabbitAdmin, eventually
 from tests.system.conftest import MakeSystem
+from tests.system.handlers import Handler
 from tests.system.harness import Process, System
-from tests.system.parts import Handler
 
 KILLS = 30
 CHAOS_KILLS = 300

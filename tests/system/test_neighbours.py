@@ -7,8 +7,8 @@ from outbox import Publisher, ensure_outbox_schema_async, ensure_outbox_table_as
 from tests.schema.test_predecessor import SHAPES, make
 from tests.support import eventually
 from tests.system.conftest import MakeSystem
+from tests.system.handlers import Handler
 from tests.system.harness import System
-from tests.system.parts import Handler
 
 TABLES = ["outbox_table", "shop.outbox_table", "warehouse.outbox_table", f"shop.{'t' * 63}"]
 """Two tables in one database, one name in three schemas, and a name as long as names can be."""

@@ -11,8 +11,8 @@ from tests.servers.proxy import Proxy, Towards
 from tests.servers.rabbitmq import OwnRabbitMQ
 from tests.support import eventually
 from tests.system.conftest import MakeSystem
+from tests.system.handlers import Handler
 from tests.system.harness import Process, System
-from tests.system.parts import Handler
 from tests.system.test_kills import all_is_well, is_empty, progress
 
 TERMINATE = """

@@ -9,7 +9,7 @@ import asyncpg
 from tests.servers.proxy import Proxy
 from tests.support import RabbitAdmin, eventually
 from tests.system.conftest import MakeSystem
-from tests.system.parts import Handler
+from tests.system.handlers import Handler
 from tests.system.test_kills import progress
 from tests.system.test_outages import TERMINATE
 

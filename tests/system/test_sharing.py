@@ -1,7 +1,7 @@
 """Relays and workers that share the work."""
 
+from tests.system.handlers import Handler
 from tests.system.harness import System
-from tests.system.parts import Handler
 
 MANY = 20_000
 

@@ -4,8 +4,9 @@ import random
 
 from outbox import Publisher
 from tests.support import eventually
+from tests.system.handlers import Handler
 from tests.system.harness import System
-from tests.system.parts import Handler, write_orders
+from tests.system.parts import write_orders
 from tests.system.test_kills import some_time
 
 SLEEPY = {"notification_timeout": 60.0, "poll_interval": 60.0}
