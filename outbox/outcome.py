@@ -66,7 +66,9 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The message was delivered, or handled. It can be forgotten."""
+    """The message was delivered, or handled. It can be forgotten. `dropped`: it was not delivered, because nobody wants it."""
+
+    dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ RelayOutcome = Done | Retry | Dead | Held | Returned
 DeliveryOutcome = Done | Retry | Dead | Returned | Postponed
 
 DONE = Done()
+DROPPED = Done(dropped=True)
 RETURNED = Returned()
 
 

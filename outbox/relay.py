@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -13,12 +13,13 @@ from outbox.arguments import exchange_name as checked_exchange_name
 from outbox.brokers import open_transport, require_one_broker
 from outbox.engine.groups import ungrouped
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
+from outbox.engine.ordering import OrderingRules
 from outbox.engine.outages import until_it_answers
 from outbox.engine.pausing import OPEN
 from outbox.engine.relaying import Relay, RelaySettings
 from outbox.engine.sending import SendingPolicy, SendingRounds
 from outbox.errors import ConfigurationError
-from outbox.observing import HEARTBEAT_INTERVAL, Reports, build_observer, observed_by
+from outbox.observing import HEARTBEAT_INTERVAL, Reports, build_observer, component_name, observed_by
 from outbox.outcome import Cause
 from outbox.retry import Backoff, RetryPolicy
 from outbox.urls import ServerKind, postgres_url, server_kind
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from outbox.ports import Observer, Transport
     from outbox.postgres.pool import Connect, Pool
     from outbox.postgres.reporting import Reporter
+    from outbox.postgres.sent_facts import SentFacts
     from outbox.postgres.store import PostgresStore
 
 FIRST_BACKOFF = timedelta(seconds=1)
@@ -64,11 +66,14 @@ class MessageRelay:
     `clean_up_after` says what becomes of sent rows: IMMEDIATELY deleted, NEVER, or deleted after a timedelta. `batch_size`
     None adapts between 50 and 500; 1 sends strictly one after another. `lanes` is how many batches are in flight at once. A
     message that the broker refuses `max_attempts` times is parked. `on_unroutable` "hold"s messages that no queue is bound
-    for until one is, or "drop"s them. `listen_url` names the database directly where `db_engine_url` goes through a
-    transaction pooler.
+    for until one is, or "drop"s them. `ordering_policy` says what becomes of the later messages of an ordering key while an
+    earlier one cannot be sent: "block", "park" or "skip", or such by prefix of the key (a mapping, or "skip,orders:=block"),
+    where the longest prefix wins and "" stands for the other keys. `listen_url` names the database directly where
+    `db_engine_url` goes through a transaction pooler.
 
     `name` is how operators know it, by default "host:pid". With `reporting` it tells the database what it does, every
-    `heartbeat_interval` seconds, and heeds pauses that are asked for there, if the tables for that are there.
+    `heartbeat_interval` seconds, and heeds pauses that are asked for there; with `history` it writes down what was sent. All of
+    that if the tables for it are there.
 
     Raises `ConfigurationError` for arguments that make no sense, `MissingExtraError` for a broker whose library is missing.
     """
@@ -92,12 +97,14 @@ class MessageRelay:
         publish_timeout: float = 10.0,
         max_attempts: int = 20,
         on_unroutable: Literal["hold", "drop"] = "hold",
+        ordering_policy: str | Mapping[str, str] = "block",
         poll_interval: float = 1.0,
         listen_url: str | None = None,
         grace_period: float = GRACE_PERIOD.total_seconds(),
         name: str | None = None,
         reporting: bool = True,
         heartbeat_interval: float = HEARTBEAT_INTERVAL,
+        history: bool = True,
     ) -> None:
         from outbox.postgres.names import TableName
 
@@ -117,9 +124,12 @@ class MessageRelay:
             url=self._url,
             pool=self._pool,
             reporting=reporting,
+            history=history,
             heartbeat_interval=heartbeat_interval,
         )
         self._keep_sent, retention = _clean_up(clean_up_after)
+        self._ordering = OrderingRules.of(ordering_policy)
+        self._component = component_name(name) if history else None
         self._policy = SendingPolicy(
             exchange_name=checked_exchange_name(exchange_name),
             retry=_retry_policy(max_attempts),
@@ -159,15 +169,17 @@ class MessageRelay:
         observer = build_observer(enable_metrics=self._enable_metrics)
         with ungrouped():
             async with self._open_pool() as pool:
-                store = self._store(pool)
+                facts = self._facts(observer)
+                store = self._store(pool, facts)
                 if await until_it_answers(store.check, stopping, observer):
                     async with self._reports.open(observer, stopping) as reporter:
-                        await self._relay(pool, store, observed_by(observer, reporter), stopping, reporter)
+                        await self._relay(pool, store, facts, observed_by(observer, reporter), stopping, reporter)
 
     async def _relay(
         self,
         pool: "Pool",
         store: "PostgresStore",
+        facts: "SentFacts | None",
         observer: "Observer",
         stopping: Stopping,
         reporter: "Reporter | None",
@@ -177,7 +189,7 @@ class MessageRelay:
         doorbell = PostgresDoorbell(
             self._connect(pool), bell_of(self._table), observer=observer, poll_interval=self._settings.poll_interval
         )
-        async with self._open_rounds(pool, store, observer, stopping) as rounds, asyncio.TaskGroup() as companions:
+        async with self._open_rounds(pool, store, facts, observer, stopping) as rounds, asyncio.TaskGroup() as companions:
             listening = companions.create_task(doorbell.run())
             gate = OPEN if reporter is None else reporter.gate()
             await Relay(rounds, store, doorbell, observer, self._settings, gate).run(stopping)
@@ -185,11 +197,16 @@ class MessageRelay:
 
     @asynccontextmanager
     async def _open_rounds(
-        self, pool: "Pool", store: "PostgresStore", observer: "Observer", stopping: Stopping
+        self,
+        pool: "Pool",
+        store: "PostgresStore",
+        facts: "SentFacts | None",
+        observer: "Observer",
+        stopping: Stopping,
     ) -> AsyncIterator["Rounds"]:
         """Rounds within the database if the queues are in it, otherwise by way of a transport."""
         if isinstance(self._broker, str) and server_kind(self._broker) is ServerKind.POSTGRES:
-            handover = await self._handover(pool, self._broker, observer, stopping)
+            handover = await self._handover(pool, self._broker, facts, observer, stopping)
             if handover is not None:
                 yield handover
                 return
@@ -200,7 +217,9 @@ class MessageRelay:
         finally:
             await transport.close()
 
-    async def _handover(self, pool: "Pool", url: str, observer: "Observer", stopping: Stopping) -> "Rounds | None":
+    async def _handover(
+        self, pool: "Pool", url: str, facts: "SentFacts | None", observer: "Observer", stopping: Stopping
+    ) -> "Rounds | None":
         """Rounds by hand-over; None if the queues are in another database."""
         from outbox.postgres.pool import open_pool
         from outbox.transports.postgres.handover import PostgresHandover, same_database
@@ -214,6 +233,8 @@ class MessageRelay:
             keep_sent=self._keep_sent,
             default_expiration=self._policy.expiration,
             drop_unroutable=self._policy.drop_unroutable,
+            ordering=self._ordering,
+            facts=facts,
         )
         here = False
 
@@ -230,10 +251,22 @@ class MessageRelay:
         await until_it_answers(look, stopping, observer)
         return HandoverRounds(handover, exchange_name=name) if here else None
 
-    def _store(self, pool: "Pool") -> "PostgresStore":
+    def _facts(self, observer: "Observer") -> "SentFacts | None":
+        from outbox.postgres.sent_facts import SentFacts
+
+        return None if self._component is None else SentFacts(self._table, self._component, observer)
+
+    def _store(self, pool: "Pool", facts: "SentFacts | None") -> "PostgresStore":
         from outbox.postgres.store import PostgresStore
 
-        return PostgresStore(pool, self._table, keep_sent=self._keep_sent, longest_send=self._policy.publish_timeout)
+        return PostgresStore(
+            pool,
+            self._table,
+            keep_sent=self._keep_sent,
+            longest_send=self._policy.publish_timeout,
+            ordering=self._ordering,
+            facts=facts,
+        )
 
     @asynccontextmanager
     async def _open_pool(self) -> AsyncIterator["Pool"]:

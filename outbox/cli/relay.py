@@ -28,6 +28,12 @@ USUAL_PORT = 9101
 @setting("max_attempts", type=click.IntRange(min=1), default=20, help="Times that a refused message is sent.")
 @setting("on_unroutable", type=click.Choice(["hold", "drop"]), default="hold", help="What becomes of events without a queue.")
 @setting(
+    "ordering_policy",
+    default="block",
+    help="What becomes of later messages of an ordering key while one cannot be sent: block, park or skip; by prefix of "
+    "the key as in skip,orders:=block.",
+)
+@setting(
     "clean_up_after",
     type=CLEAN_UP,
     default="IMMEDIATELY",
@@ -72,6 +78,7 @@ def _relay(database_url: str, broker: str, given: dict[str, Any]) -> MessageRela
         publish_timeout=given["publish_timeout"].total_seconds(),
         max_attempts=given["max_attempts"],
         on_unroutable=given["on_unroutable"],
+        ordering_policy=given["ordering_policy"],
         clean_up_after=given["clean_up_after"],
         expiration=given["expiration"],
         notification_timeout=given["notification_timeout"].total_seconds(),
@@ -80,6 +87,7 @@ def _relay(database_url: str, broker: str, given: dict[str, Any]) -> MessageRela
         grace_period=given["grace_period"].total_seconds(),
         name=given["name"],
         reporting=given["reporting"],
+        history=given["history"],
         heartbeat_interval=given["heartbeat_interval"].total_seconds(),
     )
 

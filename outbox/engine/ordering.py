@@ -17,11 +17,12 @@ class OrderingRules:
 
     @classmethod
     def of(cls, policies: str | Mapping[str, str]) -> Self:
-        """From the one policy of all keys, or from policies by prefix, where "" stands for the other keys.
+        """From policies by prefix, where "" stands for the other keys, or from text that says as much.
 
-        Raises `ConfigurationError` for anything else.
+        The text is `block`, or `skip,orders:=block`: each part but one names the prefix that it is for. Raises
+        `ConfigurationError` for anything else.
         """
-        by_prefix = policies if isinstance(policies, Mapping) else {"": policies}
+        by_prefix = policies if isinstance(policies, Mapping) else _by_prefix(policies)
         rules = {"": OrderingPolicy.BLOCK} | {_prefix(prefix): _policy(policy) for prefix, policy in by_prefix.items()}
         return cls(tuple(sorted(rules.items(), key=lambda rule: -len(rule[0]))))
 
@@ -34,20 +35,6 @@ class OrderingRules:
     def policies(self) -> list[str]:
         """In the order of `prefixes`."""
         return [policy.value for _, policy in self.rules]
-
-
-def ordering_policies(text: str) -> dict[str, str]:
-    """What a setting says: `block`, or `skip,orders:=block`, where each part but one names the prefix that it is for.
-
-    Raises `ConfigurationError` if a prefix is named twice.
-    """
-    policies: dict[str, str] = {}
-    for part in text.split(","):
-        prefix, _, policy = part.strip().rpartition("=")
-        if prefix in policies:
-            raise ConfigurationError(f"ordering_policy says twice what becomes of the keys {prefix!r}: {text!r}")
-        policies[prefix] = policy
-    return policies
 
 
 class Waves:
@@ -78,6 +65,18 @@ class Waves:
         lane = self._claimed[place].lane
         if lane is not None and (behind := self._waiting.get(lane.number)):
             self._next.append(behind.popleft())
+
+
+def _by_prefix(text: object) -> dict[str, str]:
+    if not isinstance(text, str):
+        raise ConfigurationError(f"ordering_policy is text, or a mapping of policies by prefix, not {text!r}")
+    policies: dict[str, str] = {}
+    for part in text.split(","):
+        prefix, _, policy = part.strip().rpartition("=")
+        if prefix in policies:
+            raise ConfigurationError(f"ordering_policy says twice what becomes of the keys {prefix!r}: {text!r}")
+        policies[prefix] = policy
+    return policies
 
 
 def _prefix(prefix: object) -> str:

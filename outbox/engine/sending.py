@@ -11,7 +11,7 @@ from outbox.engine.ordering import Waves
 from outbox.engine.rounds import RoundReport
 from outbox.events import SendFailed, SendFailureType, SentMessage
 from outbox.message import Message, PendingMessage
-from outbox.outcome import DONE, RETURNED, Cause, Dead, Failure, RelayOutcome
+from outbox.outcome import DONE, DROPPED, RETURNED, Cause, Dead, Failure, RelayOutcome
 from outbox.ports import Claim, Confirmed, NotSent, Refused, SendResult, Store, Transport, Unroutable
 from outbox.retry import RetryPolicy
 
@@ -111,7 +111,7 @@ class SendingRound:
 
     def _unroutable(self, pending: PendingMessage) -> RelayOutcome:
         if self._policy.drop_unroutable:
-            return DONE
+            return DROPPED
         if len(pending.message.routing_key.encode()) > LONGEST_HELD_KEY:
             return Dead(Cause.REFUSED, UNHOLDABLE)
         return self._holds.hold(pending.message.routing_key, was_held=pending.held, now=self._policy.now())

@@ -6,6 +6,8 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Self, assert_never
 
+import asyncpg
+
 from outbox.message import Lane, PendingMessage
 from outbox.outcome import Dead, Done, Failure, Held, RelayOutcome, Retry, Returned
 from outbox.postgres.ordering import Lanes
@@ -18,6 +20,7 @@ from outbox.postgres.pool import (
     roll_back_quietly,
     unavailable_errors,
 )
+from outbox.postgres.sent_facts import SentFacts, identities
 
 _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
 
@@ -33,11 +36,13 @@ class PostgresClaim:
         messages: Sequence[PendingMessage],
         *,
         lanes: Lanes,
+        facts: SentFacts | None,
         blocked: Sequence[Lane],
         keep_sent: bool,
     ) -> None:
         self.messages = messages
         self._lanes = lanes
+        self._facts = facts
         self._blocked = blocked
         self._pool = pool
         self._connection = connection
@@ -71,18 +76,39 @@ class PostgresClaim:
         """See `outbox.ports.Claim.settle`."""
         settled = _Settled(self._storable)
         for pending, outcome in zip(self.messages, outcomes, strict=True):
-            settled.add(pending.row_id, outcome)
+            settled.add(pending, outcome)
         with unavailable_errors("settling a claim"):
             await self._write(settled, self._connection)
 
     async def _write(self, settled: "_Settled", connection: Connection) -> None:
         if settled.done:
-            await connection.execute(self._sql["keep" if self._keep_sent else "delete"], settled.done, timeout=_TIMEOUT)
+            await self._let_go(settled.done, connection)
+        if settled.dropped:
+            await connection.execute(self._sql[self._end], settled.dropped, timeout=_TIMEOUT)
         for name, changes in (("retry", settled.retried), ("park", settled.parked), ("hold", settled.held)):
             if changes:
                 await connection.execute(self._sql[name], *zip(*changes, strict=True), timeout=_TIMEOUT)
         if self._blocked:
             await self._lanes.release(connection, self._blocked)
+
+    @property
+    def _end(self) -> str:
+        return "keep" if self._keep_sent else "delete"
+
+    async def _let_go(self, sent: Sequence[PendingMessage], connection: Connection) -> None:
+        """What was sent leaves, whether or not the history can be told: hence the savepoint."""
+        ids = [pending.row_id for pending in sent]
+        if self._facts is not None and self._facts.wanted:
+            await connection.execute("savepoint sent", timeout=_TIMEOUT)
+            told = (*identities([pending.message for pending in sent]), self._facts.component)
+            try:
+                await connection.execute(self._facts.sql[f"{self._end}_told"], ids, *told, timeout=_TIMEOUT)
+            except asyncpg.PostgresError as error:
+                await connection.execute("rollback to savepoint sent", timeout=_TIMEOUT)
+                self._facts.lost(len(sent), error)
+            else:
+                return
+        await connection.execute(self._sql[self._end], ids, timeout=_TIMEOUT)
 
     def _storable(self, failure: Failure) -> str:
         """The failure as text that the database can hold: without NUL, without halves of pairs, in its encoding."""
@@ -96,15 +122,19 @@ class _Settled:
     """The outcomes of one claim, gathered by the statement that records them."""
 
     storable: Callable[[Failure], str]
-    done: list[int] = field(default_factory=list)
+    done: list[PendingMessage] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
     retried: list[tuple[int, str, timedelta]] = field(default_factory=list)
     parked: list[tuple[int, str]] = field(default_factory=list)
     held: list[tuple[int, timedelta | None]] = field(default_factory=list)
 
-    def add(self, row_id: int, outcome: RelayOutcome) -> None:
+    def add(self, pending: PendingMessage, outcome: RelayOutcome) -> None:
+        row_id = pending.row_id
         match outcome:
+            case Done(dropped=False):
+                self.done.append(pending)
             case Done():
-                self.done.append(row_id)
+                self.dropped.append(row_id)
             case Retry(delay, failure):
                 self.retried.append((row_id, self.storable(failure), delay))
             case Dead(_, failure):

@@ -23,13 +23,17 @@ from outbox.postgres.pool import (
 )
 from outbox.postgres.rows import time_of
 from outbox.postgres.schema import check_outbox_table
+from outbox.postgres.sent_facts import SentFacts
 
 _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
 """Said with every statement, because a given pool may have no limit of its own."""
 
 
 class PostgresStore:
-    """Implements the Store port on `table`. Sent rows are deleted, or kept with `sent_at` if `keep_sent`."""
+    """Implements the Store port on `table`. Sent rows are deleted, or kept with `sent_at` if `keep_sent`.
+
+    `ordering` says what becomes of ordering keys; `facts`, what the history is told of sent messages.
+    """
 
     def __init__(
         self,
@@ -39,10 +43,12 @@ class PostgresStore:
         keep_sent: bool,
         longest_send: timedelta,
         ordering: OrderingRules = OrderingRules(),  # noqa: B008  a frozen value
+        facts: SentFacts | None = None,
     ) -> None:
         self._pool = pool
         self._table = table
         self._keep_sent = keep_sent
+        self._facts = facts
         self._sql = relay_queries(table, longest_send=longest_send)
         self._lanes = Lanes(table, ordering)
         self._claiming = Claiming(table, self._lanes, longest_send=longest_send)
@@ -52,6 +58,8 @@ class PostgresStore:
         async with self._transaction(f"looking at {self._table}") as connection:
             await check_outbox_table(connection, self._table)
             lacking = await connection.fetchval(self._sql["lacking_rights"])
+            if self._facts is not None:
+                await self._facts.look(connection)
         if lacking:
             raise SchemaError(
                 f"the relay's user may not {', '.join(lacking)} rows of the table {self._table}: "
@@ -77,6 +85,7 @@ class PostgresStore:
                     self._sql,
                     claimed.messages,
                     lanes=self._lanes,
+                    facts=self._facts,
                     blocked=claimed.blocked,
                     keep_sent=self._keep_sent,
                 )

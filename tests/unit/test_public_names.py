@@ -183,6 +183,7 @@ def test_a_relay_is_made_of_these_parameters() -> None:
                     "name": None,
                     "reporting": True,
                     "heartbeat_interval": 5.0,
+                    "history": True,
                 }
             )
         ).items()

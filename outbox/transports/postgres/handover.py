@@ -11,11 +11,12 @@ from functools import partial
 import asyncpg
 
 from outbox.engine.ordering import OrderingRules
-from outbox.errors import DatabaseUnavailableError, SchemaError
+from outbox.errors import SchemaError
 from outbox.postgres.claiming import MOST_LOOKS
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes, lane_of
-from outbox.postgres.pool import CONNECT_TIMEOUT, Connection, Pool, roll_back_quietly, unavailable_errors
+from outbox.postgres.pool import CONNECT_TIMEOUT, DRIVER_ERRORS, Connection, Pool, roll_back_quietly, unavailable_errors
+from outbox.postgres.sent_facts import SentFacts
 from outbox.postgres.turns import Turns
 from outbox.transports.postgres.handing import handover_queries
 from outbox.transports.postgres.statements import Statements, borrowed
@@ -83,6 +84,7 @@ class PostgresHandover:
         default_expiration: timedelta | None = None,
         drop_unroutable: bool = False,
         ordering: OrderingRules = OrderingRules(),  # noqa: B008  a frozen value
+        facts: SentFacts | None = None,
     ) -> None:
         self._pool = pool
         self._statements = Statements(pool)
@@ -91,7 +93,9 @@ class PostgresHandover:
         self._keep_sent = keep_sent
         self._default_expiration = default_expiration
         self._drop_unroutable = drop_unroutable
+        self._facts = facts
         self._sql = handover_queries(self._tables)
+        self._told_sql = self._sql if facts is None else handover_queries(self._tables, facts.history)
         self._turns = Turns()
         self._lanes = Lanes(table, ordering)
 
@@ -119,35 +123,54 @@ class PostgresHandover:
             self._default_expiration,
         )
         handed: list[HandedMessage] = []
-        unkeyed, keyed = partial(self._hand_over, arguments, handed), partial(self._hand_over_lanes, arguments, handed)
-        try:
-            with unavailable_errors(f"handing over from {self._tables.outbox}"):
-                await self._turns.share(limit, unkeyed=unkeyed, keyed=keyed)
-        except DatabaseUnavailableError:
-            if not handed:  # otherwise a part is committed, and the rest is tried again
-                raise
+        with unavailable_errors(f"handing over from {self._tables.outbox}"):
+            try:
+                await self._hand_over_told(limit, arguments, handed)
+            except DRIVER_ERRORS:
+                if not handed:  # otherwise a part is committed, and the rest is tried again
+                    raise
         return HandedOver(handed)
 
-    async def _hand_over(
-        self, arguments: _Arguments, handed: list[HandedMessage], limit: int, *, fair: bool
-    ) -> tuple[Sequence[HandedMessage], int | None]:
-        """Rows without ordering keys, in one statement. Adds to `handed`; see `outbox.postgres.turns.TakeUnkeyed`."""
-        rows = await self._statements.fetch(
-            self._sql["hand_over_fair" if fair else "hand_over"],
-            self._exchange_name,
+    async def _hand_over_told(self, limit: int, arguments: _Arguments, handed: list[HandedMessage]) -> None:
+        """Adds to `handed` what was handed over. The history is told of it, unless that fails."""
+        facts = self._facts
+        if facts is not None and facts.wanted:
+            try:
+                await self._hand_over_in_turn(_Statements(self._told_sql, arguments, (facts.component,)), limit, handed)
+            except asyncpg.PostgresError as error:
+                before = len(handed)
+                await self._hand_over_in_turn(_Statements(self._sql, arguments), limit, handed)
+                facts.lost(len(handed) - before, error)
+        else:
+            await self._hand_over_in_turn(_Statements(self._sql, arguments), limit, handed)
+
+    async def _hand_over_in_turn(self, statements: "_Statements", limit: int, handed: list[HandedMessage]) -> None:
+        await self._turns.share(
             limit,
-            *arguments,
+            unkeyed=partial(self._hand_over_unkeyed, statements, handed),
+            keyed=partial(self._hand_over_lanes, statements, handed),
+        )
+
+    async def _hand_over_unkeyed(
+        self, statements: "_Statements", handed: list[HandedMessage], limit: int, *, fair: bool
+    ) -> tuple[Sequence[HandedMessage], int | None]:
+        """Rows without ordering keys, in one statement; see `outbox.postgres.turns.TakeUnkeyed`."""
+        rows = await self._statements.fetch(
+            statements.sql["hand_over_fair" if fair else "hand_over"],
+            *(self._exchange_name, limit, *statements.arguments, *statements.component),
             timeout=LONGEST_STATEMENT,
         )
         messages = [_handed(row) for row in rows if row["row_id"] is not None]
         handed += messages
         return messages, rows[0]["keyed_after"]
 
-    async def _hand_over_lanes(self, arguments: _Arguments, handed: list[HandedMessage], limit: int) -> Sequence[HandedMessage]:
-        """The first rows of some lanes, in one transaction. Adds to `handed`."""
+    async def _hand_over_lanes(
+        self, statements: "_Statements", handed: list[HandedMessage], limit: int
+    ) -> Sequence[HandedMessage]:
+        """The first rows of some lanes, in one transaction."""
         async with borrowed(self._pool) as connection:
             try:
-                rows = await self._hand_over_some_runs(connection, arguments, limit)
+                rows = await self._hand_over_some_runs(connection, statements, limit)
             except BaseException:
                 await roll_back_quietly(connection)
                 raise
@@ -155,18 +178,20 @@ class PostgresHandover:
         handed += messages
         return messages
 
-    async def _hand_over_some_runs(self, connection: Connection, arguments: _Arguments, limit: int) -> Sequence[asyncpg.Record]:
+    async def _hand_over_some_runs(
+        self, connection: Connection, statements: "_Statements", limit: int
+    ) -> Sequence[asyncpg.Record]:
         """Clears the view of lanes, if necessary, before it takes what it sees."""
         rows: Sequence[asyncpg.Record] = ()
         for look in range(MOST_LOOKS):
             await self._lanes.make_way(connection)
-            rows = await self._hand_over_runs(connection, arguments, limit, crowded=look == MOST_LOOKS - 1)
+            rows = await self._hand_over_runs(connection, statements, limit, crowded=look == MOST_LOOKS - 1)
             if rows or not self._lanes.obstructed:
                 break
         return rows
 
     async def _hand_over_runs(
-        self, connection: Connection, arguments: _Arguments, limit: int, *, crowded: bool
+        self, connection: Connection, statements: "_Statements", limit: int, *, crowded: bool
     ) -> Sequence[asyncpg.Record]:
         """`crowded`: also when few lanes are in view."""
         timeout = LONGEST_STATEMENT.total_seconds()
@@ -175,14 +200,26 @@ class PostgresHandover:
         if runs is None or (self._lanes.crowded and not crowded):
             await connection.execute("rollback", timeout=timeout)
             return ()
-        runs_arguments = (runs.numbers, runs.policies, runs.longest)
-        statement = self._sql["hand_over_keyed"]
-        rows = await connection.fetch(statement, self._exchange_name, limit, *arguments, *runs_arguments, timeout=timeout)
+        rows = await connection.fetch(
+            statements.sql["hand_over_keyed"],
+            *(self._exchange_name, limit, *statements.arguments),
+            *(runs.numbers, runs.policies, runs.longest, *statements.component),
+            timeout=timeout,
+        )
         blocked = {row["lane"]: lane_of(row) for row in rows if row["blocked"]}
         if blocked:
             await self._lanes.release(connection, list(blocked.values()))
         await connection.execute("commit", timeout=timeout)
         return [row for row in rows if row["row_id"] is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Statements:
+    """The statements of one hand-over, the arguments that all of them take, and whom the history names, if it is told."""
+
+    sql: Mapping[str, str]
+    arguments: _Arguments
+    component: tuple[str, ...] = ()
 
 
 async def same_database(one: Pool, other: Pool) -> bool:

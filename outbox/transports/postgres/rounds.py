@@ -8,14 +8,14 @@ from outbox.engine.holding import FIRST_PROBE, LONGEST_PROBE
 from outbox.engine.rounds import RoundReport
 from outbox.engine.sending import NO_QUEUE
 from outbox.events import SendFailed, SendFailureType, SentMessage
-from outbox.outcome import DONE, Cause, Dead, Held, RelayOutcome
+from outbox.outcome import DONE, DROPPED, Cause, Dead, Held, RelayOutcome
 from outbox.transports.postgres.handover import HandedMessage, HandedOver, HandedState, PostgresHandover
 
 MOST_KEYS = 1_000
 """Held routing keys whose probe intervals are remembered. Once there are as many, others probe at `LONGEST_PROBE` at once."""
 _OUTCOMES: dict[HandedState, RelayOutcome] = {
     HandedState.SENT: DONE,
-    HandedState.DROPPED: DONE,
+    HandedState.DROPPED: DROPPED,
     HandedState.HELD: Held(),
     HandedState.PARKED: Dead(Cause.REFUSED, NO_QUEUE),
 }
