@@ -23,7 +23,14 @@ class Counter:
 
     async def handle(self, body: bytes) -> None:
         """Does nothing but count."""
-        self.count += 1
+        self._counted(1)
+
+    async def handle_batch(self, bodies: list[bytes]) -> None:
+        """The same for several at once."""
+        self._counted(len(bodies))
+
+    def _counted(self, number: int) -> None:
+        self.count += number
         if self.count >= self.target:
             self.reached.set()
 
@@ -35,6 +42,11 @@ class Counter:
     @property
     def consumer(self) -> Consumer:
         return Consumer("bench.#", self.handle, queue="bench")
+
+    def with_inbox(self, *, batch: bool) -> Consumer:
+        """A consumer whose messages are marked, one by one or a batch at a time."""
+        handle = self.handle_batch if batch else self.handle
+        return Consumer("bench.#", handle, queue="bench", inbox=True, batch=batch)
 
 
 async def declared_queue(url: str, broker: str) -> None:
@@ -60,7 +72,29 @@ async def worker_on_postgres(servers: Servers, count: int) -> dict[str, float]:
         return await _worked_off("worker on PostgreSQL, prefetch 10", url, url, count, 10)
 
 
-async def _worked_off(name: str, url: str, broker: str, count: int, prefetch_count: int) -> dict[str, float]:
+async def inbox_on_rabbitmq(servers: Servers, count: int) -> dict[str, float]:
+    """Messages per second with an inbox, one by one and in batches: each in effect once, its mark committed before its ack."""
+    async with servers.fresh_database() as url, servers.fresh_vhost() as broker:
+        return await _worked_off_once(url, broker, count, "RabbitMQ")
+
+
+async def inbox_on_postgres(servers: Servers, count: int) -> dict[str, float]:
+    """The same without RabbitMQ."""
+    async with servers.fresh_database() as url:
+        return await _worked_off_once(url, url, count, "PostgreSQL")
+
+
+async def _worked_off_once(url: str, broker: str, count: int, transport: str) -> dict[str, float]:
+    rates: dict[str, float] = {}
+    for name, batch, prefetch_count in (("inbox", False, 10), ("inbox", False, 100), ("inbox in batches", True, 100)):
+        label = f"{name} on {transport}, prefetch {prefetch_count}"
+        rates |= await _worked_off(label, url, broker, count, prefetch_count, with_inbox=True, batch=batch)
+    return rates
+
+
+async def _worked_off(
+    name: str, url: str, broker: str, count: int, prefetch_count: int, *, with_inbox: bool = False, batch: bool = False
+) -> dict[str, float]:
     await declared_queue(url, broker)
     await filled_outbox(url, count)
     async with running(MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False)):
@@ -68,9 +102,8 @@ async def _worked_off(name: str, url: str, broker: str, count: int, prefetch_cou
     if broker == url:
         await execute(url, "vacuum analyze outbox_delivery")
     counter = Counter(count)
-    worker = Worker(
-        broker=broker, db_engine_url=url, consumers=[counter.consumer], prefetch_count=prefetch_count, enable_metrics=False
-    )
+    consumer = counter.with_inbox(batch=batch) if with_inbox else counter.consumer
+    worker = Worker(broker=broker, db_engine_url=url, consumers=[consumer], prefetch_count=prefetch_count, enable_metrics=False)
     with timed() as watch:
         async with running(worker):
             await counter.wait()
