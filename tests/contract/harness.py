@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from outbox import codec
 from outbox.events import Event
+from outbox.failures import FailedAttempt, decode_trail
 from outbox.ports import Broker, Observer
 from outbox.transports.memory import MemoryBroker
 from tests.support import RabbitAdmin
@@ -49,6 +50,7 @@ class Buried:
     exception_type: str
     exception_message: str
     exception_traceback: str
+    trail: Sequence[FailedAttempt]
 
 
 class Harness(Protocol):
@@ -98,6 +100,7 @@ class MemoryHarness:
                 exception_type=letter.failure.type,
                 exception_message=letter.failure.message,
                 exception_traceback=letter.failure.traceback,
+                trail=letter.trail,
             )
             for letter in self._broker.dead_letters(queue)
         ]
@@ -158,6 +161,7 @@ def _buried_in_rabbit(dead: Mapping[str, Any]) -> Buried:
         exception_type=headers.get(codec.EXCEPTION_TYPE, ""),
         exception_message=headers.get(codec.EXCEPTION_MESSAGE, ""),
         exception_traceback=headers.get(codec.EXCEPTION_TRACEBACK, ""),
+        trail=decode_trail(headers.get(codec.FAILURES)),
     )
 
 
@@ -194,6 +198,7 @@ class PostgresHarness:
                 exception_type=row["exception_type"],
                 exception_message=row["exception_message"],
                 exception_traceback=row["exception_traceback"],
+                trail=decode_trail(row["failures"]),
             )
             for row in rows
         ]
