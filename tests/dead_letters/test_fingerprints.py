@@ -1,0 +1,184 @@
+"""Failures that are alike share a fingerprint, from every host and every release; others do not."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outbox.fingerprint import fingerprint, group_title, without_values
+from outbox.outcome import TRACEBACK_LIMIT, Failure
+
+names = st.from_regex(r"[a-z_][a-z0-9_]{0,20}", fullmatch=True)
+prefixes = st.sampled_from(["/srv", "/home/ann/shop", "/app/releases/2024-03-01", "C:\\Users\\ann\\shop", "/opt/x y/z"])
+numbers = st.integers(1, 99_999)
+ENGINE = (
+    '  File "/venv/lib/python3.11/site-packages/outbox/engine/calling.py", line 88, in call\n    return await handler(*args)\n'
+)
+STDLIB = '  File "/usr/lib/python3.11/json/decoder.py", line 355, in raw_decode\n    raise JSONDecodeError\n'
+LIBRARY = '  File "/venv/lib/python3.11/site-packages/httpx/_client.py", line 7, in send\n    raise mapped\n'
+FROZEN = '  File "<frozen importlib._bootstrap>", line 241, in _call_with_frames_removed\n'
+HEAD = "Traceback (most recent call last):\n"
+
+
+def frame(function: str, *, prefix: str = "/srv", file: str = "orders/payment.py", line: int = 12) -> str:
+    path = f"{prefix}/{file}".replace("/", "\\") if "\\" in prefix else f"{prefix}/{file}"
+    return f'  File "{path}", line {line}, in {function}\n    charge()\n    ^^^^^^^^\n'
+
+
+def failed(*frames: str, type_: str = "ValueError", message: str = "no") -> Failure:
+    return Failure(type_, message, f"{HEAD}{''.join(frames)}{type_}: {message}\n")
+
+
+def caught(call: Callable[[], object]) -> Failure:
+    try:
+        call()
+    except BaseException as error:  # noqa: BLE001
+        return Failure.of(error)
+    raise AssertionError("it did not fail")
+
+
+@given(function=names, prefix=prefixes, other=prefixes, line=numbers, other_line=numbers, text=st.text(), other_text=st.text())
+def test_hosts_lines_and_messages_make_no_difference(
+    function: str, prefix: str, other: str, line: int, other_line: int, text: str, other_text: str
+) -> None:
+    one = failed(ENGINE, frame(function, prefix=prefix, line=line), STDLIB, message=text.replace("\n", ""))
+    two = failed(ENGINE, frame(function, prefix=other, line=other_line), LIBRARY, message=other_text.replace("\n", ""))
+    assert fingerprint(one) == fingerprint(two)
+
+
+@given(function=names, other=names)
+def test_different_functions_differ(function: str, other: str) -> None:
+    same = fingerprint(failed(ENGINE, frame(function))) == fingerprint(failed(ENGINE, frame(other)))
+    assert same == (function == other)
+
+
+@given(id_=st.uuids(), other=st.uuids(), number=st.integers(), other_number=st.integers(), name=names, other_name=names)
+def test_without_a_traceback_values_in_the_message_make_no_difference(
+    id_: object, other: object, number: int, other_number: int, name: str, other_name: str
+) -> None:
+    one = Failure("KeyError", f"order {id_} of '{name}' has {number} rows at 0x7f{abs(number):x}")
+    two = Failure("KeyError", f"order {other} of '{other_name}' has {other_number} rows at 0x7f{abs(other_number):x}")
+    assert fingerprint(one) == fingerprint(two)
+    assert fingerprint(one) != fingerprint(Failure("KeyError", f"customer {id_} of '{name}' has {number} rows"))
+
+
+@given(type_=st.text(), message=st.text(), text=st.text())
+def test_any_failure_has_sixteen_digits(type_: str, message: str, text: str) -> None:
+    assert re.fullmatch(r"[0-9a-f]{16}", fingerprint(Failure(type_, message, text)))
+
+
+@given(cut=st.integers(0, 400))
+def test_a_traceback_that_was_cut_at_its_front_is_the_same(cut: int) -> None:
+    whole = failed(*[frame(f"step_{number}") for number in range(20)], STDLIB)
+    tail = whole.traceback[cut:]
+    assert fingerprint(Failure(whole.type, whole.message, tail)) == fingerprint(whole)
+
+
+def test_the_title_names_the_type_and_the_deepest_frame_of_the_handlers_own_code() -> None:
+    failure = failed(
+        ENGINE, frame("handle"), frame("charge", file="payments/card.py"), LIBRARY, STDLIB, FROZEN, type_="shop.Declined"
+    )
+    assert group_title(failure) == "shop.Declined in payments/card.py:charge"
+
+
+def test_the_type_makes_a_difference() -> None:
+    assert fingerprint(failed(frame("a"))) != fingerprint(failed(frame("a"), type_="KeyError"))
+
+
+def test_of_a_chain_the_last_exception_tells() -> None:
+    def inner() -> None:
+        raise KeyError("a")
+
+    def outer() -> None:
+        try:
+            inner()
+        except KeyError as error:
+            raise ValueError("b") from error
+
+    assert group_title(caught(outer)) == "ValueError in dead_letters/test_fingerprints.py:outer"
+
+
+def test_where_the_last_exception_has_no_frame_of_the_handler_an_earlier_one_tells() -> None:
+    chained = f"{HEAD}{frame('charge')}KeyError\n\nDuring handling of the above exception, another exception occurred:\n\n"
+    failure = Failure("HTTPError", "", f"{chained}{HEAD}{LIBRARY}HTTPError\n")
+    assert group_title(failure) == "HTTPError in orders/payment.py:charge"
+
+
+def test_of_a_group_its_first_member_tells() -> None:
+    def member() -> None:
+        raise KeyError("a")
+
+    def failing() -> None:
+        errors = []
+        for _ in range(2):
+            try:
+                member()
+            except KeyError as error:
+                errors.append(error)
+        raise ExceptionGroup("several", errors)
+
+    assert group_title(caught(failing)) == "ExceptionGroup in dead_letters/test_fingerprints.py:member"
+
+
+def test_a_recursion_is_the_same_wherever_it_ends() -> None:
+    def ping(depth: int) -> None:
+        pong(depth + 1)
+
+    def pong(depth: int) -> None:
+        ping(depth + 1)
+
+    def one_deeper() -> None:
+        ping(0)
+
+    first, second = caught(lambda: ping(0)), caught(one_deeper)
+    assert first.type == "RecursionError"
+    assert len(first.traceback) == TRACEBACK_LIMIT
+    assert fingerprint(first) == fingerprint(second) == fingerprint(caught(lambda: pong(0)))
+
+
+def test_repeated_lines_do_not_hide_the_frame() -> None:
+    failure = failed(ENGINE, frame("loop"), "  [Previous line repeated 970 more times]\n", type_="RecursionError")
+    assert group_title(failure) == "RecursionError in orders/payment.py:loop"
+
+
+def test_handlers_that_are_installed_as_a_package_are_found_beside_libraries() -> None:
+    installed = '  File "/venv/lib/python3.11/site-packages/shop/orders/handlers.py", line 3, in place\n    x()\n'
+    failure = failed(ENGINE, installed, LIBRARY)
+    assert group_title(failure) == "ValueError in orders/handlers.py:place"
+
+
+def test_a_project_that_is_called_outbox_is_its_own_code() -> None:
+    assert group_title(failed(ENGINE, frame("send", prefix="/srv/outbox", file="mail/sending.py"))).endswith(
+        "mail/sending.py:send"
+    )
+
+
+def test_a_failure_within_the_library_names_its_place_there() -> None:
+    assert group_title(failed(ENGINE)) == "ValueError in engine/calling.py:call"
+
+
+def test_lambdas_and_notebooks_are_code_too() -> None:
+    assert group_title(failed('  File "<ipython-input-3>", line 1, in <lambda>\n')).endswith(":<lambda>")
+
+
+def test_a_real_handler_of_this_process_is_told_by_its_function() -> None:
+    def handler() -> None:
+        int("x")
+
+    assert group_title(caught(handler)) == "ValueError in dead_letters/test_fingerprints.py:handler"
+
+
+@pytest.mark.parametrize(
+    ("text", "stripped"),
+    [
+        ("can't reach 10.0.0.1:5672, won't retry", "can't reach #, won't retry"),
+        ("duplicate key (id)=(0192f3a4-1111-4222-8333-444455556666)", "duplicate key (id)=(#)"),
+        ("no 'a b' and \"c\" and `d`", "no # and # and #"),
+        ("commit deadbeef00 is 3.5 kB", "commit # is # kB"),
+        ("a  b\n c", "a b c"),
+    ],
+)
+def test_values_are_taken_out_of_a_message(text: str, stripped: str) -> None:
+    assert without_values(text) == stripped
