@@ -83,7 +83,7 @@ async def behind_a_proxy(
 
 
 async def test_a_balance_and_the_children_are_exact_through_kills_and_cuts(behind_a_proxy: tuple[System, Proxy]) -> None:
-    await deposits_are_exact(*behind_a_proxy, messages=600, blows=10)
+    await deposits_are_exact(*behind_a_proxy, messages=300, blows=5)
 
 
 @pytest.mark.chaos
