@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from outbox.engine.lifecycle import Stopping
+from outbox.engine.ordering import OrderingRules
 from outbox.engine.relaying import Relay, RelaySettings
 from outbox.engine.sending import SendingPolicy, SendingRounds
 from outbox.errors import BrokerUnavailableError
@@ -18,6 +19,7 @@ from outbox.ports import CONFIRMED, SendResult, Transport
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import connect_to, open_pool
+from outbox.postgres.sent_facts import SentFacts
 from outbox.postgres.store import PostgresStore
 from outbox.retry import Backoff, RetryPolicy
 from tests.support.eventually import eventually
@@ -119,6 +121,8 @@ async def relaying(
     table: str = "outbox_table",
     keep_sent: bool = False,
     sending: SendingPolicy | None = None,
+    ordering: OrderingRules = OrderingRules(),  # noqa: B008  a frozen value
+    facts: SentFacts | None = None,
     **settings: object,
 ) -> AsyncIterator[RunningRelay]:
     """A relay from `table` to `transport` that listens; drained at the end."""
@@ -127,7 +131,7 @@ async def relaying(
     chosen = replace(SETTINGS, table=table, **settings)  # type: ignore[arg-type]
     pool = await open_pool(url, size=chosen.lanes + 2, application_name="relay")
     doorbell = PostgresDoorbell(connect_to(url, application_name="relay bell"), bell_of(name), observer=recorder)
-    store = PostgresStore(pool, name, keep_sent=keep_sent, longest_send=timedelta(seconds=10))
+    store = PostgresStore(pool, name, keep_sent=keep_sent, longest_send=timedelta(seconds=10), ordering=ordering, facts=facts)
     stopping = Stopping()
     relay = Relay(SendingRounds(store, transport, sending or policy()), store, doorbell, recorder, chosen)
     listening = asyncio.create_task(doorbell.run())
