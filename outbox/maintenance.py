@@ -24,6 +24,7 @@ from outbox.postgres.pool import borrow_from, close_pool, open_pool, taken_from,
 from outbox.postgres.pruning import Pruning
 from outbox.postgres.repair.changes import subscribed_queues
 from outbox.postgres.repair.running import OperationsRunner
+from outbox.postgres.reporting.thinning import thin_stats
 from outbox.postgres.schema import check_outbox_table
 from outbox.urls import ServerKind, postgres_url, server_kind
 
@@ -159,6 +160,7 @@ class Maintenance:
                 every=_SELDOM,
                 work=self._on(pool, drop_partitions, self._history_retention, schema=schema),
             ),
+            Duty(name="statistics thinned", every=_SELDOM, work=self._on(pool, thin_stats, schema=schema)),
             Duty(name="lost components forgotten", every=_SELDOM, work=partial(pruning.components, LOST_AFTER, BATCH)),
             Duty(name="ended pauses forgotten", every=_SELDOM, work=partial(pruning.pauses, LOST_AFTER, BATCH)),
         ]
@@ -175,7 +177,7 @@ class Maintenance:
         """`work` on a connection of the pool. A table that is not there needs nothing."""
 
         async def with_connection() -> int:
-            with unavailable_errors("maintaining the history"):
+            with unavailable_errors("maintaining history and statistics"):
                 async with taken_from(pool) as connection:
                     try:
                         return await work(connection, *arguments, schema=schema)

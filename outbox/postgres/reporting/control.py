@@ -7,8 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from outbox.errors import ConfigurationError
-from outbox.postgres.queries import queries
-from outbox.postgres.schema.objects import satellite_names
+from outbox.postgres.reporting.statements import reporting_queries
 
 LONGEST_TEXT = 1_000
 """Characters of a name, a reason, and of who asked."""
@@ -90,4 +89,4 @@ def _require_storable(text: object) -> None:
 
 
 def _sql(schema: str | None) -> Any:
-    return queries("reporting.sql", statement_timeout="0", lock_timeout="0", **satellite_names(schema))
+    return reporting_queries(schema)

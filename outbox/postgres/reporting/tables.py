@@ -3,21 +3,18 @@
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from typing import Any
 
 import asyncpg
 
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, roll_back_quietly
-from outbox.postgres.queries import queries
 from outbox.postgres.reporting.facts import Fact
 from outbox.postgres.reporting.gates import Wish
+from outbox.postgres.reporting.statements import STATEMENT_TIMEOUT, reporting_queries
 from outbox.postgres.reporting.statistics import Counts, Key
-from outbox.postgres.schema.objects import SATELLITES, satellite_names
+from outbox.postgres.schema.objects import SATELLITES
 
-STATEMENT_TIMEOUT = timedelta(seconds=3)
-LOCK_TIMEOUT = timedelta(seconds=1)
 _TIMEOUT = STATEMENT_TIMEOUT.total_seconds() + 1
 """The server ends a statement first, unless it is away."""
 UNSTORABLE = (asyncpg.DataError, asyncpg.UntranslatableCharacterError, asyncpg.CharacterNotInRepertoireError, UnicodeError)
@@ -36,12 +33,7 @@ class ReportingTables:
 
     def __init__(self, table: TableName) -> None:
         self._names = {kind: TableName(SATELLITES[kind], table.schema).sql for kind in _RIGHTS}
-        self._sql = queries(
-            "reporting.sql",
-            statement_timeout=f"'{STATEMENT_TIMEOUT.total_seconds():g}s'",
-            lock_timeout=f"'{LOCK_TIMEOUT.total_seconds():g}s'",
-            **satellite_names(table.schema),
-        )
+        self._sql = reporting_queries(table.schema)
 
     async def usable(self, connection: Connection) -> frozenset[str]:
         """Which of `history`, `stats`, `component` and `control` are there and open to the user."""

@@ -43,25 +43,7 @@ from unnest(
     starts_at, routing_key, queue, created, sent, processed, failed, retried, dead, duplicates, backlog, oldest_age, latency
 )
 order by starts_at, routing_key collate "C", queue collate "C"
-on conflict (starts_at, seconds, routing_key, queue) do update
-set created = so_far.created + excluded.created,
-    sent = so_far.sent + excluded.sent,
-    processed = so_far.processed + excluded.processed,
-    failed = so_far.failed + excluded.failed,
-    retried = so_far.retried + excluded.retried,
-    dead = so_far.dead + excluded.dead,
-    duplicates = so_far.duplicates + excluded.duplicates,
-    backlog = greatest(so_far.backlog, excluded.backlog),
-    oldest_age = greatest(so_far.oldest_age, excluded.oldest_age),
-    latency = case
-        when so_far.latency is null then excluded.latency
-        when excluded.latency is null then so_far.latency
-        else array(
-            select coalesce(known, 0) + coalesce(new, 0)
-            from unnest(so_far.latency, excluded.latency) with ordinality as bucket (known, new, number)
-            order by number
-        )
-    end
+{add_up}
 
 -- name: beat
 insert into {component} as component (
@@ -96,7 +78,8 @@ where until is null or until > clock_timestamp()
 order by scope, name
 
 -- name: list_components
-select id, kind, name, host, process_id, version, started_at, seen_at, every, activity, consumers, applied, stopped_at,
+select id, kind, name, host, process_id, version, started_at, seen_at, every, activity::text as activity,
+    consumers::text as consumers, applied::text as applied, stopped_at,
     case
         when stopped_at is not null then 'stopped'
         when seen_at < clock_timestamp() - 6 * every then 'lost'
@@ -106,6 +89,43 @@ select id, kind, name, host, process_id, version, started_at, seen_at, every, ac
 from {component}
 order by kind, name, started_at
 
--- name: forget_components
-delete from {component}
-where coalesce(stopped_at, seen_at) < clock_timestamp() - $1::interval
+-- name: thin_stats
+-- Rows of spans shorter than $1 seconds that are older than $2 become rows of $1 seconds, up to $3 of them at once. In one
+-- statement, so that nothing is counted twice or not at all, whoever adds to them meanwhile.
+with thinned as (
+    delete from {stats}
+    where ctid = any(array(
+        select ctid
+        from {stats}
+        where seconds < $1 and starts_at < date_bin(make_interval(secs => $1), clock_timestamp() - $2::interval, {origin})
+        order by starts_at, routing_key collate "C", queue collate "C"
+        limit $3
+        for update skip locked
+    ))
+    returning *, date_bin(make_interval(secs => $1), starts_at, {origin}) as span
+),
+latencies as (
+    select span, routing_key, queue, array_agg(total order by number) as latency
+    from (
+        select span, routing_key, queue, number, sum(count)::bigint as total
+        from thinned
+        cross join unnest(latency) with ordinality as bucket (count, number)
+        group by span, routing_key, queue, number
+    ) as bucket
+    group by span, routing_key, queue
+),
+added as (
+    insert into {stats} as so_far (
+        starts_at, seconds, routing_key, queue, created, sent, processed, failed, retried, dead, duplicates, backlog, oldest_age,
+        latency
+    )
+    select span, $1, routing_key, queue, sum(created), sum(sent), sum(processed), sum(failed), sum(retried), sum(dead),
+        sum(duplicates), max(backlog), max(oldest_age), latencies.latency
+    from thinned
+    left join latencies using (span, routing_key, queue)
+    group by span, routing_key, queue, latencies.latency
+    order by span, routing_key collate "C", queue collate "C"
+    {add_up}
+)
+select count(*)
+from thinned

@@ -1,0 +1,24 @@
+"""The SQL of reports, for the tables in one schema."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import satellite_names
+
+STATEMENT_TIMEOUT = timedelta(seconds=3)
+LOCK_TIMEOUT = timedelta(seconds=1)
+_ORIGIN = "timestamptz '2000-01-01 00:00:00+00'"
+"""Spans of statistics are counted from here: a midnight in UTC. Written with a space, so that no colon is before a word."""
+
+
+def reporting_queries(schema: str | None) -> Mapping[str, str]:
+    """The statements of `reporting.sql`."""
+    return queries(
+        "reporting.sql",
+        statement_timeout=f"{STATEMENT_TIMEOUT / timedelta(milliseconds=1):.0f}",
+        lock_timeout=f"{LOCK_TIMEOUT / timedelta(milliseconds=1):.0f}",
+        origin=_ORIGIN,
+        add_up=queries("reporting_parts.sql")["add_up"],
+        **satellite_names(schema),
+    )
