@@ -1,0 +1,366 @@
+"""Ordered consumers when deliveries are lost, cannot be settled, or kill their workers: nothing is overtaken."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic import RootModel
+
+from outbox import Consumer
+from outbox.engine import keyed
+from outbox.engine.lifecycle import Stopping, run_until_stopped
+from outbox.engine.working import Work, WorkSettings
+from outbox.errors import BrokerUnavailableError, MarkHeldError
+from outbox.events import ConsumerStarted, Processed, SettleFailed
+from outbox.outcome import DONE, Cause, Dead, DeliveryOutcome, Done, Retry
+from outbox.ports import Delivery, Intake, Marks, Receive, Subscription, Unit
+from outbox.retry import constant
+from outbox.transports.memory import MemoryBroker
+from outbox.transports.rabbitmq import RabbitBroker
+from tests.contract.harness import Recorder
+from tests.contract.support import existing, message, send
+from tests.contract.test_working import working
+from tests.servers.proxy import Proxy
+from tests.support import eventually
+from tests.worker.support import SOON, TIMEOUT
+
+
+class Streaming(MemoryBroker):
+    """Delivers as RabbitMQ does: in order, with the successors of a message in hand beside it.
+
+    `settling` is called before each settlement, and may raise.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(exchange_name="shop")
+        self.settling: Callable[[Delivery, DeliveryOutcome], None] = lambda delivery, outcome: None
+
+    @asynccontextmanager
+    async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
+        def receive_watched(delivery: Delivery) -> None:
+            receive(_Watched(delivery, self))  # type: ignore[arg-type]  by __getattr__
+
+        async with super().subscribe(replace(subscription, ordered=False), receive_watched) as intake:
+            yield intake
+
+
+class _Watched:
+    def __init__(self, delivery: Delivery, broker: Streaming) -> None:
+        self._delivery = delivery
+        self._broker = broker
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._delivery, name)
+
+    async def settle(self, outcome: DeliveryOutcome) -> None:
+        self._broker.settling(self, outcome)  # type: ignore[arg-type]
+        await self._delivery.settle(outcome)
+
+
+async def loaded(bodies: Sequence[bytes], *, key: str = "k") -> Streaming:
+    """A broker with these messages of one key."""
+    broker = Streaming()
+    await existing(broker, "mail", "#")
+    await broker.send([message("order.placed", body, ordering_key=key) for body in bodies], timeout=TIMEOUT)
+    return broker
+
+
+BODIES = [str(number).encode() for number in range(8)]
+
+
+# --- lost deliveries ---------------------------------------------------------------------------------------------------
+
+
+async def test_successors_of_a_lost_delivery_wait_for_its_redelivery() -> None:
+    broker, calls, lost = await loaded(BODIES), [], False
+
+    async def handle(body: bytes) -> None:
+        nonlocal lost
+        calls.append(body)
+        if body == b"2" and not lost:
+            lost = True
+            broker.crash("mail")
+
+    async with working(broker, Consumer("#", handle, "mail", ordered=True)) as worker:
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    assert calls == [b"0", b"1", b"2", *BODIES[2:]]
+    assert len(worker.recorder.of(SettleFailed)) == 1
+
+
+async def test_a_message_that_was_lost_while_it_waited_keeps_its_attempts_and_its_delay() -> None:
+    broker, attempts, times = await loaded(BODIES[:3]), [], []
+
+    async def handle(body: bytes, attempt_count: int) -> None:
+        attempts.append((body, attempt_count))
+        times.append(asyncio.get_running_loop().time())
+        if body == b"0" and attempt_count < 3:
+            raise ConnectionError("away")
+
+    consumer = Consumer("#", handle, "mail", ordered=True, retry=constant("300ms", attempts=3))
+    async with working(broker, consumer) as worker:
+        for failed in (1, 2):
+            await eventually(lambda failed=failed: len(worker.recorder.of(Processed)) == failed, timeout=SOON)  # type: ignore[misc]
+            broker.crash("mail")
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    assert attempts == [(b"0", 1), (b"0", 2), (b"0", 3), (b"1", 1), (b"2", 1)]
+    assert times[1] - times[0] >= 0.28
+    assert times[2] - times[1] >= 0.28
+
+
+async def test_the_failures_of_a_lost_delivery_are_told_by_its_dead_letter() -> None:
+    broker = await loaded(BODIES[:1])
+
+    async def handle(body: bytes) -> None:
+        raise ConnectionError("away")
+
+    consumer = Consumer("#", handle, "mail", ordered=True, retry=constant("50ms", attempts=3))
+    async with working(broker, consumer) as worker:
+        await eventually(lambda: bool(worker.recorder.of(Processed)), timeout=SOON)
+        broker.crash("mail")
+        await eventually(lambda: bool(broker.dead_letters("mail")), timeout=SOON)
+    [dead] = broker.dead_letters("mail")
+    assert (dead.attempt, [failed.attempt for failed in dead.trail]) == (3, [1, 2, 3])
+
+
+@pytest.mark.rabbitmq
+async def test_a_cut_connection_inverts_nothing(broker_url: str, proxied: Callable[[str], Proxy]) -> None:
+    proxy = proxied(broker_url)
+    broker = RabbitBroker(proxy.url, exchange_name="shop", observer=Recorder())
+    ledger: dict[str, list[int]] = {}
+    running: set[str] = set()
+    failed: set[bytes] = set()
+
+    async def handle(body: bytes) -> None:
+        key, number = body.decode().split(":")
+        assert key not in running
+        running.add(key)
+        try:
+            await asyncio.sleep(0.002)
+            if int(number) % 7 == 3 and body not in failed:
+                failed.add(body)
+                raise ConnectionError("once")
+            ledger.setdefault(key, []).append(int(number))
+        finally:
+            running.discard(key)
+
+    bodies = [f"k{number % 8}:{number}".encode() for number in range(1_200)]
+    consumer = Consumer("#", handle, "mail", ordered=True, retry=constant("5ms", attempts=3))
+    async with working(broker, consumer, prefetch_count=40) as worker:
+        await send(broker, *(message("order.placed", body, ordering_key=body.decode().split(":")[0]) for body in bodies))
+        for cut_at in (100, 400, 800):
+            await eventually(lambda cut_at=cut_at: handled(ledger) >= cut_at, timeout=SOON)  # type: ignore[misc]
+            assert proxy.cut() > 0
+        await eventually(lambda: handled(ledger) == 1_200, timeout=2 * SOON)
+        deaths = [event for event in worker.recorder.of(Processed) if isinstance(event.outcome, Dead)]
+    await broker.close()
+    assert {key: list(dict.fromkeys(numbers)) for key, numbers in ledger.items()} == {
+        f"k{key}": list(range(key, 1_200, 8)) for key in range(8)
+    }
+    assert deaths == []
+    assert sum(map(len, ledger.values())) > 1_200, "nothing was redelivered, so nothing was shown"
+
+
+def handled(ledger: dict[str, list[int]]) -> int:
+    return sum(len(set(numbers)) for numbers in ledger.values())
+
+
+# --- settling ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_settlement_that_fails_as_none_should_gives_everything_back_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyed, "UNEXPECTED_PAUSE", timedelta(milliseconds=10))
+    broker, calls = await loaded([]), []
+    broken = {b"2"}
+
+    def settling(delivery: Delivery, outcome: DeliveryOutcome) -> None:
+        if delivery.message.body in broken:
+            broken.clear()
+            raise RuntimeError("a mistake of ours")
+
+    async def handle(body: bytes) -> None:
+        calls.append(body)
+
+    broker.settling = settling
+    async with working(broker, Consumer("#", handle, "mail", ordered=True)) as worker:
+        await broker.send([message("order.placed", body, ordering_key="k") for body in BODIES], timeout=TIMEOUT)
+        await eventually(lambda: len(worker.recorder.of(ConsumerStarted)) == 2, timeout=SOON)
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    assert calls == [b"0", b"1", b"2", *BODIES[2:]]
+
+
+async def test_successors_wait_while_an_outcome_cannot_be_recorded() -> None:
+    broker, calls, refusals = await loaded(BODIES), [], 3
+
+    def settling(delivery: Delivery, outcome: DeliveryOutcome) -> None:
+        nonlocal refusals
+        if delivery.message.body == b"2" and refusals:
+            refusals -= 1
+            raise BrokerUnavailableError("away")
+
+    async def handle(body: bytes) -> None:
+        calls.append(body)
+        assert body in (b"0", b"1", b"2") or not refusals
+
+    broker.settling = settling
+    async with working(broker, Consumer("#", handle, "mail", ordered=True)) as worker:
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    assert calls == BODIES
+    assert all(event.outcome == DONE for event in worker.recorder.of(Processed))
+
+
+# --- expiration, bodies, inbox -----------------------------------------------------------------------------------------
+
+
+class Number(RootModel[int]):
+    """A body that is a number."""
+
+
+async def test_what_expires_or_cannot_be_read_lets_the_next_one_go_on() -> None:
+    broker, calls = Streaming(), []
+    await existing(broker, "mail", "#")
+    kinds = [(b"0", {}), (b"1", {"expiration": timedelta(seconds=1)}), (b"no number", {}), (b"3", {})]
+    await broker.send(
+        [message("order.placed", body, ordering_key="k", **options) for body, options in kinds],  # type: ignore[arg-type]
+        timeout=TIMEOUT,
+    )
+
+    async def handle(number: Number, attempt_count: int) -> None:
+        calls.append(number.root)
+        if number.root == 0 and attempt_count == 1:
+            raise ConnectionError("away")
+
+    consumer = Consumer("#", handle, "mail", ordered=True, retry=constant("1s200ms", attempts=2))
+    async with working(broker, consumer):
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    assert calls == [0, 0, 3]
+    assert [dead.cause for dead in broker.dead_letters("mail")] == [Cause.EXPIRED, Cause.UNDECODABLE]
+
+
+class BusyElsewhere:
+    """Transactions, whose first ones find the mark held by another."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    @asynccontextmanager
+    async def begin(self, wanted: frozenset[str], marks: Marks | None = None) -> AsyncIterator[Unit]:
+        assert marks is not None
+        if self.left:
+            self.left -= 1
+            raise MarkHeldError("elsewhere")
+        yield Unit(resources={}, marked=frozenset(marks.message_ids))
+
+
+async def test_what_is_being_handled_elsewhere_is_waited_for_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outbox.engine.transactions.HELD_PAUSE", timedelta(milliseconds=30))
+    broker, calls, recorder, stopping = await loaded(BODIES), [], Recorder(), Stopping()
+
+    async def handle(body: bytes, attempt_count: int) -> None:
+        calls.append((body, attempt_count))
+
+    consumer = Consumer("#", handle, "mail", ordered=True, inbox=True)
+    settings = WorkSettings(exchange_name="shop", retry_delays=(), prefetch_count=10)
+    work = Work(broker, [consumer], BusyElsewhere(3), recorder, settings)
+    task = asyncio.create_task(run_until_stopped(work.run, stopping, handle_signals=False))
+    await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    stopping.request()
+    await asyncio.wait_for(task, SOON)
+    assert calls == [(body, 1) for body in BODIES]
+
+
+# --- stopping ----------------------------------------------------------------------------------------------------------
+
+
+async def test_what_runs_is_finished_and_what_waits_behind_it_is_given_back() -> None:
+    broker, calls = await loaded(BODIES), []
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def handle(body: bytes) -> None:
+        calls.append(body)
+        begun.set()
+        await go_on.wait()
+
+    async with working(broker, Consumer("#", handle, "mail", ordered=True)) as worker:
+        await begun.wait()
+        worker.stopping.request()
+        await eventually(lambda: worker.broker.stopped == 1, timeout=SOON)
+        go_on.set()
+    assert calls == [b"0"]
+    assert broker.depth("mail") == 7
+    assert [event.outcome for event in worker.recorder.of(Processed)] == [DONE]
+
+
+# --- suspects ----------------------------------------------------------------------------------------------------------
+
+
+def crashed(broker: Streaming, times: int) -> None:
+    """What waits in the queue has been in the hands of that many workers that died."""
+    queue = broker._queue("mail")
+    entries = [replace(entry, crashes=times) for entry in queue.ready]
+    queue.ready.clear()
+    queue.ready.extend(entries)
+
+
+async def test_suspects_run_alone_and_keep_their_place() -> None:
+    broker, calls, at_once, most = await loaded(BODIES), [], 0, 0
+    await broker.send([message("order.placed", b"other", ordering_key="other")], timeout=TIMEOUT)
+    crashed(broker, 4)
+
+    async def handle(body: bytes) -> None:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.001)
+        calls.append(body)
+        at_once -= 1
+
+    async with working(broker, Consumer("#", handle, "mail", ordered=True, max_deliveries=3)):
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    assert [body for body in calls if body != b"other"] == BODIES
+    assert most == 1
+
+
+async def test_of_messages_that_workers_died_of_too_often_only_the_first_is_condemned() -> None:
+    broker, calls = await loaded(BODIES), []
+    crashed(broker, 7)
+
+    async def handle(body: bytes) -> None:
+        calls.append(body)
+
+    async with working(broker, Consumer("#", handle, "mail", ordered=True, max_deliveries=3)):
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    [dead] = broker.dead_letters("mail")
+    assert (dead.message.body, dead.cause) == (b"0", Cause.CRASHED)
+    assert calls == BODIES[1:]
+
+
+# --- what it costs -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_key_costs_one_task_and_not_one_for_each_message() -> None:
+    broker, go_on, names = await loaded(BODIES), asyncio.Event(), set()
+
+    async def handle(body: bytes) -> None:
+        names.add(id(asyncio.current_task()))
+        await go_on.wait()
+
+    async with working(broker, Consumer("#", handle, "mail", ordered=True)):
+        go_on.set()
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    assert len(names) == 1
+
+
+async def test_retries_in_place_are_told_as_retries() -> None:
+    broker = await loaded(BODIES[:1])
+
+    async def handle(body: bytes, attempt_count: int) -> None:
+        if attempt_count < 3:
+            raise ConnectionError("away")
+
+    async with working(broker, Consumer("#", handle, "mail", ordered=True, retry=constant(0, attempts=3))) as worker:
+        processed = await worker.processed(3)
+    assert [(event.attempt, type(event.outcome)) for event in processed] == [(1, Retry), (2, Retry), (3, Done)]
