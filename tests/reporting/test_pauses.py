@@ -21,7 +21,7 @@ async def _applied(connection: asyncpg.Connection, name: str) -> list[dict[str, 
 
 async def test_a_paused_relay_takes_nothing_until_it_is_resumed(connection: asyncpg.Connection, database_url: str) -> None:
     box = Box()
-    relay = MessageRelay(database_url, broker=database_url, name="relay-1")
+    relay = MessageRelay(database_url, broker=database_url, name="relay-1", heartbeat_interval=0.1)
     worker = Worker(broker=database_url, consumers=[box.consumer], reporting=False)
     async with at_work(relay, worker):
         await published(connection, body=1)
@@ -30,8 +30,11 @@ async def test_a_paused_relay_takes_nothing_until_it_is_resumed(connection: asyn
         await eventually(lambda: _applied(connection, "relay-1"), timeout=2)
         assert await _applied(connection, "relay-1") == [{"scope": "relay", "name": ""}]
         await published(connection, body=2)
+        for _ in range(2):
+            beat = await connection.fetchval("select seen_at from outbox_component")
+            await eventually(lambda beat=beat: connection.fetchval("select seen_at > $1 from outbox_component", beat))
         assert await connection.fetchval("select activity ->> 'state' from outbox_component") == "paused"
-        await asyncio.sleep(0)
+        assert await connection.fetchval("select count(*) from outbox_table") == 1
         assert box.bodies == [1]
         assert await resume(connection, PauseScope.RELAY)
         await eventually(lambda: box.bodies == [1, 2], timeout=3)

@@ -1,0 +1,160 @@
+"""Reporting stops and slows nobody: without tables, without rights, without room, with a database that is away."""
+
+import asyncio
+import logging
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import pytest
+
+from outbox import MessageRelay, Worker, ensure_outbox_schema_async, ensure_outbox_table_async
+from outbox.engine.lifecycle import Stopping
+from outbox.events import Event, HistoryLost, Processed, ProcessingStatus
+from outbox.message import Message
+from outbox.outcome import DONE, Cause, Dead, Failure
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import connect_to
+from outbox.postgres.reporting import Component, ComponentKind, ReportingSettings, reporting
+from outbox.postgres.reporting.facts import MOST_MESSAGE, FactQueue
+from outbox.transports.memory import MemoryBroker
+from tests.conftest import OwnPostgres
+from tests.reporting.support import Box, at_work, published
+from tests.support import eventually
+
+COMPONENT = Component(kind=ComponentKind.WORKER, name="worker-1")
+TABLE = TableName("outbox_table")
+
+
+class Told:
+    """An observer that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def notify(self, event: Event) -> None:
+        self.events.append(event)
+
+    @property
+    def lost(self) -> int:
+        return sum(event.count for event in self.events if isinstance(event, HistoryLost))
+
+
+def handled(id_: str = "1", *, failure: Failure | None = None) -> Processed:
+    message = Message(id=id_, routing_key="order.placed", body=b"", created_at=datetime.now(UTC), tracking_ids=("r", "p", id_))
+    return Processed(
+        queue="mail",
+        exchange_name="o",
+        message=message,
+        attempt=1,
+        status=ProcessingStatus.SUCCESS,
+        outcome=DONE if failure is None else Dead(Cause.EXHAUSTED, failure),
+        duration=timedelta(seconds=1),
+    )
+
+
+async def test_a_relay_needs_its_one_table_only(database_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    await ensure_outbox_table_async(database_url)
+    broker = MemoryBroker()
+    connection = await asyncpg.connect(database_url)
+    caplog.set_level(logging.INFO, logger="outbox")
+    try:
+        async with at_work(MessageRelay(database_url, broker=broker, on_unroutable="drop")):
+            await published(connection)
+            await eventually(lambda: connection.fetchval("select not exists(select from outbox_table)"))
+            await eventually(lambda: "missing, or closed to the user" in caplog.text)
+    finally:
+        await connection.close()
+    assert not [record for record in caplog.records if "reports" in record.getMessage() and record.levelno > logging.INFO]
+
+
+async def test_facts_without_room_are_counted_and_forgotten() -> None:
+    queue = FactQueue(clock=lambda: 0.0, now=lambda: datetime.now(UTC), capacity=3)
+    for number in range(5):
+        queue.take_note(handled(str(number)))
+    assert (len(queue), queue.lost) == (3, 2)
+    batch = queue.batch(2)
+    queue.take_note(handled("5"))
+    queue.put_back(batch)
+    assert [fact.message_id for fact in queue.batch(9)] == ["1", "2", "5"]
+    assert queue.lost == 3
+
+
+async def test_facts_wait_for_a_database_that_is_away_and_are_counted_when_there_are_too_many(
+    own_postgres: OwnPostgres,
+) -> None:
+    await ensure_outbox_schema_async(own_postgres.url)
+    told, settings = Told(), ReportingSettings(capacity=100, tick=timedelta(milliseconds=50))
+    connect = connect_to(own_postgres.url, application_name="test")
+    async with reporting(connect, TABLE, COMPONENT, told, Stopping(), settings) as reporter:
+        reporter.notify(handled("before"))
+        connection = await asyncpg.connect(own_postgres.url)
+        await eventually(lambda: connection.fetchval("select count(*) = 1 from outbox_history"))
+        await connection.close()
+        await asyncio.to_thread(own_postgres.stop)
+        for number in range(150):
+            reporter.notify(handled(str(number)))
+        await asyncio.to_thread(own_postgres.start)
+        connection = await asyncpg.connect(own_postgres.url)
+        written = "select count(*) from outbox_history"
+        await eventually(lambda: told.lost >= 50, timeout=20)
+        await eventually(lambda: _adds_up(connection, written, told))
+        await connection.close()
+    assert told.lost in (50, 150)
+
+
+async def _adds_up(connection: asyncpg.Connection, written: str, told: Told) -> bool:
+    return await connection.fetchval(written) + told.lost == 151
+
+
+async def test_text_that_no_database_holds_is_written_in_other_words(connection: asyncpg.Connection, database_url: str) -> None:
+    told = Told()
+    connect = connect_to(database_url, application_name="test")
+    failure = Failure("ValueError", "half a pair \ud800 and \0, and é" + "x" * 10_000)
+    async with reporting(connect, TABLE, COMPONENT, told, Stopping()) as reporter:
+        reporter.notify(handled("a\0b"))
+        reporter.notify(handled("c", failure=failure))
+    rows = await connection.fetch("select * from outbox_history order by message_id")
+    assert [row["message_id"] for row in rows] == ["a\\u2400b", "c"]
+    assert len(rows[1]["error_message"]) <= MOST_MESSAGE + 40
+    assert (rows[0]["root_id"], rows[0]["parent_id"]) == ("r", "p")
+    assert told.lost == 0
+
+
+async def test_a_lock_on_the_history_delays_no_pause_and_no_handler(connection: asyncpg.Connection, database_url: str) -> None:
+    box = Box()
+    worker = Worker(broker=database_url, consumers=[box.consumer], name="worker-1")
+    async with at_work(MessageRelay(database_url, broker=database_url), worker):
+        await eventually(lambda: connection.fetchval("select exists(select from outbox_subscription)"))
+        await eventually(lambda: connection.fetchval("select count(*) = 2 from outbox_component"))
+        async with connection.transaction():
+            await connection.execute("lock table outbox_stats, outbox_component in access exclusive mode")
+            other = await asyncpg.connect(database_url)
+            try:
+                await published(other, body=1)
+                await eventually(lambda: box.bodies == [1], timeout=5)
+                await eventually(lambda: other.fetchval("select exists(select from outbox_history where queue = 'mail')"))
+            finally:
+                await other.close()
+
+
+async def test_nothing_is_reported_where_that_is_turned_off(connection: asyncpg.Connection, database_url: str) -> None:
+    box = Box()
+    relay = MessageRelay(database_url, broker=database_url, reporting=False)
+    worker = Worker(broker=database_url, consumers=[box.consumer], reporting=False)
+    async with at_work(relay, worker):
+        await published(connection, body=1)
+        await eventually(lambda: box.bodies == [1])
+    for table in ("component", "stats"):
+        assert await connection.fetchval(f"select count(*) from outbox_{table}") == 0
+    assert await connection.fetchval("select count(*) from outbox_history where queue is not null") == 0
+
+
+async def test_a_given_pool_is_borrowed_from_and_left_open(connection: asyncpg.Connection, database_url: str) -> None:
+    box = Box()
+    async with asyncpg.create_pool(database_url, min_size=0, max_size=7) as pool:
+        relay = MessageRelay(db_pool=pool, broker=database_url, name="relay-1")
+        worker = Worker(broker=MemoryBroker(), db_pool=pool, consumers=[box.consumer], name="worker-1")
+        async with at_work(relay, worker):
+            running = "select count(*) = 2 from outbox_component where activity ->> 'state' = 'running'"
+            await eventually(lambda: connection.fetchval(running))
+        assert await pool.fetchval("select count(*) from outbox_component where stopped_at is not null") == 2
