@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from outbox import OutboxMessage, tracking
-from outbox.engine.publishing import as_expiration, rows_of
+from outbox.engine.publishing import Extras, as_expiration, rows_of
 from outbox.errors import ConfigurationError, EncodingError
 
 
@@ -145,3 +145,63 @@ def test_a_chain_at_its_limit_stays_at_its_limit() -> None:
 def test_a_chain_that_no_column_can_hold_is_refused_before_writing() -> None:
     with tracking(["nul\0"]), pytest.raises(EncodingError, match="tracking ids"):
         row_of()
+
+
+# --- keys and priority -------------------------------------------------------------------------------------------------
+
+
+def test_a_message_without_options_has_no_extras() -> None:
+    assert row_of().extras is None
+    assert row_of(priority=0, on_conflict="ignore").extras is None
+
+
+@pytest.mark.parametrize(
+    ("options", "extras"),
+    [
+        ({"ordering_key": "k"}, Extras(ordering_key="k")),
+        ({"ordering_key": "k" * 100_000}, Extras(ordering_key="k" * 100_000)),
+        ({"dedup_key": "ü" * 500}, Extras(dedup_key="ü" * 500)),
+        ({"dedup_key": "d", "on_conflict": "replace"}, Extras(dedup_key="d", replaces=True)),
+        ({"priority": 9}, Extras(priority=9)),
+        ({"priority": 1, "dedup_key": "d"}, Extras(priority=1, dedup_key="d")),
+        ({"ordering_key": "k", "dedup_key": "d"}, Extras(ordering_key="k", dedup_key="d")),
+    ],
+)
+def test_options_become_extras(options: Any, extras: Extras) -> None:
+    assert row_of(**options).extras == extras
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"priority": 10}, "priority is a whole number from 0 to 9"),
+        ({"priority": -1}, "priority is a whole number from 0 to 9"),
+        ({"priority": 1.0}, "priority is a whole number from 0 to 9"),
+        ({"priority": "1"}, "priority is a whole number from 0 to 9"),
+        ({"priority": True}, "priority is a whole number from 0 to 9"),
+        ({"priority": None}, "priority is a whole number from 0 to 9"),
+        ({"priority": 1, "ordering_key": "k"}, "priority and ordering_key exclude each other"),
+        ({"ordering_key": ""}, "ordering_key is a text that is not empty"),
+        ({"ordering_key": 7}, "ordering_key is a text that is not empty"),
+        ({"ordering_key": b"k"}, "ordering_key is a text that is not empty"),
+        ({"ordering_key": "a\0b"}, "ordering_key .* contains the character NUL"),
+        ({"ordering_key": "\ud800"}, "ordering_key .* is not valid text"),
+        ({"dedup_key": ""}, "dedup_key is a text that is not empty"),
+        ({"dedup_key": 7}, "dedup_key is a text that is not empty"),
+        ({"dedup_key": "a\0b"}, "dedup_key .* contains the character NUL"),
+        ({"dedup_key": "d" * 1_001}, "dedup_key has at most 1,000 bytes"),
+        ({"dedup_key": "ü" * 501}, "dedup_key has at most 1,000 bytes"),
+        ({"dedup_key": "d", "on_conflict": "update"}, "on_conflict is 'ignore' or 'replace'"),
+        ({"dedup_key": "d", "on_conflict": None}, "on_conflict is 'ignore' or 'replace'"),
+        ({"on_conflict": "replace"}, "needs a dedup_key"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: Any, reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        row_of(**options)
+
+
+def test_each_row_is_stamped_in_order() -> None:
+    stamps = iter(range(100, 200))
+    rows = rows_of([OutboxMessage("a", {}), OutboxMessage("b", {}, priority=2)], stamp=lambda: next(stamps))
+    assert [row.extras for row in rows] == [Extras(hlc=100), Extras(priority=2, hlc=101)]
