@@ -5,7 +5,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from outbox.arguments import at_least_one, exactly_one
+from outbox.arguments import at_least_one, exactly_one, one_of
 from outbox.arguments import exchange_name as checked_exchange_name
 from outbox.brokers import require_one_consumable_broker
 from outbox.dead_letters.opening import Opening, Places
@@ -182,7 +182,7 @@ class DeadLetters:
 
     async def plan(
         self,
-        action: Action,
+        action: Action | str,
         selector: Selector,
         *,
         destination: Destination | None = None,
@@ -191,7 +191,7 @@ class DeadLetters:
     ) -> Plan:
         """What `action` would do now: to how many, of which queues and exceptions, with a sample, and with what to think of."""
         options = Options(destination=destination, force=force, retention=self._retention)
-        request = Request(action=action, options=options)
+        request = Request(action=Action(one_of("action", action, list(Action))), options=options)
         limit = None if max_items is None else at_least_one("max_items", max_items)
         meant = selector if isinstance(selector, DeadLetterFilter) else DeadLetterFilter(ids=tuple(_ids(selector)))
         return await (await self._opening.parts()).planning.plan(request, _meant(meant, request), limit)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from outbox.cli.dlq.tables import at, counted, echo_facts, echo_heading, indented, one_line, plain, times
-from outbox.dead_letters import DeadLetterDetail
+from outbox.dead_letters import DeadLetterDetail, Status
 from outbox.failures import FailedAttempt
 from outbox.masking import Masking
 from outbox.outcome import Failure
@@ -74,8 +74,13 @@ def _facts(detail: DeadLetterDetail) -> list[tuple[str, str]]:
         ("history", _history(detail)),
         ("group", letter.fingerprint),
         ("version", f"{letter.version}" + (f", of which {len(detail.editions)} replaced" if detail.editions else "")),
-        (letter.status.value, _resolution(detail) if letter.resolved_at else ""),
+        (_resolved(letter.status), _resolution(detail) if letter.resolved_at else ""),
     ]
+
+
+def _resolved(status: Status) -> str:
+    """What a person did last; an open one that says so was requeued, and came back."""
+    return Status.REQUEUED if status is Status.OPEN else status
 
 
 def _history(detail: DeadLetterDetail) -> str:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import asyncpg
+
 from outbox.codec import OCTETS, decode_tracking_ids, encode_body, encode_headers
 from outbox.errors import MalformedMessageError
 from outbox.masking import Masking, preview, searchable
@@ -14,6 +16,8 @@ from outbox.postgres.pool import Connection, Pool
 from outbox.postgres.repair.changes import Changes, Request
 from outbox.postgres.repair.statements import TIMEOUT, Statements
 from outbox.postgres.repair.values import Edit, Item, ItemOutcome, Repaired
+
+_SAME_DEATH = "edited so, it would be another dead letter of this message: requeue that one"
 
 
 class Editing:
@@ -49,7 +53,10 @@ class Editing:
             row = await connection.fetchrow(self._sql["letter_to_edit"], number, timeout=TIMEOUT)
             if row is not None and row["status"] == "open":
                 _require_version(id_, edit, row["version"])
-                await self._replace(connection, request, number, row, _edited(row, edit))
+                try:
+                    await self._replace(connection, request, number, row, _edited(row, edit))
+                except asyncpg.UniqueViolationError:
+                    raise _UndoneError(Item(id_, ItemOutcome.REFUSED, _SAME_DEATH)) from None
 
     async def _edit_parked(self, connection: Connection, request: Request, id_: str, edit: Edit) -> None:
         for number in parked_ids([id_]):

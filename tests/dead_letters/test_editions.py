@@ -1,0 +1,144 @@
+"""Requeueing with an edited body or headers: what they replace is kept, and nobody edits what somebody else has edited."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from outbox.dead_letters import DeadLetterFilter, DeadLetters, Edit, ItemOutcome
+from outbox.errors import ConfigurationError, EncodingError
+from outbox.postgres.pool import Pool
+from tests.dead_letters.repairs import DONE, at_once, bury, decoded, letters, outbox, park, statuses
+
+REFUSED, SKIPPED = ItemOutcome.REFUSED, ItemOutcome.SKIPPED
+FIXED = {"id": 7, "total": 12.5}
+
+
+@pytest.fixture
+async def dead_letters(database: str) -> AsyncIterator[DeadLetters]:
+    """The dead letters of the test's database, where PostgreSQL is the broker."""
+    async with DeadLetters(database) as opened:
+        yield opened
+
+
+async def test_an_edited_body_is_sent_and_the_old_one_kept(pool: Pool, dead_letters: DeadLetters) -> None:
+    [id_] = await bury(pool, headers='{"tenant": "north"}')
+    assert at_once(await dead_letters.requeue(id_, edit=Edit(version=1, body=FIXED), by="ada")) == {id_: DONE}
+    [row] = await outbox(pool)
+    assert (decoded(row["body"]), row["content_type"], decoded(row["headers"])) == (
+        FIXED,
+        "application/json",
+        {"tenant": "north"},
+    )
+    assert row["message_id"] == "m1"
+    detail = await dead_letters.get(id_)
+    assert detail is not None
+    assert (detail.letter.version, decoded(detail.body.decode())) == (2, FIXED)
+    [edition] = detail.editions
+    assert (edition.version, edition.body, edition.content_type, edition.headers, edition.replaced_by) == (
+        1,
+        b'{"id": 7}',
+        "application/json",
+        {"tenant": "north"},
+        "ada",
+    )
+
+
+async def test_what_was_edited_is_found_by_its_new_words(pool: Pool, dead_letters: DeadLetters) -> None:
+    [id_] = await bury(pool)
+    await dead_letters.requeue(id_, edit=Edit(version=1, body={"city": "Marseille", "password": "hunter2"}))
+    [found] = await dead_letters.list(DeadLetterFilter(q="marseille"))
+    assert found.preview == '{"city": "Marseille", "password": "***"}'
+    assert await dead_letters.list(DeadLetterFilter(q="hunter2")) == []
+
+
+async def test_bytes_keep_the_kind_of_what_they_replace(pool: Pool, dead_letters: DeadLetters) -> None:
+    json, binary = await bury(pool, 2)
+    await pool.execute("update outbox_dead_letter set content_type = null where id = $1", int(binary))
+    for id_ in (json, binary):
+        await dead_letters.requeue(id_, edit=Edit(version=1, body=b"{}"))
+    assert [row["content_type"] for row in await outbox(pool)] == ["application/json", "application/octet-stream"]
+
+
+@pytest.mark.parametrize(("headers", "kept"), [({"tenant": "south"}, {"tenant": "south"}), ({}, None)])
+async def test_edited_headers_replace_all_that_there_were(
+    pool: Pool, dead_letters: DeadLetters, headers: dict[str, str], kept: object
+) -> None:
+    [id_] = await bury(pool, headers='{"tenant": "north", "trace": "on"}')
+    await dead_letters.requeue(id_, edit=Edit(version=1, headers=headers))
+    [row] = await outbox(pool)
+    assert (row["body"], decoded(row["headers"])) == (b'{"id": 7}', kept)
+
+
+async def test_an_edit_of_another_version_than_the_present_one_is_refused(pool: Pool, dead_letters: DeadLetters) -> None:
+    [id_] = await bury(pool)
+    await dead_letters.requeue(id_, edit=Edit(version=1, body=FIXED))
+    await pool.execute("update outbox_dead_letter set status = 'open'")
+    answer = at_once(await dead_letters.requeue(id_, edit=Edit(version=1, body={})))
+    assert answer == {id_: (REFUSED, "version 1 was read, and version 2 is there now: look at it again")}
+    assert len(await outbox(pool)) == 1
+    await dead_letters.requeue(id_, edit=Edit(version=2, body={}))
+    detail = await dead_letters.get(id_)
+    assert detail is not None
+    assert [edition.version for edition in detail.editions] == [1, 2]
+
+
+async def test_an_edit_whose_requeue_is_refused_did_not_happen(pool: Pool, dead_letters: DeadLetters) -> None:
+    gone, *_ = await bury(pool, queue="gone", subscribed=False)
+    parked = await park(pool, target_queue="gone")
+    for id_ in (gone, parked):
+        answer = at_once(await dead_letters.requeue(id_, edit=Edit(version=1, body=FIXED)))
+        assert answer == {id_: (REFUSED, "the queue gone does not exist")}
+    [letter], [row] = await letters(pool), await outbox(pool)
+    assert (letter["version"], letter["body"], row["body"]) == (1, b'{"id": 7}', b"{}")
+    assert await pool.fetchval("select count(*) from outbox_dead_letter_edition") == 0
+
+
+async def test_what_is_no_open_dead_letter_is_not_edited(pool: Pool, dead_letters: DeadLetters) -> None:
+    [id_] = await bury(pool)
+    await dead_letters.discard(id_)
+    assert at_once(await dead_letters.requeue(id_, edit=Edit(version=1, body={}))) == {id_: (SKIPPED, "already discarded")}
+    for missing in ("99", "outbox-99", "nonsense"):
+        assert at_once(await dead_letters.requeue(missing, edit=Edit(version=1, body={})))[missing][0] == "not found"
+    assert await pool.fetchval("select count(*) from outbox_dead_letter_edition") == 0
+
+
+async def test_an_edited_parked_row_keeps_its_place_and_leaves_a_letter_with_what_it_was(
+    pool: Pool, dead_letters: DeadLetters
+) -> None:
+    id_ = await park(pool, body=b'"far too large"', ordering_key="order-7")
+    assert at_once(await dead_letters.requeue(id_, edit=Edit(version=1, body="shorter"), by="ada")) == {id_: DONE}
+    [row] = await outbox(pool)
+    assert (f"outbox-{row['id']}", row["body"], row["failed_at"], row["requeue_count"]) == (id_, b'"shorter"', None, 1)
+    assert await statuses(pool) == ["requeued"]
+    [letter] = await letters(pool)
+    detail = await dead_letters.get(str(letter["id"]))
+    assert detail is not None
+    assert (detail.letter.message_id, detail.body, detail.letter.source) == (row["message_id"], b'"shorter"', "relay")
+    assert [edition.body for edition in detail.editions] == [b'"far too large"']
+
+
+@pytest.mark.parametrize("headers", [{"x-outbox-attempt": "1"}, {"X-Outbox-Tracking-Ids": "[]"}])
+async def test_reserved_headers_are_refused(pool: Pool, dead_letters: DeadLetters, headers: dict[str, str]) -> None:
+    [id_] = await bury(pool)
+    with pytest.raises(EncodingError, match="reserved"):
+        await dead_letters.requeue(id_, edit=Edit(version=1, headers=headers))
+    assert await statuses(pool) == ["open"]
+    assert await outbox(pool) == []
+
+
+async def test_an_edit_is_for_one_id(pool: Pool, dead_letters: DeadLetters) -> None:
+    ids = await bury(pool, 2)
+    for selector in (ids, DeadLetterFilter()):
+        with pytest.raises(ConfigurationError, match="an edit is for one dead letter"):
+            await dead_letters.requeue(selector, edit=Edit(version=1, body={}))
+    with pytest.raises(ConfigurationError, match="done at once"):
+        await dead_letters.requeue(ids[0], edit=Edit(version=1, body={}), rate=1)
+    with pytest.raises(ConfigurationError, match="the body, the headers, or both"):
+        Edit(version=1)
+
+
+async def test_an_edit_that_would_make_two_letters_one_is_refused(pool: Pool, dead_letters: DeadLetters) -> None:
+    [first], _ = await bury(pool), await bury(pool, body=b'"other"')
+    answer = at_once(await dead_letters.requeue(first, edit=Edit(version=1, body=b'"other"')))
+    assert answer == {first: (REFUSED, "edited so, it would be another dead letter of this message: requeue that one")}
+    assert await statuses(pool) == ["open", "open"]
