@@ -49,11 +49,15 @@ chosen as materialized (
     limit {limit}
 ),
 locked as materialized (
-    select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
-        target_queue, attempts, last_error, hlc, requeue_count, dedup_key
-    from {table}
-    where id = any(array(select id from chosen)) and sent_at is null and {ready}
-    for update skip locked
+    select chosen.lane, chosen.policy, chosen.rank, chosen.place, chosen.blocked, message.*
+    from chosen
+    cross join lateral (
+        select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
+            target_queue, attempts, last_error, hlc, requeue_count, dedup_key
+        from {table}
+        where id = chosen.id and sent_at is null and {ready}
+        for update skip locked
+    ) as message
 ),
 gap as materialized (
     select lane, min(rank) as rank
@@ -62,10 +66,9 @@ gap as materialized (
     group by lane
 ),
 claimed as materialized (
-    select locked.*, chosen.lane, chosen.policy, chosen.rank, chosen.place, chosen.blocked
+    select locked.*
     from locked
-    join chosen on chosen.id = locked.id
-    left join gap on gap.lane = chosen.lane
-    where gap.rank is null or chosen.rank < gap.rank
-    order by chosen.rank, chosen.place
+    left join gap on gap.lane = locked.lane
+    where gap.rank is null or locked.rank < gap.rank
+    order by rank, place
 )

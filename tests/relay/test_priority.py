@@ -1,0 +1,145 @@
+"""Priority: higher first among what is due, whatever is scheduled above it, and nobody starves."""
+
+from collections import Counter
+from datetime import timedelta
+
+import asyncpg
+import pytest
+
+from outbox.engine.ordering import OrderingRules
+from outbox.postgres.claiming import relay_queries
+from outbox.postgres.names import TableName
+from outbox.postgres.ordering import Lanes
+from tests.relay.support import ScriptedTransport, relaying
+from tests.relay.test_relay import rows_are
+from tests.relay.test_store import SQL, explained
+from tests.support.eventually import eventually
+
+FAIR_SQL = relay_queries(TableName("outbox_table"), longest_send=timedelta(seconds=10), classes="oldest_first")
+LANES_SQL = Lanes(TableName("outbox_table"), OrderingRules()).sql
+
+
+async def fill(connection: asyncpg.Connection, name: str, priority: int, count: int) -> None:
+    await connection.execute(
+        "insert into outbox_table (routing_key, body, priority) select $1, '', $2 from generate_series(1, $3)",
+        name,
+        priority,
+        count,
+    )
+
+
+async def test_higher_priorities_go_first(url: str, connection: asyncpg.Connection) -> None:
+    for priority in (0, 5, 9, 1):
+        await fill(connection, str(priority), priority, 3)
+    transport = ScriptedTransport()
+    async with relaying(url, transport, lanes=1):
+        await eventually(lambda: rows_are(connection, 0))
+    assert transport.routing_keys == ["9"] * 3 + ["5"] * 3 + ["1"] * 3 + ["0"] * 3
+
+
+async def test_a_priority_that_is_not_due_is_passed_over(url: str, connection: asyncpg.Connection) -> None:
+    await fill(connection, "urgent", 9, 1)
+    await connection.execute("update outbox_table set send_after = now() + interval '1 s'")
+    await fill(connection, "now", 0, 2)
+    transport = ScriptedTransport()
+    async with relaying(url, transport, lanes=1):
+        await eventually(lambda: rows_are(connection, 0))
+    assert transport.routing_keys == ["now", "now", "urgent"]
+
+
+@pytest.mark.parametrize("batch_size", [1, 10])
+async def test_a_low_priority_has_its_share_while_there_is_no_end_of_high_ones(
+    url: str, connection: asyncpg.Connection, batch_size: int
+) -> None:
+    await fill(connection, "low", 0, 2)
+    await fill(connection, "middle", 4, 2)
+    await fill(connection, "high", 9, 50 * batch_size)
+    transport = ScriptedTransport()
+    async with relaying(url, transport, lanes=1, batch_size=batch_size):
+        await eventually(lambda: rows_are(connection, 0))
+    last = {name: place for place, name in enumerate(transport.routing_keys)}
+    assert transport.routing_keys[0] == "high"
+    assert last["low"] < 20 * batch_size
+    assert last["middle"] < 30 * batch_size
+
+
+async def test_a_low_priority_is_not_preferred_either(url: str, connection: asyncpg.Connection) -> None:
+    await fill(connection, "low", 0, 500)
+    await fill(connection, "high", 9, 200)
+    transport = ScriptedTransport()
+    async with relaying(url, transport, lanes=1, batch_size=10):
+        await eventually(lambda: rows_are(connection, 0))
+    assert Counter(transport.routing_keys[:200])["high"] >= 140
+
+
+async def test_keyed_rows_have_their_share_while_there_is_no_end_of_high_priorities(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    await fill(connection, "high", 9, 1000)
+    await connection.execute(
+        "insert into outbox_table (routing_key, body, ordering_key) select 'keyed', '', i::text from generate_series(1, 20) i"
+    )
+    transport = ScriptedTransport()
+    async with relaying(url, transport, lanes=1, batch_size=10):
+        await eventually(lambda: rows_are(connection, 0))
+    keyed = [place for place, name in enumerate(transport.routing_keys) if name == "keyed"]
+    assert 20 <= keyed[0] < 100
+    assert keyed[-1] < 400
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("statistics", ["never analysed", "analysed when empty", "analysed when full"])
+async def test_claims_read_no_more_than_they_take_whatever_is_scheduled_held_or_blocked(
+    connection: asyncpg.Connection, statistics: str
+) -> None:
+    await connection.execute("alter table outbox_table set (autovacuum_enabled = off)")
+    if statistics == "analysed when empty":
+        await connection.execute("analyze outbox_table")
+    await connection.execute(
+        "insert into outbox_table (routing_key, body, priority, send_after) "
+        "select 'scheduled', '', i % 10, now() + interval '1 day' from generate_series(1, 200000) i"
+    )
+    await connection.execute(
+        "insert into outbox_table (routing_key, body, ordering_key, send_after, last_error) "
+        "select 'blocked', '', 'k' || i % 5000, 'infinity', 'blocked' from generate_series(1, 200000) i"
+    )
+    await connection.execute(
+        "insert into outbox_table (routing_key, body, ordering_key, send_after) "
+        "select 'timer', '', 'k' || i, now() + interval '1 day' from generate_series(1, 100000) i"
+    )
+    await connection.execute(
+        "insert into outbox_table (routing_key, body, priority) select 'due', '', i % 3 from generate_series(1, 3000) i"
+    )
+    await connection.execute(
+        "insert into outbox_table (routing_key, body, ordering_key) "
+        "select 'keyed', '', 'd' || i % 500 from generate_series(1, 3000) i"
+    )
+    if statistics == "analysed when full":
+        await connection.execute("analyze outbox_table")
+    rules = ([""], ["block"])
+    seen = await connection.fetch(
+        "select hashtextextended(ordering_key, 0) as lane, min(id) as head from outbox_table "
+        "where routing_key = 'keyed' group by ordering_key"
+    )
+    lanes, heads = [row["lane"] for row in seen], [row["head"] for row in seen]
+    for name, statement, arguments in (
+        ("claim", SQL["claim"], (500, 1_000_000)),
+        ("fair claim", FAIR_SQL["claim"], (500, 1_000_000)),
+        ("claim_unread", SQL["claim_unread"], ()),
+        ("next_due", SQL["next_due"], ()),
+        ("find_lanes", LANES_SQL["find_lanes"], (*rules, 1000, 500)),
+        ("claim_runs", LANES_SQL["claim_runs"], (lanes, ["block"] * 500, 6, 500, 1_000_000)),
+        ("claim_runs_unread", LANES_SQL["claim_runs_unread"], (lanes[:1], ["block"], 1, 1)),
+        ("share_heads", LANES_SQL["share_heads"], (heads, ["block"] * 500)),
+        ("defer", LANES_SQL["defer"], (lanes, heads, 1000)),
+        ("park_behind", LANES_SQL["park_behind"], (lanes, heads, 1000)),
+        ("release_next", LANES_SQL["release_next"], (lanes, ["block"] * 500)),
+        ("repair_lanes", LANES_SQL["repair_lanes"], (*rules, -(2**63), 1000)),
+    ):
+        for node in await explained(connection, statement, *arguments, analyze=True):
+            read = node["Actual Rows"] * node["Actual Loops"] + node.get("Rows Removed by Filter", 0) * node["Actual Loops"]
+            what = f"{name}: {node['Node Type']} on {node.get('Relation Name') or node.get('CTE Name')} read {read} rows"
+            assert not (node["Node Type"] == "Seq Scan" and node.get("Relation Name") == "outbox_table"), what
+            assert read <= 12_000, what
+            if "Sort" in node["Node Type"]:
+                assert read <= 5_000, what
