@@ -15,7 +15,7 @@ from outbox.engine import keyed
 from outbox.engine.lifecycle import Stopping, run_until_stopped
 from outbox.engine.working import Work, WorkSettings
 from outbox.errors import BrokerUnavailableError, MarkHeldError
-from outbox.events import ConsumerStarted, Processed, SettleFailed
+from outbox.events import ConsumerStarted, DependencyRestored, Processed, SettleFailed
 from outbox.outcome import DONE, Cause, Dead, DeliveryOutcome, Done, Retry
 from outbox.ports import Delivery, Intake, Marks, Receive, Subscription, Unit
 from outbox.retry import constant
@@ -162,6 +162,31 @@ async def test_a_cut_connection_inverts_nothing(broker_url: str, proxied: Callab
     }
     assert deaths == []
     assert sum(map(len, ledger.values())) > 1_200, "nothing was redelivered, so nothing was shown"
+
+
+@pytest.mark.rabbitmq
+async def test_after_a_cut_the_redelivery_is_handled_before_its_successors(
+    broker_url: str, proxied: Callable[[str], Proxy]
+) -> None:
+    proxy, recorder = proxied(broker_url), Recorder()
+    broker = RabbitBroker(proxy.url, exchange_name="shop", observer=recorder)
+    calls: list[bytes] = []
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def handle(body: bytes) -> None:
+        calls.append(body)
+        begun.set()
+        await go_on.wait()
+
+    async with working(broker, Consumer("#", handle, "mail", ordered=True)) as worker:
+        await send(broker, *(message("order.placed", body, ordering_key="k") for body in BODIES))
+        await begun.wait()
+        proxy.cut()
+        await eventually(lambda: bool(recorder.of(DependencyRestored)), timeout=SOON)
+        go_on.set()
+        await eventually(lambda: len(worker.recorder.of(Processed)) == 8, timeout=SOON)
+    await broker.close()
+    assert calls == [b"0", *BODIES]
 
 
 def handled(ledger: dict[str, list[int]]) -> int:
