@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from benchmarks.measuring import OWN_COST, Figure, repeated
 from benchmarks.publishing import bulk_publishing, many_writers
 from benchmarks.relaying import relay_to_postgres, relay_to_rabbitmq
+from benchmarks.reporting import reporting_on_postgres, reporting_on_rabbitmq
 from benchmarks.servers import Servers, running_servers
 from benchmarks.working import (
     inbox_on_postgres,
@@ -30,6 +31,8 @@ BENCHMARKS: dict[str, tuple[Benchmark, int, str]] = {
     "worker-postgres": (worker_on_postgres, 50_000, "messages/s"),
     "inbox-rabbitmq": (inbox_on_rabbitmq, 6_000, "messages/s"),
     "inbox-postgres": (inbox_on_postgres, 6_000, "messages/s"),
+    "reports-rabbitmq": (reporting_on_rabbitmq, 30_000, "messages/s"),
+    "reports-postgres": (reporting_on_postgres, 50_000, "messages/s"),
     "latency-rabbitmq": (latency_on_rabbitmq, 1_000, "ms"),
     "latency-postgres": (latency_on_postgres, 1_000, "ms"),
     "writers": (many_writers, 16_000, "commits/s"),
