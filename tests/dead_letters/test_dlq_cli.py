@@ -1,0 +1,347 @@
+"""`outbox dlq`: what it prints, what it asks, what it refuses, and what it leaves to scripts."""
+
+import asyncio
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from click.testing import CliRunner, Result
+
+from outbox import ensure_outbox_schema_sync
+from outbox.cli import main
+from outbox.environment import KNOWN
+from outbox.postgres.pool import Pool, open_pool
+from tests.dead_letters.repairs import bury, outbox, park, statuses
+from tests.support import eventually_sync
+from tests.support.processes import running
+
+T = TypeVar("T")
+Dlq = Callable[..., Result]
+AGO = re.compile(r"\d+ (s|min) ago|\bnow\b")
+
+
+@pytest.fixture
+def url(database_url: str) -> str:
+    """A database with every table."""
+    ensure_outbox_schema_sync(database_url)
+    return database_url
+
+
+@pytest.fixture
+def dlq(url: str, monkeypatch: pytest.MonkeyPatch) -> Dlq:
+    """Runs `outbox dlq …` on the test's database, in this process."""
+    for name in KNOWN:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OUTBOX_DATABASE_URL", url)
+
+    def run(*arguments: str, typed: bytes | None = None) -> Result:
+        return CliRunner().invoke(main, ["dlq", *arguments], input=typed)
+
+    return run
+
+
+@pytest.fixture
+def on(url: str) -> Callable[[Callable[[Pool], Awaitable[T]]], T]:
+    """Does something on the test's database."""
+
+    async def work(use: Callable[[Pool], Awaitable[Any]]) -> Any:
+        pool = await open_pool(url, size=2, application_name="tests")
+        try:
+            return await use(pool)
+        finally:
+            await pool.close()
+
+    return lambda use: asyncio.run(work(use))
+
+
+def lines(result: Result) -> list[str]:
+    """What was printed, with times that do not depend on the clock."""
+    return [AGO.sub("AGO", line).replace("  AGO", " AGO") for line in result.output.splitlines()]
+
+
+def test_the_list_stands_in_columns(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, 2, exception_type="shop.errors.NoStock"))
+    on(lambda pool: park(pool, last_error="Nacked: too\nlarge"))
+    answer = dlq("list", "--oldest")
+    assert answer.exit_code == 0
+    heading, *rows = answer.output.splitlines()
+    assert heading.split() == ["ID", "STATUS", "FAILED", "TIMES", "QUEUE", "ROUTING", "KEY", "ERROR"]
+    where = heading.index("QUEUE")
+    assert [row[where:].split()[0] for row in rows[:3]] == ["orders.confirm", "orders.confirm", "-"]
+    assert rows[0].startswith("1         open")
+    assert rows[2].startswith("outbox-1  open")
+    assert rows[0].endswith("NoStock: no such order")
+    assert rows[2].endswith("Nacked: too large")
+    assert rows[-1] == "3 dead letters."
+
+
+def test_a_list_that_is_empty_says_so(dlq: Dlq, on: Any) -> None:
+    assert dlq("list").output == "No open dead letters.\n"
+    assert dlq("list", "--queue", "x").output == "No open dead letters that fit.\n"
+    assert dlq("groups").output == "No open dead letters.\n"
+    assert dlq("operations").output == "There were no operations.\n"
+
+
+FILTERS: list[tuple[list[str], list[str]]] = [
+    ([], ["1", "2", "3"]),
+    (["--queue", "other"], ["3"]),
+    (["--exception", "KeyError"], ["3"]),
+    (["--group", "f1"], ["1", "2"]),
+    (["--source", "broker"], []),
+    (["--status", "discarded"], []),
+    (["--message-id", "m2"], ["2"]),
+    (["--tracking-id", "root", "--routing-key", "order.placed", "--min-failures", "5"], ["1", "2", "3"]),
+    (["--failed-after", "1h"], ["1", "2", "3"]),
+    (["--failed-before", "2020-01-31"], []),
+    (["--failed-before", "2020-01-31T12:00Z"], []),
+]
+
+
+def test_each_filter_is_a_flag(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, 2))
+    on(lambda pool: bury(pool, queue="other", exception_type="KeyError", fingerprint="f2"))
+    for arguments, ids in FILTERS:
+        answer = dlq("list", "--json", "--oldest", *arguments)
+        assert [letter["id"] for letter in json.loads(answer.output)] == ids, arguments
+
+
+def test_one_is_shown_whole_and_masked(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, body=b'{"id": 7, "password": "hunter2"}', headers='{"authorization": "abc"}'))
+    answer = dlq("show", "1")
+    assert answer.exit_code == 0
+    assert "Dead letter 1, open, given up by the worker" in answer.output
+    assert "chain         root → m1" in answer.output
+    assert '"password": "***"' in answer.output
+    assert '"authorization": "***"' in answer.output
+    assert "hunter2" not in answer.output
+    assert "hunter2" not in dlq("show", "1", "--json").output
+    assert "hunter2" in dlq("show", "1", "--reveal").output
+    assert dlq("show", "1", "--body").stdout_bytes == b'{"id": 7, "password": "hunter2"}'
+
+
+def test_what_a_terminal_would_obey_is_not_printed(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, body=b"\x1b[2Jgone", exception_message="\x1b]0;title\x07no"))
+    for command in (["list"], ["show", "1"], ["groups"]):
+        assert "\x1b" not in dlq(*command).output
+
+
+def test_one_that_is_not_there_is_a_sentence(dlq: Dlq) -> None:
+    for id_ in ("17", "outbox-17", "nonsense"):
+        answer = dlq("show", id_)
+        assert answer.exit_code == 1
+        assert answer.output == f"outbox: there is no dead letter {id_}: it was purged, or sent, or never was\n"
+
+
+def test_groups_are_counted(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, 3))
+    on(lambda pool: bury(pool, queue="other", exception_type="KeyError", fingerprint="f2"))
+    by_error = dlq("groups").output.splitlines()
+    assert by_error[0].split() == ["GROUP", "COUNT", "FIRST", "LAST", "REQUEUED", "SINCE", "WHAT", "THEY", "SHARE"]
+    assert [row.split()[:2] for row in by_error[1:]] == [["f1", "3"], ["f2", "1"]]
+    assert [row.split()[0] for row in dlq("groups", "--by", "queue").output.splitlines()] == [
+        "QUEUE",
+        "orders.confirm",
+        "other",
+    ]
+
+
+def test_ids_are_done_at_once_and_each_is_answered(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, 2))
+    answer = dlq("requeue", "1", "9", "--reason", "fixed", "--by", "ada")
+    assert answer.exit_code == 1
+    assert lines(answer) == [
+        "ID  OUTCOME    WHY",
+        "1   requeued",
+        "9   not found  there is no such dead letter: it was purged, or sent, or never was",
+        "",
+        "1 requeued, 1 not found.",
+    ]
+    again = dlq("requeue", "1")
+    assert (again.exit_code, lines(again)[1]) == (0, "1   skipped  already requeued")
+    assert dlq("discard", "2").exit_code == 0
+    assert dlq("restore", "2", "--json").exit_code == 0
+    assert on(statuses) == ["requeued", "open"]
+
+
+def test_scripts_get_json(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, 2))
+    assert json.loads(dlq("requeue", "1", "--json").stdout) == {
+        "action": "requeue",
+        "items": [{"id": "1", "outcome": "done", "reason": ""}],
+    }
+    done = json.loads(dlq("requeue", "--all", "--yes", "--json").stdout)
+    assert (done["id"], done["state"], done["total"], done["counts"]) == ("1", "finished", 1, {"done": 1})
+    assert [operation["id"] for operation in json.loads(dlq("operations", "--json").stdout)] == ["1"]
+    assert json.loads(dlq("operations", "1", "--outcome", "done", "--json").stdout)["items"] == [
+        {"id": "2", "outcome": "done", "reason": ""}
+    ]
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, 3, ordering_key="order-7"))
+    on(lambda pool: bury(pool, queue="gone", subscribed=False))
+    on(lambda pool: pool.execute("update outbox_dead_letter set created_at = now() - interval '40 days' where id < 3"))
+    on(lambda pool: pool.execute("insert into outbox_table (routing_key, body, ordering_key) values ('a', '', 'order-7')"))
+    answer = dlq("requeue", "--all", "--dry-run")
+    assert answer.exit_code == 0
+    printed = answer.output.splitlines()
+    assert printed[0] == "Requeue of 4 dead letters"
+    assert printed[1].split("queues")[1].strip() == "orders.confirm (3), gone (1)"
+    assert printed[-3:] == [
+        "warning  2 will be refused: they are older than inboxes remember (force does it all the same)",
+        "warning  3 share an ordering key with messages that wait, and will come after those",
+        "warning  1 will be refused: the queue gone does not exist",
+    ]
+    assert json.loads(dlq("requeue", "--all", "--dry-run", "--json").output)["count"] == 4
+    assert on(statuses) == ["open"] * 4
+
+
+def test_what_a_filter_means_is_not_done_unasked(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, 2))
+    for arguments in (["requeue", "--group", "f1"], ["discard", "--all"], ["purge", "1", "--force"]):
+        answer = dlq(*arguments)
+        assert answer.exit_code == 2
+        assert "look at it with --dry-run, and add --yes" in answer.output
+    assert on(statuses) == ["open", "open"]
+
+
+@pytest.mark.parametrize(("typed", "code", "status"), [("2", 0, "requeued"), ("y", 1, "open"), ("", 1, "open")])
+def test_in_a_terminal_the_count_has_to_be_typed(url: str, on: Any, typed: str, code: int, status: str) -> None:
+    on(lambda pool: bury(pool, 2))
+    output, exit_code = in_terminal(url, ["requeue", "--group", "f1"], typed)
+    assert "Type 2 to requeue them, anything else to leave them:" in output
+    assert exit_code == code
+    assert on(statuses) == [status, status]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["requeue"], "say which: ids such as 17 or outbox-17, a filter such as --group or --queue, or --all"),
+        (["requeue", "1", "--queue", "x"], "name dead letters by their ids or by a filter, not by both"),
+        (["discard", "--all", "--queue", "x"], "--all means every one"),
+        (["requeue", "1", "--to-queue", "x", "--original-routing"], "give one of them"),
+        (["requeue", "1", "--body", __file__], "say with --version which version was edited"),
+        (["requeue", "1", "2", "--body", __file__, "--version", "1"], "are for one dead letter"),
+        (["requeue", "1", "--headers", __file__, "--version", "1"], "--headers is not JSON"),
+        (["requeue", "1", "--version", "1"], "--version goes with --body or --headers"),
+        (["list", "--failed-after", "yesterday"], "'yesterday' is not a time: write 2030-01-31"),
+        (["requeue", "1", "--rate", "0"], "--rate"),
+        (["list", "--limit", "0"], "--limit"),
+    ],
+)
+def test_what_is_not_understood_is_said_before_anything_is_looked_at(arguments: list[str], sentence: str) -> None:
+    answer = CliRunner().invoke(main, ["dlq", *arguments, "--database-url", "postgresql://127.0.0.1:1/nowhere"])
+    assert answer.exit_code == 2
+    assert sentence in " ".join(answer.output.split())
+
+
+def test_an_edited_body_goes_out_and_the_old_one_stays(dlq: Dlq, on: Any, tmp_path: Path) -> None:
+    on(bury)
+    body = tmp_path / "body.json"
+    body.write_bytes(dlq("show", "1", "--body").stdout_bytes.replace(b"7", b"8"))
+    assert dlq("requeue", "1", "--body", str(body), "--version", "1").exit_code == 0
+    assert [row["body"] for row in on(outbox)] == [b'{"id": 8}']
+    assert "2, of which 1 replaced" in dlq("show", "1").output
+    stale = dlq("requeue", "1", "--body", "-", "--version", "1", typed=b"{}")
+    assert (stale.exit_code, "already requeued" in stale.output) == (0, True)
+
+
+def test_operations_are_seen_held_and_ended(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, 3))
+    started = dlq("requeue", "--group", "f1", "--yes", "--detach", "--reason", "fixed", "--by", "ada")
+    assert started.exit_code == 0
+    assert started.output.splitlines()[0] == "Operation 1 is running: 3 to be done."
+    assert dlq("pause", "1").output == "Operation 1 is paused: 3 to be done.\n"
+    row = dlq("operations", "--going-on").output.splitlines()[1].split()
+    assert (row[:3], row[-5:]) == (["1", "requeue", "paused"], ["3", "0", "0", "ada", "fixed"])
+    assert dlq("resume", "1").stdout == "Operation 1 is finished: 3 requeued.\n"
+    assert dlq("cancel", "1").output == "outbox: operation 1 is finished and cannot be cancelled\n"
+    assert dlq("cancel", "7").output == "outbox: there is no operation 7\n"
+    shown = dlq("operations", "1").output
+    assert "reason     fixed" in shown
+    assert "letters    group_id f1, status open" in shown or "letters    status open, group_id f1" in shown
+
+
+def test_a_stopped_operation_is_a_failure(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, 3))
+    dlq("requeue", "--all", "--yes", "--detach")
+    assert dlq("cancel", "1").exit_code == 0
+    on(lambda pool: bury(pool, queue="gone", subscribed=False))
+    refused = dlq("requeue", "--queue", "gone", "--yes")
+    assert refused.exit_code == 1
+    assert refused.stdout.splitlines() == [
+        "Operation 2 is finished: 1 refused.",
+        "`outbox dlq operations 2` says what came of each.",
+    ]
+    assert "4   refused  the queue gone does not exist" in dlq("operations", "2").output
+
+
+def test_ctrl_c_leaves_an_operation_running_and_another_command_goes_on_with_it(url: str, on: Any, tmp_path: Path) -> None:
+    on(lambda pool: bury(pool, 100))
+    arguments = ["-m", "outbox.cli", "dlq", "requeue", "--all", "--yes", "--rate", "20"]
+    with running(arguments, tmp_path, {"OUTBOX_DATABASE_URL": url}) as process:
+        process.says("Operation 1: requeue of 100 dead letters.")
+        eventually_sync(lambda: on(outbox), timeout=20)
+        process.send(signal.SIGINT)
+        assert process.wait() == 1
+    assert "Operation 1 is left running" in process.output
+    assert "Traceback" not in process.output
+    sent = len(on(outbox))
+    assert 0 < sent < 100
+    on(lambda pool: pool.execute("update outbox_operation set options = options - 'rate', continue_at = now()"))
+    with running(["-m", "outbox.cli", "dlq", "resume", "1"], tmp_path, {"OUTBOX_DATABASE_URL": url}) as process:
+        assert process.wait() == 0
+    assert "Operation 1 is finished: 100 requeued." in process.output
+    assert len(on(outbox)) == 100
+
+
+def test_a_database_without_tables_and_one_that_is_away_are_sentences(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in KNOWN:
+        monkeypatch.delenv(name, raising=False)
+    run = CliRunner().invoke
+    assert "say which database: --database-url" in run(main, ["dlq", "list"]).output
+    empty = run(main, ["dlq", "requeue", "1", "--database-url", database_url])
+    assert (empty.exit_code, "with `outbox migrate`" in empty.output) == (1, True)
+    away = run(main, ["dlq", "requeue", "1", "--database-url", "postgresql://ada:hunter2@127.0.0.1:1/x"])
+    assert away.exit_code == 1
+    assert "hunter2" not in away.output
+    assert len(away.output.splitlines()) == 1
+
+
+def in_terminal(url: str, arguments: list[str], typed: str) -> tuple[str, int]:
+    """What the command prints in a terminal into which somebody types, and its exit code."""
+    ours, theirs = pty.openpty()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OUTBOX_")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "outbox.cli", "dlq", *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment | {"OUTBOX_DATABASE_URL": url, "COLUMNS": "100"},
+    )
+    os.close(theirs)
+    os.write(ours, f"{typed}\n".encode())
+    output = b""
+    while chunk := _read(ours):
+        output += chunk
+    os.close(ours)
+    return output.decode(), process.wait(30)
+
+
+def _read(terminal: int) -> bytes:
+    """The next output; nothing at its end, which a terminal tells by an error."""
+    try:
+        return os.read(terminal, 4096)
+    except OSError:
+        return b""
