@@ -13,6 +13,8 @@ from tests.postgres_transport.support import TABLES, Node, bind, explained, fill
 
 DELIVERIES = 300_000
 PENDING = 300_000
+POISONED = 10_000
+KEYS = 1_000
 BATCH = 100
 LIMIT = 20 * BATCH
 """No step of a plan may read more rows than this."""
@@ -32,6 +34,7 @@ async def connection(request: pytest.FixtureRequest, pool: Pool) -> AsyncIterato
     await bind(pool, "stock", "order.placed")
     await fill_deliveries(pool, "mail", DELIVERIES // 2)
     await fill_deliveries(pool, "stock", DELIVERIES // 2)
+    await fill_keys(pool, "ledger", waiting=POISONED, others=KEYS)
     await pool.execute(
         "insert into outbox_table (routing_key, body) select 'order.placed', 'x' from generate_series(1, $1)", PENDING // 2
     )
@@ -44,6 +47,20 @@ async def connection(request: pytest.FixtureRequest, pool: Pool) -> AsyncIterato
         await pool.execute("analyze")
     async with pool.acquire() as opened:
         yield opened
+
+
+async def fill_keys(pool: Pool, queue: str, *, waiting: int, others: int) -> None:
+    """A queue in which very many deliveries wait behind the first one of their key, and two of each of many other keys."""
+    await pool.execute(
+        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, ordering_key) "
+        "select $1, $2, n::text, 'a.b', 'x', jsonb_build_array(n::text), "
+        "case when n <= $3 then 'poison' else 'key ' || n % $4 end "
+        "from generate_series(1, $3 + 2 * $4) as n",
+        EXCHANGE,
+        queue,
+        waiting,
+        others,
+    )
 
 
 def assert_frugal(nodes: list[Node]) -> None:
@@ -60,16 +77,24 @@ async def test_plans_read_no_more_than_a_few_batches(connection: Connection) -> 
     token = uuid4()
     claimed = await connection.fetch(sql["claim"], "mail", BATCH, token, LEASE)
     ids, tokens = [row["id"] for row in claimed], [token] * BATCH
-    text = ["x"] * BATCH
+    text, trails = ["x"] * BATCH, ['[{"type": "x"}]'] * BATCH
 
     assert_frugal(await explained(connection, sql["claim"], "mail", BATCH, token, LEASE))
     assert_frugal(await explained(connection, sql["next_due"], ["mail", "stock", "none"]))
     assert_frugal(await explained(connection, sql["renew"], ids, tokens, LEASE))
     assert_frugal(await explained(connection, sql["done"], ids, tokens))
-    assert_frugal(await explained(connection, sql["retry"], ids, tokens, [LEASE] * BATCH))
+    assert_frugal(await explained(connection, sql["retry"], ids, tokens, [LEASE] * BATCH, trails))
     assert_frugal(await explained(connection, sql["give_back"], ids, tokens, [False] * BATCH))
-    assert_frugal(await explained(connection, sql["bury"], ids, tokens, ["worker"] * BATCH, text, text, text, text))
+    burial = (["worker"] * BATCH, text, text, text, text, trails, text, text, text, text)
+    assert_frugal(await explained(connection, sql["bury"], ids, tokens, *burial))
     assert_frugal(await explained(connection, sql["whereabouts"], ids))
+    # However many wait behind the first one of their key.
+    in_order = ("ledger", BATCH, uuid4(), LEASE, 10 * BATCH)
+    assert_frugal(await explained(connection, sql["claim_ordered"], *in_order))
+    assert_frugal(await explained(connection, sql["release"], "ledger", ["poison", *(f"key {n}" for n in range(BATCH))]))
+    assert (await connection.fetch(sql["claim_ordered"], "ledger", 1, uuid4(), LEASE, POISONED))[0]["left"] == 0
+    assert_frugal(await explained(connection, sql["claim_ordered"], *in_order))
+    assert len(await connection.fetch(sql["claim_ordered"], *in_order)) == BATCH
 
 
 @pytest.mark.slow
