@@ -110,9 +110,13 @@ def _of_letters(filter_: DeadLetterFilter, arguments: Arguments) -> Sequence[str
     conditions = _of_both(filter_, arguments)
     if filter_.ids:
         conditions.append(f"id = any({add(dead_ids(filter_.ids))}::bigint[])")
-    for column in ("source", "queue", "exception_type", "status", "message_id"):
+    for column in ("queue", "exception_type", "message_id"):
         if (value := getattr(filter_, column)) is not None:
-            conditions.append(f"{column} = {add(str(value))}")
+            conditions.append(f"{column} = {add(value)}")
+    # Written out, so that every plan knows whether the index of open ones fits.
+    for column, chosen in (("source", filter_.source), ("status", filter_.status)):
+        if chosen is not None:
+            conditions.append(f"{column} = '{chosen.value}'")
     if filter_.group_id is not None:
         conditions.append(f"fingerprint = {add(filter_.group_id)}")
     if filter_.min_failures is not None:

@@ -74,6 +74,7 @@ _SATELLITE_OBJECTS = {
         "message_index": "message_idx",
         "group_index": "group_idx",
         "listing_index": "listing_idx",
+        "open_index": "open_idx",
         "search_index": "search_idx",
         "tracking_index": "tracking_idx",
         "resolved_index": "resolved_idx",

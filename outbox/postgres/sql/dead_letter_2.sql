@@ -32,6 +32,10 @@ create index if not exists {dead_letter_group_index} on {dead_letter} (fingerpri
 -- name: dead_letter_listing_index
 create index if not exists {dead_letter_listing_index} on {dead_letter} (failed_at desc, id desc)
 
+-- name: dead_letter_open_index
+-- What waits for somebody, among many that were resolved.
+create index if not exists {dead_letter_open_index} on {dead_letter} (failed_at desc, id desc) where status = 'open'
+
 -- name: dead_letter_search_index
 create index if not exists {dead_letter_search_index} on {dead_letter} using gin (search)
 
@@ -135,6 +139,7 @@ create unique index if not exists {operation_item_claim_index} on {operation_ite
 ('index', '{dead_letter_message_index_name}', 'valid'),
 ('index', '{dead_letter_group_index_name}', 'valid'),
 ('index', '{dead_letter_listing_index_name}', 'valid'),
+('index', '{dead_letter_open_index_name}', 'valid'),
 ('index', '{dead_letter_search_index_name}', 'valid'),
 ('index', '{dead_letter_tracking_index_name}', 'valid'),
 ('index', '{dead_letter_resolved_index_name}', 'valid')

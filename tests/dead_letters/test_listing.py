@@ -1,0 +1,321 @@
+"""Dead letters and parked messages are one list: paged without shifting, filtered, searched, grouped, counted."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+
+from outbox.errors import DatabaseUnavailableError
+from outbox.failures import FailedAttempt
+from outbox.fingerprint import fingerprint
+from outbox.outcome import Failure
+from outbox.postgres.archive import PostgresArchive
+from outbox.postgres.dead_letters import DeadLetter, DeadLetterFilter, DeadLetterListing, Position, Source, Status
+from outbox.postgres.pool import Pool, open_pool
+from tests.dead_letters.deaths import NOON, TABLE, dead
+from tests.postgres_transport.support import explained
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def archive(pool: Pool) -> PostgresArchive:
+    return PostgresArchive(pool, TABLE)
+
+
+@pytest.fixture
+def listing(pool: Pool) -> DeadLetterListing:
+    return DeadLetterListing(pool, TABLE)
+
+
+async def park(pool: Pool, *, at: datetime = NOON, error: str = "too large: 7 bytes", **columns: Any) -> str:
+    """A row that the relay gave up; its id as operators know it."""
+    values = {"routing_key": "order.placed", "body": b'{"token": "x"}', "tracking_ids": '["p1"]', "attempts": 20} | columns
+    values |= {"failed_at": at, "last_error": error}
+    names, places = ", ".join(values), ", ".join(f"${number}" for number in range(1, len(values) + 1))
+    return (
+        f"outbox-{await pool.fetchval(f'insert into outbox_table ({names}) values ({places}) returning id', *values.values())}"
+    )
+
+
+def ids(letters: Sequence[DeadLetter]) -> list[str | None]:
+    return [letter.message_id for letter in letters]
+
+
+async def everything(listing: DeadLetterListing, filter_: DeadLetterFilter, **options: Any) -> list[DeadLetter]:
+    """All pages, of two each."""
+    found: list[DeadLetter] = []
+    while page := await listing.list(filter_, limit=2, after=Position.of(found[-1]) if found else None, **options):
+        assert len(page) <= 2
+        found += page
+    return found
+
+
+async def test_letters_and_parked_messages_are_one_list_the_latest_first(
+    archive: PostgresArchive, listing: DeadLetterListing, pool: Pool
+) -> None:
+    await archive.record([dead("m1", died_at=NOON), dead("m2", died_at=NOON + 2 * MINUTE)])
+    parked = await park(pool, at=NOON + MINUTE)
+    letters = await listing.list()
+    assert ids(letters) == ["m2", "p1", "m1"]
+    assert letters[1].id == parked
+    assert (letters[1].source, letters[1].status, letters[1].cause) == (Source.RELAY, Status.OPEN, "refused")
+    assert (letters[1].exception_type, letters[1].exception_message) == ("too large", "7 bytes")
+    assert (letters[1].attempt, letters[1].failures, letters[1].queue) == (20, 20, "")
+    assert (letters[1].preview, letters[1].size) == ('{"token": "***"}', 14)
+    assert (letters[0].source, letters[0].queue, letters[0].worker) == (Source.WORKER, "mail", "host:7")
+
+
+@pytest.mark.parametrize("sort", ["newest", "oldest"])
+async def test_pages_neither_repeat_nor_leave_out_whatever_dies_at_the_same_moment(
+    archive: PostgresArchive, listing: DeadLetterListing, pool: Pool, sort: Any
+) -> None:
+    for number in range(5):
+        await archive.record([dead(f"m{number}")])
+        await park(pool, tracking_ids=f'["p{number}"]')
+    await archive.record([dead("later", died_at=NOON + MINUTE)])
+    found = await everything(listing, DeadLetterFilter(), sort=sort)
+    assert sorted(letter.message_id or "" for letter in found) == sorted(
+        ["later", *(f"{kind}{number}" for kind in "mp" for number in range(5))]
+    )
+    assert (found if sort == "newest" else found[::-1])[0].message_id == "later"
+    assert found == list(await listing.list(limit=100, sort=sort))
+
+
+async def test_what_dies_meanwhile_does_not_shift_the_pages(archive: PostgresArchive, listing: DeadLetterListing) -> None:
+    await archive.record([dead(f"m{number}", died_at=NOON + number * MINUTE) for number in range(4)])
+    first = await listing.list(limit=2)
+    await archive.record([dead("new", died_at=NOON + timedelta(hours=1))])
+    second = await listing.list(limit=2, after=Position.of(first[-1]))
+    assert (ids(first), ids(second)) == (["m3", "m2"], ["m1", "m0"])
+
+
+OTHER = Failure("KeyError", "'sku'", 'Traceback (most recent call last):\n  File "/srv/shop/stock.py", line 3, in take\n')
+
+
+@pytest.fixture
+async def mixed(archive: PostgresArchive, pool: Pool) -> None:
+    """Letters that differ in everything."""
+    trail = tuple(FailedAttempt(at=NOON, attempt=number, failure=OTHER) for number in range(1, 6))
+    await archive.record(
+        [
+            dead("m1", b'{"customer": "Ann Smith", "password": "hunter2"}'),
+            dead("m2", queue="billing", failure=OTHER, died_at=NOON + MINUTE, tracking_ids=("root", "m2"), trail=trail),
+            dead("m3", routing_key="user.created", by_broker=True, died_at=NOON + 2 * MINUTE),
+        ]
+    )
+    await pool.execute("update outbox_dead_letter set status = 'requeued' where message_id = 'm3'")
+    await park(pool, at=NOON - MINUTE, tracking_ids='["root", "p1"]', target_queue="billing")
+
+
+FILTERS: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, ["m3", "m2", "m1", "p1"]),
+    ({"source": Source.RELAY}, ["p1"]),
+    ({"source": Source.BROKER}, ["m3"]),
+    ({"queue": "billing"}, ["m2", "p1"]),
+    ({"routing_key": "order.placed"}, ["m2", "m1", "p1"]),
+    ({"exception_type": "KeyError"}, ["m2"]),
+    ({"exception_type": "too large"}, ["p1"]),
+    ({"group_id": fingerprint(OTHER)}, ["m2"]),
+    ({"status": Status.OPEN}, ["m2", "m1", "p1"]),
+    ({"status": Status.REQUEUED}, ["m3"]),
+    ({"status": Status.DISCARDED}, []),
+    ({"tracking_id": "root"}, ["m2", "p1"]),
+    ({"message_id": "m1"}, ["m1"]),
+    ({"message_id": "p1"}, ["p1"]),
+    ({"failed_after": NOON}, ["m3", "m2", "m1"]),
+    ({"failed_before": NOON}, ["p1"]),
+    ({"min_failures": 5}, ["m2", "p1"]),
+    ({"min_failures": 6}, ["p1"]),
+    ({"q": "smith"}, ["m1"]),
+    ({"q": '"ann smith"'}, ["m1"]),
+    ({"q": "hunter2"}, []),
+    ({"q": "sku"}, ["m2"]),
+    ({"q": "billing"}, ["m2", "p1"]),
+    ({"q": "root or smith"}, ["m2", "m1", "p1"]),
+    ({"q": "root -billing"}, []),
+    ({"q": "'); drop table outbox_dead_letter; --"}, []),
+    ({"queue": "billing", "source": Source.WORKER}, ["m2"]),
+    ({"ids": ("outbox-99", "99", "x", "", "٣", "9" * 30)}, []),
+]
+
+
+@pytest.mark.usefixtures("mixed")
+async def test_a_filter_means_what_fits_everything_in_it(listing: DeadLetterListing) -> None:
+    for wanted, expected in FILTERS:
+        filter_ = DeadLetterFilter(**wanted)
+        assert ids(await listing.list(filter_)) == expected, wanted
+        assert ids(await everything(listing, filter_)) == expected, wanted
+        assert await listing.count(filter_) == len(expected), wanted
+
+
+@pytest.mark.usefixtures("mixed")
+async def test_letters_are_found_by_their_ids_of_both_kinds(listing: DeadLetterListing) -> None:
+    wanted = [letter.id for letter in await listing.list()][1:]
+    assert {letter.id for letter in await listing.list(DeadLetterFilter(ids=tuple(wanted)))} == set(wanted)
+    assert wanted[-1].startswith("outbox-")
+
+
+@pytest.mark.usefixtures("mixed")
+async def test_one_is_shown_with_everything(listing: DeadLetterListing, pool: Pool) -> None:
+    await pool.execute(
+        "insert into outbox_dead_letter_edition (dead_letter_id, version, body, headers, replaced_by) "
+        "select id, 1, 'before', '{\"a\": 1}', 'ann' from outbox_dead_letter where message_id = 'm2'"
+    )
+    [letter] = await listing.list(DeadLetterFilter(message_id="m2"))
+    detail = await listing.get(letter.id)
+    assert detail is not None
+    assert detail.letter == letter
+    assert detail.body == b'{"n": 1}'
+    assert detail.failure == Failure(OTHER.type, OTHER.message, OTHER.traceback)
+    assert [failed.attempt for failed in detail.trail] == [1, 2, 3, 4, 5]
+    [edition] = detail.editions
+    assert (edition.version, edition.body, edition.headers, edition.replaced_by) == (1, b"before", {"a": 1}, "ann")
+
+
+async def test_a_parked_message_is_shown_with_what_the_relay_knows_of_it(listing: DeadLetterListing, pool: Pool) -> None:
+    detail = await listing.get(await park(pool, headers='{"tenant": "acme"}', hlc=7))
+    assert detail is not None
+    assert (detail.body, detail.headers, detail.hlc) == (b'{"token": "x"}', {"tenant": "acme"}, 7)
+    assert (detail.failure.type, detail.failure.message, detail.trail, detail.editions) == ("too large", "7 bytes", [], [])
+
+
+async def test_what_is_not_there_is_none(listing: DeadLetterListing) -> None:
+    for id_ in ("1", "outbox-1", "", "x", "-1", "outbox-", "99999999999999999999", "1; drop table x"):
+        assert await listing.get(id_) is None
+
+
+async def test_rows_that_no_program_of_ours_wrote_do_not_break_the_list(listing: DeadLetterListing, pool: Pool) -> None:
+    await park(pool, tracking_ids='{"a": 1}', body=b"\xff" * 5_000)
+    await park(pool, tracking_ids="[1, null]", headers='{"n": 1}')
+    await pool.execute("update outbox_table set created_at = '-infinity' where id = 1")
+    await pool.execute(f"update outbox_table set headers = '{'[' * 3_000 + ']' * 3_000}' where id = 2")
+    letters = await listing.list()
+    assert [letter.tracking_ids for letter in letters] == [(), ()]
+    assert letters[-1].preview == "<binary, 5 kB>"
+    for letter in letters:
+        assert await listing.get(letter.id) is not None
+    await listing.groups()
+
+
+async def test_error_messages_are_masked_in_the_list_and_whole_in_the_letter(
+    archive: PostgresArchive, listing: DeadLetterListing
+) -> None:
+    await archive.record([dead(failure=Failure("E", "password=hunter2"))])
+    [letter] = await listing.list()
+    assert letter.exception_message == "password=***"
+    detail = await listing.get(letter.id)
+    assert detail is not None
+    assert detail.failure.message == "password=hunter2"
+
+
+@pytest.mark.usefixtures("mixed")
+async def test_groups_count_what_failed_alike(archive: PostgresArchive, listing: DeadLetterListing, pool: Pool) -> None:
+    await archive.record([dead("m4", queue="billing", failure=OTHER, died_at=NOON + 3 * MINUTE)])
+    await park(pool, error="too large: 9 bytes")
+    groups = {group.title: group for group in await listing.groups()}
+    stock = groups["KeyError in shop/stock.py:take"]
+    assert (stock.id, stock.count, stock.open) == (fingerprint(OTHER), 2, 2)
+    assert (stock.first_seen, stock.last_seen) == (NOON, NOON + 3 * MINUTE)
+    assert (stock.last_requeued_at, stock.since_requeue) == (None, 2)
+    assert ids(await listing.list(DeadLetterFilter(group_id=stock.id))) == ["m4", "m2"]
+    parked = groups["too large: # bytes"]
+    assert parked.count == 2
+    assert len(await listing.list(DeadLetterFilter(group_id=parked.id))) == 2
+    assert parked.sample_id.startswith("outbox-")
+
+
+@pytest.mark.usefixtures("mixed")
+async def test_groups_are_by_queue_or_routing_key_too(listing: DeadLetterListing) -> None:
+    by_queue = {group.id: group.count for group in await listing.groups("queue")}
+    by_key = {group.id: (group.title, group.count) for group in await listing.groups("routing_key")}
+    assert by_queue == {"mail": 2, "billing": 2}
+    assert by_key == {"order.placed": ("order.placed", 3), "user.created": ("user.created", 1)}
+    assert [group.count for group in await listing.groups("queue", DeadLetterFilter(status=Status.OPEN), limit=1)] == [2]
+
+
+async def test_a_group_tells_what_came_since_it_was_requeued(
+    archive: PostgresArchive, listing: DeadLetterListing, pool: Pool
+) -> None:
+    await archive.record([dead("m1"), dead("m2")])
+    await pool.execute("update outbox_dead_letter set status = 'requeued', resolved_at = $1", NOON + MINUTE)
+    await archive.record([dead("m1", requeue_count=1, died_at=NOON + 2 * MINUTE)])
+    [group] = await listing.groups()
+    assert (group.count, group.open, group.last_requeued_at, group.since_requeue) == (2, 1, NOON + MINUTE, 1)
+
+
+async def test_the_list_of_a_database_that_is_away_says_so(database: str, pool: Pool) -> None:
+    nowhere = await open_pool("postgresql://nobody@127.0.0.1:1/none", size=1, application_name="tests")
+    with pytest.raises(DatabaseUnavailableError):
+        await DeadLetterListing(nowhere, TABLE).list()
+
+
+# --- plans -------------------------------------------------------------------------------------------------------------
+
+MANY = 20_000
+
+
+@pytest.fixture
+async def large(pool: Pool) -> None:
+    """Many letters, nearly all of them resolved, and many parked messages."""
+    await pool.execute(
+        "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at, "
+        "attempt, cause, exception_type, exception_message, exception_traceback, fingerprint, failed_at, status, search) "
+        "select 'worker', 'shop', 'q' || n % 20, 'm' || n, 'order.placed', '{}', jsonb_build_array('root' || n), now(), 1, "
+        "'exhausted', 'E' || n % 7, 'no', '', 'f' || n % 100, now() - n * interval '1 s', "
+        "case when n % 400 = 0 then 'open' else 'discarded' end, to_tsvector('simple', 'word' || n) "
+        f"from generate_series(1, {MANY}) as n"
+    )
+    await pool.execute(
+        "insert into outbox_table (routing_key, body, failed_at, last_error, attempts) "
+        f"select 'order.placed', '{{}}', now() - n * interval '1 s', 'nack: no', 20 from generate_series(1, {MANY}) as n"
+    )
+    await pool.execute("vacuum analyze outbox_dead_letter, outbox_table")
+
+
+@pytest.mark.usefixtures("large")
+async def test_the_indexes_answer_every_way_of_listing_a_large_table(
+    pool: Pool, listing: DeadLetterListing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (await listing.list(limit=500))[-1]
+    worker = Source.WORKER
+    ways: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({}, {}),
+        ({}, {"sort": "oldest"}),
+        ({}, {"after": Position.of(page)}),
+        ({"status": Status.OPEN, "source": worker}, {}),
+        ({"status": Status.OPEN, "source": worker}, {"after": Position.of(page)}),
+        ({"queue": "q3", "status": Status.OPEN, "source": worker}, {}),
+        ({"queue": "q3", "source": worker}, {}),
+        ({"group_id": "f7", "source": worker}, {}),
+        ({"message_id": "m777", "source": worker}, {}),
+        ({"tracking_id": "root777", "source": worker}, {}),
+        ({"q": "word777", "source": worker}, {}),
+        ({"failed_before": page.failed_at}, {}),
+        ({"ids": ("7", "outbox-9")}, {}),
+    ]
+    for wanted, options in ways:
+        read = await rows_read(pool, listing, monkeypatch, DeadLetterFilter(**wanted), **options)
+        assert read <= 2_000, f"{wanted} {options} reads {read} rows"
+
+
+async def rows_read(
+    pool: Pool, listing: DeadLetterListing, monkeypatch: pytest.MonkeyPatch, filter_: DeadLetterFilter, **options: Any
+) -> int:
+    """How many rows a list touches, whether it shows them or not."""
+    asked: list[tuple[str, tuple[Any, ...]]] = []
+
+    async def note(doing: str, statement: str, *arguments: Any) -> Sequence[asyncpg.Record]:
+        asked.append((statement, arguments))
+        return []
+
+    with monkeypatch.context() as patched:
+        patched.setattr(listing, "_fetch", note)
+        await listing.list(filter_, **options)
+    [(statement, arguments)] = asked
+    async with pool.acquire() as connection:
+        nodes = await explained(connection, statement, *arguments)
+    scans = [node for node in nodes if "Scan" in node["Node Type"] and "Subquery" not in node["Node Type"]]
+    return sum(int((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]) for node in scans)
