@@ -7,6 +7,7 @@ import logging
 import platform
 from collections.abc import Awaitable, Callable, Sequence
 
+from benchmarks.enduring import maintenance, pinned_transaction
 from benchmarks.measuring import OWN_COST, Figure, repeated
 from benchmarks.publishing import bulk_publishing, many_writers
 from benchmarks.relaying import relay_to_postgres, relay_to_rabbitmq
@@ -36,8 +37,10 @@ BENCHMARKS: dict[str, tuple[Benchmark, int, str]] = {
     "latency-rabbitmq": (latency_on_rabbitmq, 1_000, "ms"),
     "latency-postgres": (latency_on_postgres, 1_000, "ms"),
     "writers": (many_writers, 16_000, "commits/s"),
+    "pinned": (pinned_transaction, 60, "messages/s"),
+    "maintenance": (maintenance, 1_000_000, "ms"),
 }
-"""Name → benchmark, how many messages, the unit of its figures."""
+"""Name → benchmark, how many messages (rows, seconds), the unit of its figures."""
 
 
 def main() -> None:
@@ -45,11 +48,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; parts of names will do; default: all")
     parser.add_argument("--runs", type=int, default=3, help="runs of each, of which the median is shown (default 3)")
+    parser.add_argument("--amount", type=int, help="messages, rows or seconds, instead of the benchmark's own")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     parser.add_argument("--no-fsync", action="store_true", help="let PostgreSQL not wait for the disk, to see all but the disk")
     arguments = parser.parse_args()
     logging.getLogger("outbox").setLevel(logging.ERROR)
-    figures = asyncio.run(_measure(_chosen(arguments.names), arguments.runs, durable=not arguments.no_fsync))
+    figures = asyncio.run(_measure(_chosen(arguments.names), arguments))
     if arguments.json:
         print(json.dumps({figure.name: {"median": figure.median, "unit": figure.unit} for figure in figures}))
     else:
@@ -60,12 +64,13 @@ def _chosen(words: Sequence[str]) -> list[str]:
     return [name for name in BENCHMARKS if not words or any(word in name for word in words)]
 
 
-async def _measure(names: Sequence[str], runs: int, *, durable: bool) -> list[Figure]:
+async def _measure(names: Sequence[str], wanted: argparse.Namespace) -> list[Figure]:
     figures = []
-    with running_servers(durable=durable) as servers:
+    with running_servers(durable=not wanted.no_fsync) as servers:
         for name in names:
             benchmark, count, unit = BENCHMARKS[name]
-            samples = await repeated(runs, lambda run=benchmark, count=count: run(servers, count))  # type: ignore[misc]
+            count = wanted.amount or count
+            samples = await repeated(wanted.runs, lambda run=benchmark, count=count: run(servers, count))  # type: ignore[misc]
             figures += [
                 Figure(label, "µs each" if label.endswith(OWN_COST) else unit, values) for label, values in samples.items()
             ]

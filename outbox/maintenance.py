@@ -25,7 +25,6 @@ from outbox.postgres.pruning import Pruning
 from outbox.postgres.repair.changes import subscribed_queues
 from outbox.postgres.repair.running import OperationsRunner
 from outbox.postgres.reporting.thinning import thin_stats
-from outbox.postgres.reporting.thinning import thin_stats
 from outbox.postgres.schema import check_outbox_table
 from outbox.urls import ServerKind, postgres_url, server_kind
 
@@ -161,7 +160,6 @@ class Maintenance:
                 every=_SELDOM,
                 work=self._on(pool, drop_partitions, self._history_retention, schema=schema),
             ),
-            Duty(name="statistics thinned", every=_SELDOM, work=self._on(pool, thin_stats, schema=schema)),
             Duty(name="statistics thinned", every=_SELDOM, work=self._on(pool, thin_stats, schema=schema)),
             Duty(name="lost components forgotten", every=_SELDOM, work=partial(pruning.components, LOST_AFTER, BATCH)),
             Duty(name="ended pauses forgotten", every=_SELDOM, work=partial(pruning.pauses, LOST_AFTER, BATCH)),
