@@ -18,8 +18,11 @@ from outbox.events import (
     ConsumerStopped,
     DeadLettersMeasured,
     Duplicate,
+    HistoryLost,
+    Paused,
     ProcessingStatus,
     Received,
+    Resumed,
     RoundFinished,
     WakeMode,
     WakeModeChanged,
@@ -47,6 +50,8 @@ FAMILIES = {
     "outbox_consumer_paused": ("gauge", {"queue", "exchange_name"}),
     "outbox_oldest_unsent_age_seconds": ("gauge", {"exchange_name"}),
     "outbox_wake_mode": ("gauge", {"channel", "mode"}),
+    "outbox_paused": ("gauge", {"queue", "exchange_name"}),
+    "outbox_history_lost": ("counter", set()),
 }
 
 
@@ -245,3 +250,18 @@ def test_a_consumer_is_paused_from_the_opening_of_its_circuit_to_its_closing(
     assert exchange.value("outbox_consumer_paused", **exchange.queue) == 1
     observer.notify(CircuitClosed(**exchange.queue))
     assert exchange.value("outbox_consumer_paused", **exchange.queue) == 0
+
+
+def test_pauses_that_somebody_asked_for_are_counted_while_they_last(observer: PrometheusObserver, exchange: Exchange) -> None:
+    for _ in range(2):
+        observer.notify(Paused(**exchange.queue))
+    observer.notify(Resumed(**exchange.queue))
+    observer.notify(Paused(exchange_name=exchange.name))
+    assert exchange.value("outbox_paused", **exchange.queue) == 1
+    assert exchange.value("outbox_paused", queue="", exchange_name=exchange.name) == 1
+
+
+def test_facts_that_the_history_lost_are_counted(observer: PrometheusObserver, exchange: Exchange) -> None:
+    before = exchange.value("outbox_history_lost_total") or 0
+    observer.notify(HistoryLost(count=3, reason="the database is away"))
+    assert exchange.value("outbox_history_lost_total") == before + 3

@@ -11,6 +11,8 @@ from outbox.engine.lifecycle import Stopping
 from outbox.events import (
     BacklogMeasured,
     BatchSent,
+    CircuitClosed,
+    CircuitOpened,
     ConsumerStarted,
     Dependency,
     DependencyLost,
@@ -44,6 +46,8 @@ class Activity:
     """Asked at each heartbeat, where a component has something in hand."""
     paused: set[str] = field(default_factory=set)
     """The queues that take nothing because somebody paused them; "" for a relay."""
+    failing: set[str] = field(default_factory=set)
+    """The queues that handle nothing because their handler failed with what it pauses on."""
     changed: bool = True
     """Whether the state is another than at the last heartbeat."""
     _running: bool = False
@@ -77,6 +81,8 @@ class Activity:
             told["in_hand"] = self.in_hand()
         if self.paused - {""}:
             told["paused_queues"] = sorted(self.paused)
+        if self.failing:
+            told["failing_queues"] = sorted(self.failing)
         if pausing:
             told["pausing"] = pausing
         if self._lost:
@@ -125,6 +131,14 @@ class Activity:
         self.paused.discard(event.queue or "")
         self.changed = True
 
+    def _circuit_opened(self, event: CircuitOpened) -> None:
+        self.failing.add(event.queue)
+        self.changed = True
+
+    def _circuit_closed(self, event: CircuitClosed) -> None:
+        self.failing.discard(event.queue)
+        self.changed = True
+
     def _batch_sent(self, event: BatchSent) -> None:
         self._count("sent", len(event.messages))
 
@@ -156,6 +170,8 @@ class Activity:
 _NOTES: Mapping[type, Callable[[Activity, Any], None]] = {
     BacklogMeasured: Activity._measured,  # noqa: SLF001  its own methods, by the kind of event
     BatchSent: Activity._batch_sent,  # noqa: SLF001
+    CircuitClosed: Activity._circuit_closed,  # noqa: SLF001
+    CircuitOpened: Activity._circuit_opened,  # noqa: SLF001
     ConsumerStarted: Activity._started,  # noqa: SLF001
     DependencyLost: Activity._dependency_lost,  # noqa: SLF001
     DependencyRestored: Activity._dependency_restored,  # noqa: SLF001
