@@ -104,7 +104,13 @@ def _encoded(message: OutboxMessage, id_: str, ancestors: str, default_expiratio
         codec.encode_headers(message.headers, routing_key=routing_key) if message.headers else None,
         default_expiration if message.expiration is None else as_expiration(message.expiration),
         None if message.eta is None else _due(message.eta),
-        _extras(message),
+        # Most messages have none of these, and are not to pay for a call.
+        None
+        if message.ordering_key is None
+        and message.dedup_key is None
+        and message.priority == 0
+        and message.on_conflict == "ignore"
+        else _extras(message),
     )
 
 
@@ -118,25 +124,22 @@ def _checked_routing_key(routing_key: object) -> str:
     """Any length will do, what a broker cannot take is found at sending; but it must be text that a table can hold."""
     if not isinstance(routing_key, str):
         raise ConfigurationError(f"a routing key is a str such as 'order.placed', not {routing_key!r}")
-    return _storable(routing_key, "routing key")
+    if "\0" in routing_key or not routing_key.isascii():
+        _require_storable(routing_key, "routing key")
+    return routing_key
 
 
-def _storable(text: str, kind: str) -> str:
+def _require_storable(text: str, kind: str) -> None:
     if "\0" in text:
         raise ConfigurationError(f"the {kind} {text!r} contains the character NUL, which PostgreSQL cannot store")
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise ConfigurationError(f"the {kind} {text!r} is not valid text: {error}") from error
-    return text
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(f"the {kind} {text!r} is not valid text: {error}") from error
 
 
-def _extras(message: OutboxMessage) -> Extras | None:
-    """None for most messages, which are not to pay for this."""
+def _extras(message: OutboxMessage) -> Extras:
     ordering_key, dedup_key, priority = message.ordering_key, message.dedup_key, message.priority
-    if ordering_key is None and dedup_key is None and priority == 0 and message.on_conflict == "ignore":
-        return None
     if not (isinstance(priority, int) and 0 <= priority <= HIGHEST_PRIORITY) or isinstance(priority, bool):
         raise ConfigurationError(f"priority is a whole number from 0 to {HIGHEST_PRIORITY}, not {priority!r}")
     if priority and ordering_key is not None:
@@ -156,7 +159,8 @@ def _extras(message: OutboxMessage) -> Extras | None:
 def _checked_key(key: object, name: str) -> str:
     if not isinstance(key, str) or not key:
         raise ConfigurationError(f"{name} is a text that is not empty, not {key!r}")
-    return _storable(key, name)
+    _require_storable(key, name)
+    return key
 
 
 def _due(eta: datetime | timedelta | float) -> datetime | timedelta:

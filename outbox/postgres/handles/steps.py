@@ -19,12 +19,13 @@ def publishing(rows: Sequence[Row], on: Statements, *, serialize: bool) -> Steps
 
     Rows without extras take one statement for as many as it can carry. `serialize`: the locks of ordering keys are taken first.
     """
-    if not any(row.extras for row in rows):
+    extras = [row.extras for row in rows if row.extras is not None]
+    if not extras:
         for part in parts(rows):
             yield on.insert, plain_values(part)
         return [row.id for row in rows]
-    dedup_keys = _sorted_keys(row.extras.dedup_key for row in rows if row.extras)
-    ordering_keys = _sorted_keys(row.extras.ordering_key for row in rows if row.extras) if serialize else []
+    dedup_keys = _distinct(extra.dedup_key for extra in extras)
+    ordering_keys = _distinct(extra.ordering_key for extra in extras) if serialize else []
     if dedup_keys or ordering_keys:
         yield on.lock, (ordering_keys, dedup_keys)
     pending: set[str] = set()
@@ -65,5 +66,5 @@ async def execute_async(writer: AsyncWriter, steps: Steps[AnswerT]) -> AnswerT:
         return answer
 
 
-def _sorted_keys(keys: Iterable[str | None]) -> list[str]:
-    return sorted({key for key in keys if key is not None})
+def _distinct(keys: Iterable[str | None]) -> list[str]:
+    return list({key for key in keys if key is not None})
