@@ -1,31 +1,36 @@
 """One transaction around a message handler: its session, its connection and its publisher are all in it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+
+import asyncpg
 
 from outbox.errors import (
     CommitFailedError,
     ConfigurationError,
     DatabaseUnavailableError,
     MarkHeldError,
-    MissingExtraError,
     Reject,
 )
 from outbox.ports import Marks, Unit
+from outbox.postgres.handler_engine import APPLICATION_NAME, handler_engine
 from outbox.postgres.inbox import Inbox, Marking
-from outbox.postgres.pool import COMMAND_TIMEOUT, CONNECT_TIMEOUT, DRIVER_ERRORS, Pool, open_pool, reason_of, taken_from
-from outbox.urls import postgres_url
+from outbox.postgres.pool import (
+    DRIVER_ERRORS,
+    Pool,
+    PooledConnection,
+    open_pool,
+    reason_of,
+    taken_from,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
 Bind = Callable[[Any], object]
 """Makes the publisher for a session or a connection."""
-
-APPLICATION_NAME = "outbox worker"
 
 
 @asynccontextmanager
@@ -40,7 +45,7 @@ async def open_units(
     async with AsyncExitStack() as stack:
         engine = None
         if url is not None and sessions:
-            engine = _handler_engine(url, size=sessions)
+            engine = handler_engine(url, size=sessions)
             stack.push_async_callback(engine.dispose)
         if url is not None and connections and pool is None:
             pool = await open_pool(url, size=connections, application_name=APPLICATION_NAME)
@@ -64,9 +69,14 @@ class PostgresUnitsOfWork:
         if "session" in wanted:
             async with self._in_session(wanted, marking) as unit:
                 yield unit
-        else:
-            async with self._in_connection(wanted, marking) as unit:
-                yield unit
+            return
+        if self._pool is None:
+            raise ConfigurationError("there is no pool for handlers that take a connection or a publisher")
+        async with AsyncExitStack() as stack:
+            with _unavailable_errors():
+                connection = await stack.enter_async_context(taken_from(self._pool))
+            within = self._with_connection if "connection" in wanted else self._behind_the_scenes
+            yield await stack.enter_async_context(within(connection, wanted, marking))
 
     # --- with a session ------------------------------------------------------------------------------------------------
 
@@ -107,28 +117,40 @@ class PostgresUnitsOfWork:
     # --- with a connection ---------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _in_connection(self, wanted: frozenset[str], marking: Marking | None) -> AsyncIterator[Unit]:
-        if self._pool is None:
-            raise ConfigurationError("there is no pool for handlers that take a connection or a publisher")
-        async with AsyncExitStack() as stack:
+    async def _with_connection(
+        self, connection: PooledConnection, wanted: frozenset[str], marking: Marking | None
+    ) -> AsyncIterator[Unit]:
+        transaction = connection.transaction()
+        with _unavailable_errors():
+            await transaction.start()
+        async with _committing(partial(_commit, transaction.commit, marking), transaction.rollback):
+            marked = frozenset[str]()
+            if marking is not None:
+                with _unavailable_errors():
+                    marked = await _marked(connection, marking)
+            yield Unit(resources={"connection": connection, **self._publisher(connection, wanted)}, marked=marked)
+            if not marked:
+                await _require_sound(connection)
+            elif not _has_row(await connection.execute(self._inbox.same_transaction)):
+                raise Reject(_ENDED_BY_ITSELF)
+
+    @asynccontextmanager
+    async def _behind_the_scenes(
+        self, connection: PooledConnection, wanted: frozenset[str], marking: Marking | None
+    ) -> AsyncIterator[Unit]:
+        """Where the handler does not get at the connection, its transaction need not be one of asyncpg's: fewer round trips."""
+        commit = partial(_commit, partial(_commit_or_raise, connection), marking)
+        async with _committing(commit, partial(connection.execute, "rollback")):
             with _unavailable_errors():
-                connection = await stack.enter_async_context(taken_from(self._pool))
-            transaction = connection.transaction()
-            with _unavailable_errors():
-                await transaction.start()
-            async with _committing(partial(_commit, transaction.commit, marking), transaction.rollback):
-                marked = frozenset[str]()
-                if marking is not None:
-                    with _unavailable_errors():
-                        marked = await _marked(connection, marking)
-                resources: dict[str, object] = {"connection": connection}
-                if "publisher" in wanted:
-                    resources["publisher"] = self._bind(connection)
-                yield Unit(resources=resources, marked=marked)
-                if not marked:
-                    await _require_sound(connection)
-                elif not _has_row(await connection.execute(self._inbox.same_transaction)):
-                    raise Reject(_ENDED_BY_ITSELF)
+                if marking is not None and marking.only:
+                    marked = await _marked(connection, marking, first="begin;\n")
+                else:
+                    await connection.execute("begin")
+                    marked = frozenset() if marking is None else await _marked(connection, marking)
+            yield Unit(resources=self._publisher(connection, wanted), marked=marked)
+
+    def _publisher(self, connection: PooledConnection, wanted: frozenset[str]) -> Mapping[str, object]:
+        return {"publisher": self._bind(connection)} if "publisher" in wanted else {}
 
 
 _ENDED_BY_ITSELF = (
@@ -138,7 +160,7 @@ _ENDED_BY_ITSELF = (
 
 
 @asynccontextmanager
-async def _committing(commit: Callable[[], Awaitable[None]], roll_back: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+async def _committing(commit: Callable[[], Awaitable[None]], roll_back: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
     """Commits after the block, or rolls back; then the block's own error is raised, whatever becomes of the rollback."""
     try:
         yield
@@ -160,14 +182,20 @@ async def _commit(commit: Callable[[], Awaitable[None]], marking: Marking | None
         raise CommitFailedError(f"committing a handler's transaction: {reason_of(error)}") from error
 
 
+async def _commit_or_raise(connection: Any) -> None:
+    """PostgreSQL commits nothing of a transaction in which a statement failed, and says so only in its answer."""
+    if await connection.execute("commit") != "COMMIT":
+        raise asyncpg.InFailedSQLTransactionError("a statement of the handler's had failed, and it went on")
+
+
 # --- marks -------------------------------------------------------------------------------------------------------------
 
 
-async def _marked(connection: Any, marking: Marking) -> frozenset[str]:
+async def _marked(connection: Any, marking: Marking, *, first: str = "") -> frozenset[str]:
     """Makes marks; of which messages."""
     if marking.only:
         # Without parameters, and its rows unread: one round trip.
-        return marking.all if _has_row(await connection.execute(marking.sql)) else frozenset()
+        return marking.all if _has_row(await connection.execute(first + marking.sql)) else frozenset()
     return marking.of(await connection.fetchval(marking.sql) or ())
 
 
@@ -239,30 +267,3 @@ _HELD = frozenset({"55P03", "40P01", "40001"})
 def _sqlstate(error: BaseException) -> str | None:
     state: str | None = getattr(getattr(error, "orig", error), "sqlstate", None)
     return state
-
-
-def _handler_engine(url: str, *, size: int) -> "AsyncEngine":
-    """A SQLAlchemy engine for handlers' sessions, of up to `size` connections, none of them opened yet.
-
-    Like our other connections it works behind a transaction pooler: statements are not cached, and have names of their own.
-    Raises `MissingExtraError` without SQLAlchemy.
-    """
-    try:
-        from sqlalchemy.ext.asyncio import create_async_engine
-    except ImportError as error:
-        raise MissingExtraError(purpose="A consumer's session", extra="sqlalchemy") from error
-    return create_async_engine(
-        "postgresql+asyncpg" + postgres_url(url).removeprefix("postgresql"),
-        pool_size=size,
-        max_overflow=0,
-        pool_timeout=CONNECT_TIMEOUT.total_seconds(),
-        pool_pre_ping=True,
-        connect_args={
-            "timeout": CONNECT_TIMEOUT.total_seconds(),
-            "command_timeout": COMMAND_TIMEOUT.total_seconds(),
-            "statement_cache_size": 0,
-            "prepared_statement_cache_size": 0,
-            "prepared_statement_name_func": lambda: f"outbox_{uuid4()}",
-            "server_settings": {"application_name": APPLICATION_NAME},
-        },
-    )
