@@ -36,7 +36,8 @@ def extended_trail(trail: Sequence[FailedAttempt], latest: FailedAttempt) -> lis
 def encode_trail(trail: Sequence[FailedAttempt]) -> str:
     """A JSON array as text: the form of the header and of the column. Its size is bounded."""
     last = len(trail) - 1
-    return json.dumps([_encoded(failed, with_traceback=index == last) for index, failed in enumerate(trail)])
+    entries = [_encoded(failed, with_traceback=index == last) for index, failed in enumerate(trail)]
+    return json.dumps(entries, ensure_ascii=False)
 
 
 def decode_trail(text: object) -> list[FailedAttempt]:

@@ -10,8 +10,8 @@ import aio_pika
 import pytest
 from pamqp.commands import Basic
 
-from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
-from outbox.outcome import Cause, Dead, Retry
+from outbox.errors import BrokerUnavailableError, MalformedMessageError, StaleDeliveryError, TopologyError
+from outbox.outcome import Cause, Dead, Failure, Retry
 from outbox.ports import DeadMessage
 from outbox.transports.rabbitmq import RabbitBroker
 from outbox.transports.rabbitmq.dead_letters import RabbitDeadDelivery, RabbitDeadLetterQueues
@@ -257,3 +257,45 @@ async def test_a_lent_connection_serves_as_well(
             dead = await collected.dead()
         assert (dead.message_id, dead.body, dict(dead.headers)) == ("7", b"x", {"a": 1, "b": [0.5]})
         assert not connection.is_closed
+
+
+async def test_failures_take_no_more_room_than_a_frame_has(broker: RabbitBroker, make_queues: MakeQueues) -> None:
+    """What was sent with almost no room beside its own headers can still be tried again, and die."""
+    failure = Failure("shop.PaymentError", "ż" * 2_000, "t" * 8_000, "host:1")
+    for size, attempts in ((100_000, [1, 2, 3]), (124_000, [3]), (129_800, [])):
+        async with consuming(broker, retry_delays=(timedelta(0),)) as inbox:
+            await deliver(broker, message(headers={"large": "x" * size}))
+            for _ in range(2):
+                await (await inbox.next()).settle(Retry(timedelta(0), failure))
+            await (await inbox.next()).settle(Dead(Cause.EXHAUSTED, failure))
+        async with collecting(make_queues()) as collected:
+            dead = await collected.dead()
+        assert [failed.attempt for failed in dead.trail] == attempts
+        assert (dead.cause, dead.failure.type, dead.attempt) == ("exhausted", "shop.PaymentError", 3)
+
+
+async def test_what_other_programs_write_as_failures_stands_in_nobodys_way(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, make_queues: MakeQueues
+) -> None:
+    odd = ["no JSON", "7", '[{"at": 1}]', "[" * 5_000, '[{"at": "2026-05-01", "attempt": 1e999, "type": "", "message": ""}]']
+    async with consuming(broker, retry_delays=(timedelta(0),)) as inbox:
+        for text in odd:
+            await broker_admin.publish("", "mail", b"x", headers={"x-outbox-failures": text})
+            await (await inbox.next()).settle(Retry(timedelta(0), FAILURE))
+            await (await inbox.next()).settle(Dead(Cause.REJECTED, FAILURE))
+    async with collecting(make_queues()) as collected:
+        for _ in odd:
+            assert [failed.attempt for failed in (await collected.dead()).trail] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"x-outbox-hlc": "soon"}, {"x-outbox-hlc": -1}, {"x-outbox-requeue-count": 0.5}, {"x-outbox-requeue-count": 2**40}],
+)
+async def test_stamps_and_counts_that_cannot_be_read_make_a_dead_letter(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, headers: dict[str, object]
+) -> None:
+    async with consuming(broker) as inbox:
+        await broker_admin.publish("", "mail", b"x", headers=headers)
+        with pytest.raises(MalformedMessageError, match=next(iter(headers))):
+            _ = (await inbox.next()).message
