@@ -19,6 +19,7 @@ DONE = {
     Action.RESTORE: "restored",
     Action.PURGE: "purged",
 }
+_STATES = {OperationState.STOPPED: "has stopped itself", OperationState.CANCELLED: "was cancelled"}
 _LOOK_AGAIN = timedelta(milliseconds=200)
 _PLAIN_EVERY = timedelta(seconds=10)
 _MOST_ITEMS = 20
@@ -52,6 +53,8 @@ def conclude(answer: Repaired | Operation, *, as_json: bool) -> int:
         click.echo(f"{_sentence(answer.action, _counts(answer.items))}.")
     else:
         echo_outcome(answer)
+        if any(answer.counts.get(outcome) for outcome in (*_BAD, ItemOutcome.SKIPPED)):
+            click.echo(f"`outbox dlq operations {answer.id}` says what came of each.")
     counts = _counts(answer.items) if isinstance(answer, Repaired) else answer.counts
     stopped = isinstance(answer, Operation) and answer.state in (OperationState.STOPPED, OperationState.CANCELLED)
     return 1 if stopped or any(counts.get(outcome) for outcome in _BAD) else 0
@@ -59,12 +62,11 @@ def conclude(answer: Repaired | Operation, *, as_json: bool) -> int:
 
 def echo_outcome(operation: Operation) -> None:
     """Prints how far an operation is, or how it ended."""
-    because = f" by itself: {operation.stopped_because}" if operation.stopped_because else ""
-    click.echo(f"Operation {operation.id} is {operation.state}{because}: {_sentence(operation.action, operation.counts)}.")
+    because = f", because {operation.stopped_because}" if operation.stopped_because else ""
+    state = _STATES.get(operation.state, f"is {operation.state}")
+    click.echo(f"Operation {operation.id} {state}{because}: {_sentence(operation.action, operation.counts)}.")
     if operation.state is OperationState.RUNNING:
         click.echo(f"Maintenance goes on with it, or `outbox dlq resume {operation.id}`.")
-    elif any(operation.counts.get(outcome) for outcome in (*_BAD, ItemOutcome.SKIPPED)):
-        click.echo(f"`outbox dlq operations {operation.id}` says what came of each.")
 
 
 class Progress:

@@ -67,7 +67,7 @@ def _facts(detail: DeadLetterDetail) -> list[tuple[str, str]]:
         ("ordering key", letter.ordering_key or ""),
         ("content type", f"{letter.content_type or 'unknown'}, {letter.size:,} bytes"),
         ("created", at(letter.created_at)),
-        ("first failed", at(letter.first_failed_at) if letter.first_failed_at != letter.failed_at else ""),
+        ("first failed", at(letter.first_failed_at) if at(letter.first_failed_at) != at(letter.failed_at) else ""),
         ("failed", at(letter.failed_at)),
         ("cause", f"{letter.cause}, in attempt {letter.attempt}"),
         ("worker", letter.worker),

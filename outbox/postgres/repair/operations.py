@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from outbox.errors import RefusedError
@@ -16,6 +17,8 @@ from outbox.postgres.repair.statements import SELECTION, TIMEOUT, Statements
 from outbox.postgres.repair.targeting import Selecting
 from outbox.postgres.repair.values import Action, Item, ItemOutcome, Operation, OperationState
 
+_FIXING_TIMEOUT = timedelta(minutes=10).total_seconds()
+"""Longest time that fixing the letters of one operation takes; a million take about one minute."""
 CANCELLED = "the operation was cancelled before it"
 
 
@@ -51,7 +54,7 @@ class Operations:
             )
             arguments = Arguments([id_])
             statement = self._sql["fix_letters"].replace(SELECTION, self._selecting.oldest(selector, limit, arguments))
-            total = await connection.fetchval(statement, *arguments.values, timeout=TIMEOUT)
+            total = await connection.fetchval(statement, *arguments.values, timeout=_FIXING_TIMEOUT)
             await connection.execute(self._sql["created"], id_, total, timeout=TIMEOUT)
             return await self._read(connection, id_)
 
