@@ -32,9 +32,9 @@ async def published(connection: asyncpg.Connection, routing_key: str = "order.pl
 class Box:
     """A consumer that keeps what it was called with."""
 
-    def __init__(self, queue: str = "mail", binding_key: str = "order.*") -> None:
+    def __init__(self, queue: str = "mail", binding_key: str = "order.*", *, inbox: bool = False) -> None:
         self.bodies: list[object] = []
-        self.consumer = Consumer(binding_key, self.handle, queue=queue, retry_delays=())
+        self.consumer = Consumer(binding_key, self.handle, queue=queue, retry_delays=(), inbox=inbox)
 
     async def handle(self, body: object) -> None:
         self.bodies.append(body)

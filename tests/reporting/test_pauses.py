@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import asyncpg
 import pytest
+from click.testing import CliRunner
 
 from outbox import Consumer, MessageRelay, Worker
+from outbox.cli import main
 from outbox.errors import ConfigurationError
 from outbox.postgres.reporting.control import Pause, PauseScope, pause, pauses, resume
 from tests.reporting.support import Box, at_work, published
@@ -135,3 +137,28 @@ async def test_a_stop_ends_a_paused_relay_and_worker_at_once(connection: asyncpg
     async with asyncio.timeout(10), at_work(relay, worker):
         await eventually(lambda: _applied(connection, "relay-1"))
         await eventually(lambda: _applied(connection, "worker-1"))
+
+
+async def test_the_commands_pause_list_and_resume(connection: asyncpg.Connection, database_url: str) -> None:
+    def run(*arguments: str) -> tuple[int, str]:
+        answer = CliRunner().invoke(main, [*arguments, "--database-url", database_url])
+        return answer.exit_code, answer.output
+
+    async def call(*arguments: str) -> tuple[int, str]:
+        return await asyncio.to_thread(run, *arguments)
+
+    assert await call("pause") == (0, "Nothing is paused.\n")
+    assert await call("pause", "relay", "--reason", "moving") == (0, "every relay will take nothing new.\n")
+    status, text = await call("pause", "queue", "mail", "--until", "30m")
+    assert status == 0
+    assert text.startswith("the queue mail will take nothing new until ")
+    _, listed = await call("pause")
+    assert [line.split(",")[0] for line in listed.splitlines()] == ["the queue mail", "every relay"]
+    assert listed.splitlines()[1].endswith(": moving")
+    assert await call("resume", "relay") == (0, "every relay will go on.\n")
+    status, text = await call("resume", "relay")
+    assert status == 1
+    assert "was not paused" in text
+    assert (await call("pause", "queue"))[0] == 1
+    assert (await call("pause", "relay", "--until", "2030-01-01T00:00:00"))[0] == 2
+    assert [(each.scope.value, each.name) for each in await pauses(connection)] == [("queue", "mail")]

@@ -3,10 +3,20 @@
 import json
 
 import asyncpg
+from pydantic import BaseModel
 
 from outbox import Consumer, MessageRelay, Worker
+from outbox.chains import State, chain
+from outbox.postgres.reporting.components import Condition, components
 from tests.reporting.support import Box, at_work, published
 from tests.support import eventually
+
+
+class Order(BaseModel):
+    """A body."""
+
+    sku: str
+    quantity: int
 
 
 async def test_a_worker_writes_what_became_of_each_message(connection: asyncpg.Connection, database_url: str) -> None:
@@ -34,6 +44,75 @@ async def test_a_worker_writes_what_became_of_each_message(connection: asyncpg.C
     assert [row["root_id"] for row in rows] == [row["message_id"] for row in rows]
     assert {row["error_message"] for row in rows if row["message_id"] == bad} == {"no such sku"}
     assert all(row["ran"] is not None and row["waited"] is not None for row in rows)
+
+
+async def test_a_worker_on_rabbitmq_reports_to_the_database_that_it_was_given(
+    connection: asyncpg.Connection, database_url: str, broker_url: str
+) -> None:
+    box = Box()
+    relay = MessageRelay(database_url, broker=broker_url, name="relay-1")
+    worker = Worker(broker=broker_url, db_engine_url=database_url, consumers=[box.consumer], name="worker-1")
+    async with at_work(relay, worker):
+        id_ = await published(connection, body=1)
+        told = "select fact, component from outbox_history where message_id = $1 order by at"
+        await eventually(lambda: connection.fetchval("select count(*) = 2 from outbox_history"))
+        assert [tuple(row) for row in await connection.fetch(told, id_)] == [("sent", "relay-1"), ("processed", "worker-1")]
+        [node] = (await chain(connection, id_)).nodes
+    [leg] = node.legs
+    assert (node.state, leg.queue, leg.state) == (State.PROCESSED, "mail", State.PROCESSED)
+    assert node.waited is not None
+    assert leg.waited is not None
+    assert leg.ran is not None
+
+
+async def test_a_duplicate_is_told_as_what_it_is(connection: asyncpg.Connection, database_url: str) -> None:
+    box = Box(inbox=True)
+    worker = Worker(broker=database_url, db_engine_url=database_url, consumers=[box.consumer])
+    await connection.execute("insert into outbox_inbox (queue, message_id) values ('mail', 'm')")
+    await connection.execute(
+        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids)"
+        " values ('outbox', 'mail', 'm', 'order.placed', '1', '[\"m\"]')"
+    )
+    async with at_work(worker):
+        await eventually(lambda: connection.fetchval("select exists(select from outbox_history)"))
+    assert await connection.fetchval("select array_agg(fact) from outbox_history") == ["duplicate"]
+    assert tuple(await connection.fetchrow("select duplicates, processed from outbox_stats")) == (1, 0)
+    assert box.bodies == []
+
+
+async def test_what_a_worker_runs_is_told_with_the_schemas_of_its_bodies(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    async def take(order: Order) -> None: ...
+
+    consumer = Consumer("order.*", take, queue="orders", retry_delays=("1s", "1m"), timeout="30s", ordered=True)
+    async with at_work(Worker(broker=database_url, consumers=[consumer], name="worker-1", prefetch_count=7)):
+        [component] = await eventually(lambda: components(connection))
+    [told] = component.consumers
+    assert told["body"]["properties"].keys() == {"sku", "quantity"}
+    del told["body"]
+    assert told == {
+        "queue": "orders",
+        "binding_key": "order.*",
+        "retry": {"delays_seconds": [1.0, 60.0], "computed": False},
+        "timeout_seconds": 30.0,
+        "prefetch_count": 7,
+        "max_deliveries": 10,
+        "ordered": True,
+        "inbox": False,
+        "batch": False,
+    }
+
+
+async def test_one_that_gives_no_sign_of_life_is_late_and_then_lost(connection: asyncpg.Connection, database_url: str) -> None:
+    async with at_work(MessageRelay(database_url, broker=database_url)):
+        await eventually(lambda: connection.fetchval("select exists(select from outbox_component)"))
+    assert [each.condition for each in await components(connection)] == [Condition.STOPPED]
+    for seconds, condition in ((1, Condition.ALIVE), (12, Condition.LATE), (60, Condition.LOST)):
+        await connection.execute(
+            "update outbox_component set stopped_at = null, seen_at = now() - make_interval(secs => $1)", seconds
+        )
+        assert [each.condition for each in await components(connection)] == [condition]
 
 
 async def test_components_show_that_they_live_and_what_they_do(connection: asyncpg.Connection, database_url: str) -> None:
