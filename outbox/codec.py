@@ -24,6 +24,8 @@ EXCEPTION_MESSAGE = "x-outbox-exception-message"
 EXCEPTION_TRACEBACK = "x-outbox-exception-traceback"
 REQUEUE_COUNT = "x-outbox-requeue-count"
 FAILURES = "x-outbox-failures"
+AMQP = "x-outbox-amqp"
+"""Of a requeued row only: the types of its headers and the properties that the message had in RabbitMQ."""
 RESERVED_PREFIX = "x-outbox-"
 
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")

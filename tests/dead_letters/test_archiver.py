@@ -6,24 +6,30 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pamqp.commands import Basic
 
-from outbox import ensure_outbox_schema_async
+from outbox import MessageRelay, ensure_outbox_schema_async
 from outbox.archiver import Archiver
+from outbox.dead_letters import DeadLetters
 from outbox.engine.archiving import Archiving, ArchivingSettings
 from outbox.engine.lifecycle import Stopping
 from outbox.errors import ConfigurationError, SchemaError
 from outbox.events import Archived, DeadLettersMeasured, DependencyLost, DependencyRestored
 from outbox.outcome import Cause, Dead
+from outbox.ports import CONFIRMED
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.dead_letters import DeadLetterFilter, DeadLetterListing
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.rabbitmq import RabbitBroker
 from outbox.transports.rabbitmq.dead_letters import RabbitDeadLetterQueues
+from outbox.transports.rabbitmq.fields import read_content
+from outbox.transports.rabbitmq.frames import Publication, RawField, encode_properties
 from tests.dead_letters.deaths import TABLE, letters
 from tests.rabbitmq.support import FAILURE, Recorder, bound, consuming, deliver, message
 from tests.servers.postgres import OwnPostgres
@@ -259,6 +265,66 @@ async def test_a_hundred_reads_of_the_listing_change_neither_depth_nor_order_of_
     taken = await broker_admin.get("mail.dlq", count=10)
     assert [found["properties"]["message_id"] for found in taken] == ["m1", "m2", "m3"]
     assert [found["redelivered"] for found in taken] == [False] * 3
+
+
+async def test_a_requeued_message_is_what_it_was_in_rabbitmq(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
+) -> None:
+    """Types that JSON does not know, and properties that the outbox does not; a queue named in CC gets nothing again."""
+    when, given = datetime(2026, 3, 1, 12, tzinfo=UTC), {"small": RawField(b"b\xff"), "raw": bytearray(b"\x00\xff")}
+    headers = {**given, "when": when, "sum": Decimal("12.50"), "deep": {"list": [1, when]}, "n": 3, "CC": ["billing"]}
+    properties = {"content_encoding": "gzip", "correlation_id": "c1", "message_type": "t", "app_id": "shop", "priority": 3}
+    await bound(broker, "billing", "billing")
+    async with consuming(broker) as inbox:
+        await publish(broker_url, "order.placed", Basic.Properties(headers=headers, message_id="m1", **properties))
+        await (await inbox.next()).settle(Dead(Cause.REJECTED, FAILURE))
+        async with archiving(database, broker_url, "mail"):
+            [row] = await archived(pool, 1)
+        async with DeadLetters(database, broker=broker_url) as dead_letters:
+            await dead_letters.requeue(str(row["id"]))
+        relay = MessageRelay(database, broker=broker_url, exchange_name="shop", enable_metrics=False)
+        relaying = asyncio.create_task(relay.run(handle_signals=False))
+        again = await inbox.next()
+        relay.stop()
+        await relaying
+        arrived = again.arrival.properties
+        assert {name: getattr(arrived, name) for name in properties} == properties
+        assert again.message.id == "m1"
+        assert "x-outbox-amqp" not in (arrived.headers or {})
+        content = read_content(bytes(12) + encode_properties(Basic.Properties(headers=dict(again.message.headers))))
+        assert content.headers == {
+            "small": -1,
+            "raw": "AP8=",
+            "when": "2026-03-01T12:00:00+00:00",
+            "sum": "1250E-2",
+            "deep": {"list": [1, "2026-03-01T12:00:00+00:00"]},
+            "n": 3,
+        }
+        assert {pointer: type_ for pointer, type_ in content.types.items() if pointer != "/raw"} == {
+            "/when": "timestamp",
+            "/sum": "decimal",
+            "/deep/list/1": "timestamp",
+        }
+        await again.settle(Dead(Cause.REJECTED, FAILURE))
+    async with archiving(database, broker_url, "mail"):
+        await eventually(lambda: _deaths(pool, 2))
+    [letter] = await letters(pool)
+    assert (letter["status"], letter["requeue_count"]) == ("open", 1)
+    assert json.loads(letter["header_types"]) == json.loads(row["header_types"])
+    assert await broker_admin.depth("billing") == 1
+
+
+async def publish(url: str, routing_key: str, properties: Basic.Properties) -> None:
+    """Publishes as a foreign program would, with whatever properties."""
+    foreign = RabbitBroker(url, exchange_name="shop", observer=Recorder())
+    await foreign.open()
+    publication = Publication("shop", routing_key, properties.message_id or "", encode_properties(properties), b"{}")
+    assert list(await foreign._pipeline.send([publication], timeout=timedelta(seconds=10))) == [CONFIRMED]
+    await foreign.close()
+
+
+async def _deaths(pool: Pool, count: int) -> bool:
+    return bool(await pool.fetchval("select deaths = $1 from outbox_dead_letter", count))
 
 
 async def test_an_archiver_without_its_tables_or_rights_does_not_begin(database_url: str, database: str, pool: Pool) -> None:

@@ -22,9 +22,11 @@ where queue <> ''
 -- requeued; null: any. $7: by whom. $8: whether history is written. $9: why.
 --
 -- A message without an id gets one, which the letter keeps, so that it is known if it comes back. Rows get their ids in the order
--- of the letters', which is that of their deaths. They are as old as the requeue: how long they were dead is no time in the outbox.
+-- of the letters', which is that of their deaths. They are as old as the requeue: how long they were dead is no time in the
+-- outbox. What AMQP knows of a message beyond JSON travels in a header that the relay reads.
 with wanted as materialized (
-    select letter.id, routing_key, body, content_type, headers, ordering_key, created_at, hlc, requeue_count, status,
+    select letter.id, routing_key, body, content_type, headers, header_types, properties, ordering_key, created_at, hlc, requeue_count,
+        status,
         case
             when $3::text is not null then $3
             when not $4::boolean and queue <> '' then queue
@@ -55,8 +57,23 @@ requeued as (
     insert into {table} (
         routing_key, body, content_type, headers, tracking_ids, ordering_key, hlc, requeue_count, target_queue
     )
-    select routing_key, body, content_type, headers, chain, ordering_key, hlc, requeue_count + 1, destination
+    select routing_key, body, content_type,
+        case
+            when amqp is null then headers
+            else coalesce(headers, '{}') || jsonb_build_object('x-outbox-amqp', amqp)
+        end,
+        chain, ordering_key, hlc, requeue_count + 1, destination
     from judged
+    cross join lateral (
+        select nullif(jsonb_strip_nulls(jsonb_build_object(
+            'types', header_types,
+            'properties', (
+                select jsonb_object_agg(name, value)
+                from jsonb_each(case when jsonb_typeof(properties) = 'object' then properties end) as property (name, value)
+                where name in ('content_encoding', 'priority', 'correlation_id', 'reply_to', 'type', 'app_id')
+            )
+        )), '{}') as amqp
+    ) as known
     where verdict[1] = 'done'
     order by id
 ),

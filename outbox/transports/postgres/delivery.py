@@ -143,6 +143,7 @@ class PostgresDelivery:
         headers = json.loads(text)
         if not isinstance(headers, dict):
             raise MalformedMessageError(f"the headers of {self._row['message_id']!r} are not a JSON object")
+        headers.pop(codec.AMQP, None)
         return MappingProxyType(headers)
 
     def _own_headers(self) -> Mapping[str, Any]:

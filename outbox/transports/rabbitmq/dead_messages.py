@@ -17,6 +17,7 @@ from outbox.transports.rabbitmq.frames import encode_properties
 from outbox.transports.rabbitmq.topology import exchange_of_dead_letters
 from outbox.transports.rabbitmq.wire import (
     CAUSE,
+    ROUTING_COMMANDS,
     is_ours,
     read_attempt,
     read_hlc,
@@ -73,8 +74,8 @@ class _Remains:
             failure=failure,
             by_broker=codec.EXCEPTION_TYPE not in headers,
             content_type=content.properties.get("content_type"),
-            headers={name: value for name, value in headers.items() if not is_ours(name)},
-            header_types={pointer: type_ for pointer, type_ in content.types.items() if not is_ours(_header_of(pointer))},
+            headers={name: value for name, value in headers.items() if not _is_reserved(name)},
+            header_types={pointer: type_ for pointer, type_ in content.types.items() if not _is_reserved(_header_of(pointer))},
             properties=self._properties(),
             tracking_ids=tracking_ids,
             ordering_key=_readable(lambda: read_text(headers, codec.ORDERING_KEY), None),
@@ -123,7 +124,7 @@ class _Remains:
 
     def _properties(self) -> Mapping[str, Any]:
         """With the headers that are the broker's and ours."""
-        reserved = {name: value for name, value in self.content.headers.items() if is_ours(name)}
+        reserved = {name: value for name, value in self.content.headers.items() if _is_reserved(name)}
         return {**self.content.properties, **({"headers": reserved} if reserved else {})}
 
 
@@ -156,6 +157,11 @@ def _readable(read: Callable[[], T], default: T) -> T:
         return read()
     except MalformedMessageError:
         return default
+
+
+def _is_reserved(name: str) -> bool:
+    """Whether a header must not travel with the message when it is sent again."""
+    return is_ours(name) or name in ROUTING_COMMANDS
 
 
 def _header_of(pointer: str) -> str:

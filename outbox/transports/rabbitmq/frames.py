@@ -40,6 +40,13 @@ class UnsendableError(ValueError):
     """A message that AMQP cannot carry: a name too long, a header of an unknown type, a frame above the negotiated size."""
 
 
+@dataclass(frozen=True, slots=True)
+class RawField:
+    """The value of a header as it stands on the wire, its type in front."""
+
+    octets: bytes
+
+
 @dataclass(slots=True)
 class Publication:
     """One message on its way into a channel: `properties` are encoded already, flags included."""
@@ -238,6 +245,7 @@ _FIELDS: dict[type, _Encoder] = {
     bytearray: _byte_array,
     datetime: _instant,
     Decimal: _scaled,
+    RawField: lambda value, _: value.octets,
 }
 
 # In the order of the specification, which is the order on the wire.

@@ -7,6 +7,7 @@ from typing import Any
 from pamqp.commands import Basic
 
 from outbox.codec import (
+    AMQP,
     ATTEMPT,
     EXPIRES_AT,
     HLC,
@@ -24,6 +25,7 @@ from outbox.errors import MalformedMessageError
 from outbox.message import NO_HEADERS, Message
 from outbox.tracking import new_id
 from outbox.transports.rabbitmq.frames import Publication, encode_properties
+from outbox.transports.rabbitmq.typed import restored
 
 PERSISTENT = 2
 DEFAULT_EXCHANGE = ""
@@ -41,8 +43,8 @@ PREDECESSOR_ROUTING_KEY = "x-original-routing-key"
 
 _LONGEST_EXPIRATION = timedelta(milliseconds=2**32 - 1)
 _BROKERS_OWN = (DELIVERY_COUNT, "x-acquired-count", "x-death", "x-first-death-", "x-last-death-")
-# Commands to the broker, which it has obeyed: obeyed again, they would send a copy to somebody else's queue.
-_ROUTING_COMMANDS = ("CC", "BCC")
+ROUTING_COMMANDS = ("CC", "BCC")
+"""Headers that the broker has obeyed: obeyed again, they would send a copy to somebody else's queue."""
 
 
 def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEFAULT_EXCHANGE) -> Publication:
@@ -50,7 +52,8 @@ def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEF
 
     Raises `UnsendableError` for what AMQP cannot carry.
     """
-    headers: dict[str, Any] = {**message.headers, TRACKING_IDS: encode_tracking_ids(message.tracking_ids)}
+    kept, more = _as_it_was(message.headers)
+    headers: dict[str, Any] = {**kept, TRACKING_IDS: encode_tracking_ids(message.tracking_ids)}
     if message.ordering_key is not None:
         headers[ORDERING_KEY] = message.ordering_key
     if message.expires_at is not None:
@@ -70,6 +73,7 @@ def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEF
         expiration=None if message.expiration is None else _encode_expiration(message.expiration),
         message_id=message.id,
         timestamp=message.created_at,
+        **more,
     )
     return Publication(exchange, routing_key, message.id, encode_properties(properties), message.body)
 
@@ -169,6 +173,33 @@ def kept_headers(headers: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in headers.items() if not _stays_behind(name)}
 
 
+def _as_it_was(headers: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The headers and further properties of a message that was dead, as it had them when it died."""
+    known = headers.get(AMQP)
+    if known is None:
+        return headers, NO_HEADERS
+    others = {name: value for name, value in headers.items() if name != AMQP}
+    if not isinstance(known, Mapping):
+        return others, NO_HEADERS
+    properties = known.get("properties")
+    more = {
+        argument: properties[name]
+        for name, (argument, type_) in _RESTORED.items()
+        if isinstance(properties, Mapping) and isinstance(properties.get(name), type_)
+    }
+    return restored(others, known.get("types")), more
+
+
+_RESTORED: Mapping[str, tuple[str, type]] = {
+    "content_encoding": ("content_encoding", str),
+    "priority": ("priority", int),
+    "correlation_id": ("correlation_id", str),
+    "reply_to": ("reply_to", str),
+    "type": ("message_type", str),
+    "app_id": ("app_id", str),
+}
+
+
 def _encode_expiration(expiration: timedelta) -> str | None:
     """Milliseconds as text; None above the 49 days that the broker can count, where `x-outbox-expires-at` alone holds."""
     if expiration > _LONGEST_EXPIRATION:
@@ -206,4 +237,4 @@ def _read_deadline(headers: Mapping[str, Any], sent_at: datetime | None, expirat
 
 
 def _stays_behind(name: str) -> bool:
-    return name in (ISOLATED, PREDECESSOR_ROUTING_KEY) or name in _ROUTING_COMMANDS or name.startswith(_BROKERS_OWN)
+    return name in (ISOLATED, PREDECESSOR_ROUTING_KEY) or name in ROUTING_COMMANDS or name.startswith(_BROKERS_OWN)
