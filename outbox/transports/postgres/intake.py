@@ -66,7 +66,7 @@ class PostgresIntake:
             fetch_in_turn=fetch_in_turn,
             ring=ring,
             forget=self._forget,
-            released=self._wake,
+            takes_released=self._takes_released,
             coroner=coroner,
             queue=self._queue,
             ordered=self._ordered,
@@ -202,6 +202,11 @@ class PostgresIntake:
     def _give_back_ahead(self) -> None:
         while self._ahead:
             self._end(self._ahead.popleft(), RETURNED)
+
+    def _takes_released(self) -> bool:
+        """Followers are due. Whether they are claimed here, at once; otherwise others should know of them."""
+        self._wake()
+        return not self._stopped.is_set() and len(self._in_hand) < self._prefetch_count
 
     def _wake(self) -> None:
         self._may_be_due = True

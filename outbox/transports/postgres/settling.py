@@ -52,6 +52,9 @@ class Settling:
 
     Each write names the lease's token, so that an outcome for a delivery that is not ours any more changes nothing. While the
     database is away outcomes are kept for as long as their leases may still hold. `forget` is told of each that ended.
+
+    In an `ordered` queue the end of a delivery makes the next one of its key due, in one transaction. `takes_released` is told of
+    that, and says whether these are claimed here.
     """
 
     def __init__(
@@ -61,14 +64,14 @@ class Settling:
         fetch_in_turn: FetchInTurn,
         ring: Ring,
         forget: Callable[[PostgresDelivery], None],
-        released: Callable[[], None],
+        takes_released: Callable[[], bool],
         coroner: Coroner,
         queue: str,
         ordered: bool,
     ) -> None:
         self._fetch = fetch
         self._fetch_in_turn = fetch_in_turn
-        self._released = released
+        self._takes_released = takes_released
         self._ordered = ordered
         self._coroner = coroner
         self._queue = queue
@@ -131,9 +134,7 @@ class Settling:
         written = {row["id"] for row in rows}
         for settlement in group:
             self._end(settlement, succeeded=settlement.delivery.id in written)
-        if released:
-            self._released()
-        if released or statement in _RINGING:
+        if statement in _RINGING or (released and not self._takes_released()):
             await self._ring()
 
     def _keys_of(self, group: Sequence[_Settlement]) -> list[str]:
