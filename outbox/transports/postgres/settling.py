@@ -53,8 +53,8 @@ class Settling:
     Each write names the lease's token, so that an outcome for a delivery that is not ours any more changes nothing. While the
     database is away outcomes are kept for as long as their leases may still hold. `forget` is told of each that ended.
 
-    In an `ordered` queue the end of a delivery makes the next one of its key due, in one transaction. `takes_released` is told of
-    that, and says whether these are claimed here.
+    In an `ordered` queue the end of a delivery makes the next one of its key due, in one transaction. `takes_released` is told,
+    and says whether these are claimed here.
     """
 
     def __init__(
