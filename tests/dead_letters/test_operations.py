@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -360,3 +361,13 @@ async def test_what_was_asked_for_is_kept_as_people_can_read_it(pool: Pool, dead
     options = made.options
     assert (options.destination, options.rate, options.canary) == (ToQueue("elsewhere"), 2.5, canary)
     assert (options.stop_ratio, options.force, options.retention) == (0.2, True, timedelta(days=30))
+
+
+async def test_the_program_in_the_documentation_does_what_it_says(database: str, pool: Pool) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "repair.md").read_text()
+    program = text.split("```python\n")[1].split("```")[0]
+    await bury(pool, 12, queue="orders.charge", exception_type="ConnectionError")
+    names: dict[str, Any] = {}
+    exec(program, names)
+    await names["mend"](database)
+    assert len(await outbox(pool)) == 10
