@@ -93,7 +93,10 @@ def component_name(name: str | None) -> str:
 
 def observed_by(observer: Observer, reporter: "Reporter | None") -> Observer:
     """Both of them as one observer."""
-    return observer if reporter is None else Observers((observer, reporter))
+    if reporter is None:
+        return observer
+    others = observer.members if isinstance(observer, Observers) else (observer,)
+    return Observers((*others, reporter))
 
 
 @cache

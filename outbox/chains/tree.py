@@ -122,10 +122,13 @@ def _only_sent(draft: _Draft) -> bool:
 
 
 def _began(draft: _Draft) -> float:
-    """When a message was published, or the earliest that is known of it."""
-    times = [fact["at"] - (fact["waited"] or 0.0) for fact in draft.facts[:1]]
+    """When a message was published: as the relay tells it, or else the earliest that is known of it."""
+    sent = [fact["at"] - (fact["waited"] or 0.0) for fact in draft.facts if fact["fact"] == "sent"]
+    if sent:
+        return float(min(sent))
+    times = [fact["at"] - (fact["waited"] or 0.0) - (fact["ran"] or 0.0) for fact in draft.facts[:1]]
     times += [row["created_at"] for row in (draft.row, *draft.letters[:1], *draft.deliveries[:1]) if row is not None]
-    return min((time for time in times if time is not None), default=float("inf"))
+    return min((float(time) for time in times if time is not None), default=float("inf"))
 
 
 def _node(draft: _Draft) -> Node:

@@ -68,7 +68,7 @@ async def test_a_relay_needs_its_one_table_only(database_url: str, caplog: pytes
 
 
 async def test_facts_without_room_are_counted_and_forgotten() -> None:
-    queue = FactQueue(clock=lambda: 0.0, now=lambda: datetime.now(UTC), capacity=3)
+    queue = FactQueue(clock=lambda: 0.0, now=lambda: 0.0, capacity=3)
     for number in range(5):
         queue.take_note(handled(str(number)))
     assert (len(queue), queue.lost) == (3, 2)

@@ -54,7 +54,7 @@ async def test_a_worker_on_rabbitmq_reports_to_the_database_that_it_was_given(
     worker = Worker(broker=broker_url, db_engine_url=database_url, consumers=[box.consumer], name="worker-1")
     async with at_work(relay, worker):
         id_ = await published(connection, body=1)
-        told = "select fact, component from outbox_history where message_id = $1 order by at"
+        told = "select fact, component from outbox_history where message_id = $1 order by fact desc"
         await eventually(lambda: connection.fetchval("select count(*) = 2 from outbox_history"))
         assert [tuple(row) for row in await connection.fetch(told, id_)] == [("sent", "relay-1"), ("processed", "worker-1")]
         [node] = (await chain(connection, id_)).nodes

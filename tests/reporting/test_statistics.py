@@ -36,7 +36,7 @@ def _sent(*ages: float) -> BatchSent:
 
 
 def test_events_add_up_by_minute_routing_key_and_queue() -> None:
-    statistics = Statistics(lambda: NOON)
+    statistics = Statistics(NOON.timestamp)
     statistics.sent(_sent(0.0005, 45))
     for outcome in (DONE, DONE, Retry(timedelta(0), FAILURE), Dead(Cause.EXHAUSTED, FAILURE)):
         statistics.processed(_processed(outcome))
@@ -62,7 +62,7 @@ def test_events_add_up_by_minute_routing_key_and_queue() -> None:
 
 
 def test_there_is_room_for_so_many_names_and_the_rest_is_added_up_together() -> None:
-    statistics = Statistics(lambda: NOON)
+    statistics = Statistics(NOON.timestamp)
     for number in range(3 * MOST_KEYS):
         statistics.processed(_processed(DONE, f"key.{number}"))
     taken = dict(statistics.take())
@@ -71,7 +71,7 @@ def test_there_is_room_for_so_many_names_and_the_rest_is_added_up_together() -> 
 
 
 def test_what_could_not_be_added_is_added_later() -> None:
-    statistics = Statistics(lambda: NOON)
+    statistics = Statistics(NOON.timestamp)
     statistics.processed(_processed(DONE))
     statistics.give_back(statistics.take())
     statistics.processed(_processed(DONE))

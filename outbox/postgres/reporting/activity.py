@@ -20,7 +20,6 @@ from outbox.events import (
     Event,
     Paused,
     Processed,
-    Received,
     RelayStarted,
     Resumed,
     SendFailed,
@@ -154,9 +153,6 @@ class Activity:
     def _wakes(self, event: WakeModeChanged) -> None:
         self._facts["wakes_by"] = event.mode.value
 
-    def _received(self, _event: Received) -> None:
-        self._counts["received"] = self._counts.get("received", 0) + 1
-
     def _processed(self, event: Processed) -> None:
         self._counts[event.status] = self._counts.get(event.status, 0) + 1
         if isinstance(event.outcome, Retry | Dead):
@@ -177,7 +173,6 @@ _NOTES: Mapping[type, Callable[[Activity, Any], None]] = {
     DependencyRestored: Activity._dependency_restored,  # noqa: SLF001
     Paused: Activity._paused,  # noqa: SLF001
     Processed: Activity._processed,  # noqa: SLF001
-    Received: Activity._received,  # noqa: SLF001
     RelayStarted: Activity._started,  # noqa: SLF001
     Resumed: Activity._resumed,  # noqa: SLF001
     SendFailed: Activity._send_failed,  # noqa: SLF001

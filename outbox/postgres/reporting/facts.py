@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import NamedTuple
 
 from outbox.events import Processed
@@ -35,7 +34,7 @@ class Fact(NamedTuple):
 class FactQueue:
     """Takes facts without waiting, and hands them out in batches."""
 
-    def __init__(self, *, clock: Callable[[], float], now: Callable[[], datetime], capacity: int = CAPACITY) -> None:
+    def __init__(self, *, clock: Callable[[], float], now: Callable[[], float], capacity: int = CAPACITY) -> None:
         self._clock = clock
         self._now = now
         self._capacity = capacity
@@ -67,8 +66,8 @@ class FactQueue:
         self._facts.extendleft(reversed(kept))
 
 
-def fact_of(event: Processed, *, at: float, now: datetime) -> Fact | None:
-    """The fact that `event` is, which happened just now; None if it is none.
+def fact_of(event: Processed, *, at: float, now: float) -> Fact | None:
+    """The fact that `event` is, which happened just now, at `now` seconds since 1970; None if it is none.
 
     `waited` is the time from the creation of the message until its handler began, with all earlier attempts.
     """
@@ -86,7 +85,7 @@ def fact_of(event: Processed, *, at: float, now: datetime) -> Fact | None:
         message.routing_key,
         event.queue,
         event.attempt,
-        max(0.0, (now - message.created_at).total_seconds() - ran),
+        max(0.0, now - message.created_at.timestamp() - ran),
         ran,
         None if failure is None else failure.type[:MOST_TYPE],
         None if failure is None else failure.message[:MOST_MESSAGE],

@@ -5,7 +5,7 @@ import logging
 import os
 import platform
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -139,8 +139,8 @@ class Reporter:
         self._observer = observer
         self._settings = settings
         self._clock = _DatabaseClock()
-        self._facts = FactQueue(clock=time.monotonic, now=self._clock.now, capacity=settings.capacity)
-        self._statistics = Statistics(self._clock.now)
+        self._facts = FactQueue(clock=time.monotonic, now=self._clock.seconds, capacity=settings.capacity)
+        self._statistics = Statistics(self._clock.seconds)
         self.activity = Activity(stopping, time.monotonic, self._clock.now)
         self._gates = Gates(component.kind.value, component.name, now=time.monotonic)
         self._looked = asyncio.Event()
@@ -155,18 +155,31 @@ class Reporter:
         self._lost_told = 0.0
         self._writes_history = settings.history
         self._adds_up = True
+        self._take_note = self.activity.take_note
+        self._reactions: Mapping[type, Callable[[Any], None]] = {
+            BacklogMeasured: self._measured,
+            BatchSent: self._sent,
+            Duplicate: self._found_duplicate,
+            Processed: self._processed,
+        }
 
     def notify(self, event: Event) -> None:
         """See `outbox.ports.Observer`."""
-        if isinstance(event, Processed):
-            self._processed(event)
-        elif isinstance(event, Duplicate):
-            self._duplicates.add(event.queue, event.message.id)
-        elif isinstance(event, BatchSent) and self._adds_up:
+        react = self._reactions.get(type(event))
+        if react is not None:
+            react(event)
+        self._take_note(event)
+
+    def _sent(self, event: BatchSent) -> None:
+        if self._adds_up:
             self._statistics.sent(event)
-        elif isinstance(event, BacklogMeasured) and self._adds_up:
+
+    def _measured(self, event: BacklogMeasured) -> None:
+        if self._adds_up:
             self._statistics.measured(event)
-        self.activity.take_note(event)
+
+    def _found_duplicate(self, event: Duplicate) -> None:
+        self._duplicates.add(event.queue, event.message.id)
 
     def _processed(self, event: Processed) -> None:
         duplicate = bool(self._duplicates) and self._duplicates.discard(event.queue, event.message.id)
@@ -365,15 +378,19 @@ class _DatabaseClock:
     """The database's time of day, as of the last time that it was asked."""
 
     def __init__(self) -> None:
-        self._ahead = timedelta(0)
+        self._ahead = 0.0
+
+    def seconds(self) -> float:
+        """What it says now, or nearly, in seconds since 1970."""
+        return time.time() + self._ahead
 
     def now(self) -> datetime:
-        """What it says now, or nearly."""
-        return datetime.now(UTC) + self._ahead
+        """The same as a moment."""
+        return datetime.fromtimestamp(self.seconds(), UTC)
 
     def is_now(self, seconds: float) -> None:
-        """It just said this, in seconds since 1970."""
-        self._ahead = datetime.fromtimestamp(seconds, UTC) - datetime.now(UTC)
+        """It just said this."""
+        self._ahead = seconds - time.time()
 
 
 def _as_objects(wishes: Sequence[Wish]) -> list[dict[str, str]]:

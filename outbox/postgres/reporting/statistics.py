@@ -24,10 +24,9 @@ OTHERS = "(others)"
 """The name under which the rest is added up."""
 MOST_NAME = 255
 """Characters of a routing key or queue; longer ones are cut, because they are part of an index."""
-OLDEST = timedelta(days=2)
+OLDEST_SECONDS = 2 * 86_400.0
 """The creation of a message that is older is counted as of then: the minutes before are being thinned out."""
 
-_MINUTE = timedelta(minutes=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -63,12 +62,14 @@ class Key(NamedTuple):
 
 @dataclass(slots=True)
 class Statistics:
-    """Adds up events. `now` is the database's clock, as well as it is known."""
+    """Adds up events. `now` is the database's clock, as well as it is known, in seconds since 1970."""
 
-    now: Callable[[], datetime]
+    now: Callable[[], float]
     _minutes: dict[datetime, dict[tuple[str, str], Counts]] = field(default_factory=dict)
     _names: dict[tuple[str, str], Counts] = field(default_factory=dict)
     _minute: datetime = _NEVER
+    _began: float = 0.0
+    _ends: float = 0.0
     _rows: int = 0
 
     def sent(self, event: BatchSent) -> None:
@@ -77,9 +78,10 @@ class Statistics:
         for message in event.messages:
             counts = self._now(now, message.routing_key, "")
             counts.sent += 1
-            counts.took(message.age.total_seconds())
-            created = now - min(message.age, OLDEST)
-            if created >= self._minute:
+            age = message.age.total_seconds()
+            counts.took(age)
+            created = now - min(age, OLDEST_SECONDS)
+            if created >= self._began:
                 counts.created += 1
             else:
                 self._at(_minute_of(created), message.routing_key, "").created += 1
@@ -118,10 +120,12 @@ class Statistics:
         for key, counts in taken:
             _add(self._at(*key), counts)
 
-    def _now(self, now: datetime, routing_key: str, queue: str) -> Counts:
+    def _now(self, now: float, routing_key: str, queue: str) -> Counts:
         """The row of this minute. Most events are of a name that there was in this minute, and found by one look."""
-        if not self._minute <= now < self._minute + _MINUTE:
+        if not self._began <= now < self._ends:
             self._minute = _minute_of(now)
+            self._began = self._minute.timestamp()
+            self._ends = self._began + 60.0
             self._names = {}
         counts = self._names.get((routing_key, queue))
         if counts is None:
@@ -153,8 +157,8 @@ def _add(known: Counts, more: Counts) -> None:
         known.latency = [a + b for a, b in zip(known.latency or [0] * len(more.latency), more.latency, strict=True)]
 
 
-def _minute_of(instant: datetime) -> datetime:
-    return instant.replace(second=0, microsecond=0)
+def _minute_of(now: float) -> datetime:
+    return datetime.fromtimestamp(now, UTC).replace(second=0, microsecond=0)
 
 
 def _short(text: str) -> str:
