@@ -16,6 +16,7 @@ from pamqp.commands import Basic
 
 from outbox import MessageRelay, ensure_outbox_schema_async
 from outbox.archiver import Archiver
+from outbox.brokers import CountingArchived
 from outbox.dead_letters import DeadLetters
 from outbox.engine.archiving import Archiving, ArchivingSettings
 from outbox.engine.lifecycle import Stopping
@@ -35,6 +36,7 @@ from tests.rabbitmq.support import FAILURE, Recorder, bound, consuming, deliver,
 from tests.servers.postgres import OwnPostgres
 from tests.servers.proxy import Proxy
 from tests.support import RabbitAdmin, eventually
+from tests.support.processes import running
 
 pytestmark = pytest.mark.rabbitmq
 
@@ -49,13 +51,13 @@ async def broker(broker_url: str) -> AsyncIterator[RabbitBroker]:
 @asynccontextmanager
 async def archiving(database: str, broker_url: str, *queues: str, **options: Any) -> AsyncIterator[Archiver]:
     """Runs an archiver, which ends in good order."""
-    archiver = Archiver(database, broker=broker_url, queues=queues, enable_metrics=False, **options)
-    running = asyncio.create_task(archiver.run(handle_signals=False))
+    made = Archiver(database, broker=broker_url, queues=queues, enable_metrics=False, **options)
+    archiver = asyncio.create_task(made.run(handle_signals=False))
     try:
-        yield archiver
+        yield made
     finally:
-        archiver.stop()
-        await running
+        made.stop()
+        await archiver
 
 
 async def die(broker: RabbitBroker, *ids: str, queue: str = "mail") -> None:
@@ -114,10 +116,10 @@ async def test_an_archiver_killed_between_commit_and_ack_leaves_one_row(
     recorder, stopping = Recorder(), Stopping()
     queues = RabbitDeadLetterQueues(broker_url)
     settings = ArchivingSettings(queues=frozenset({"mail"}))
-    running = asyncio.create_task(Archiving(queues, PostgresArchive(pool, TABLE), recorder, settings).run(stopping))
+    archiver = asyncio.create_task(Archiving(queues, PostgresArchive(pool, TABLE), recorder, settings).run(stopping))
     await eventually(lambda: sum(event.count for event in recorder.of(Archived)) == 2)
     stopping.request()
-    await running
+    await archiver
     await queues.close()
     assert await empty(broker_admin)
     assert [row["message_id"] for row in await letters(pool)] == ["m1", "m2"]
@@ -214,7 +216,7 @@ async def test_while_the_database_is_away_nothing_is_lost_and_nothing_spins(
     queues = RabbitDeadLetterQueues(broker_url)
     settings = ArchivingSettings(queues=frozenset({"mail"}), batch_size=5, hold=timedelta(seconds=0.5))
     own_postgres.server.stop()
-    running = asyncio.create_task(Archiving(queues, archive, recorder, settings).run(stopping))
+    archiver = asyncio.create_task(Archiving(queues, archive, recorder, settings).run(stopping))
     await eventually(lambda: archive.attempts >= 4)
     assert recorder.of(DependencyLost)
     assert archive.per_second < 20
@@ -226,7 +228,7 @@ async def test_while_the_database_is_away_nothing_is_lost_and_nothing_spins(
     assert [row["message_id"] for row in await letters(pool)] == [str(number) for number in range(8)]
     assert recorder.of(DependencyRestored)
     stopping.request()
-    await running
+    await archiver
     await queues.close()
     assert await empty(broker_admin)
     pool.terminate()
@@ -239,12 +241,12 @@ async def test_dead_letters_are_counted_wherever_they_are(
     await die(broker, "m1", "m2", "m3")
     queues = RabbitDeadLetterQueues(broker_url)
     settings = ArchivingSettings(queues=frozenset({"mail"}), measure_every=timedelta(seconds=0.1))
-    running = asyncio.create_task(Archiving(queues, PostgresArchive(pool, TABLE), recorder, settings).run(stopping))
+    archiver = asyncio.create_task(Archiving(queues, PostgresArchive(pool, TABLE), recorder, settings).run(stopping))
     await archived(pool, 3)
     await pool.execute("update outbox_dead_letter set status = 'discarded' where message_id = 'm2'")
     await eventually(lambda: recorder.of(DeadLettersMeasured)[-1:] == [DeadLettersMeasured(queue="mail", count=2)])
     stopping.request()
-    await running
+    await archiver
     await queues.close()
 
 
@@ -325,6 +327,39 @@ async def publish(url: str, routing_key: str, properties: Basic.Properties) -> N
 
 async def _deaths(pool: Pool, count: int) -> bool:
     return bool(await pool.fetchval("select deaths = $1 from outbox_dead_letter", count))
+
+
+async def test_the_command_archives_until_it_is_told_to_end(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin, tmp_path: Path
+) -> None:
+    await die(broker, "m1")
+    settings = {
+        "OUTBOX_DATABASE_URL": database,
+        "OUTBOX_BROKER_URL": broker_url,
+        "OUTBOX_ARCHIVE_QUEUES": "mail, billing",
+        "OUTBOX_MASK_KEYS": "shoe size",
+        "OUTBOX_MONITORING_PORT": "0",
+    }
+    with running(["-m", "outbox.cli", "archiver"], tmp_path, settings) as process:
+        await archived(pool, 1)
+        assert await eventually(lambda: pool.fetchval("select count(*) from outbox_component where kind = 'archiver'")) == 1
+        process.send(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait) == 0
+    assert "archived 1 dead letters of queue mail" in process.output
+    assert await empty(broker_admin)
+
+
+async def test_a_worker_counts_what_was_archived_from_its_queue(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker
+) -> None:
+    await die(broker, "m1", "m2")
+    async with archiving(database, broker_url, "mail"):
+        await archived(pool, 2)
+    await die(broker, "m3")
+    await pool.execute("update outbox_dead_letter set status = 'requeued' where message_id = 'm1'")
+    assert await CountingArchived(broker, PostgresArchive(pool, TABLE)).count_dead_letters("mail") == 2
+    nowhere = await open_pool("postgresql://nobody@127.0.0.1:1/none", size=1, application_name="tests")
+    assert await CountingArchived(broker, PostgresArchive(nowhere, TABLE)).count_dead_letters("mail") == 1
 
 
 async def test_an_archiver_without_its_tables_or_rights_does_not_begin(database_url: str, database: str, pool: Pool) -> None:

@@ -9,11 +9,14 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from outbox.fingerprint import fingerprint
 from outbox.masking import Masking
-from outbox.outcome import Failure
+from outbox.outcome import Cause, Dead, Failure, Retry
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
+from tests.contract.support import message, send, taking
 from tests.dead_letters.deaths import NOON, TABLE, dead, letters, trail_of
+from tests.postgres_transport.support import new_broker
 
 
 @pytest.fixture
@@ -225,6 +228,31 @@ async def test_a_database_of_another_encoding_holds_any_death(narrow: Pool) -> N
     await archive.record([replace(message, requeue_count=1)])
     [row] = await narrow.fetch("select body, deaths from outbox_dead_letter")
     assert (row["body"], row["deaths"]) == (message.body, 2)
+
+
+async def test_with_the_postgres_transport_the_statement_that_ends_the_delivery_does_the_same(
+    database: str, pool: Pool
+) -> None:
+    broker = new_broker(database)
+    failure = Failure("shop.PaymentError", "card=4111, no", "", "host:7")
+    async with taking(broker, "mail", "order.*") as taken:
+        sent = message("order.placed", body=b'{"user": "ann", "password": "hunter2"}')
+        await send(broker, sent)
+        await (await taken.next()).settle(Retry(timedelta(0), failure))
+        await (await taken.next()).settle(Dead(Cause.EXHAUSTED, failure))
+        [row] = await letters(pool)
+        assert (row["source"], row["cause"], row["status"], row["attempt"]) == ("worker", "exhausted", "open", 2)
+        assert (row["fingerprint"], row["worker"]) == (fingerprint(failure), "host:7")
+        assert (row["preview"], "hunter2" in row["search"]) == ('{"user": "ann", "password": "***"}', False)
+        assert [entry["attempt"] for entry in trail_of(row)] == [1, 2]
+        assert row["first_failed_at"] <= row["failed_at"]
+        await resolve(pool, "requeued")
+        await send(broker, replace(sent, requeue_count=1))
+        await (await taken.next()).settle(Dead(Cause.REJECTED, Failure("E", "still no")))
+    [again] = await letters(pool)
+    assert (again["id"], again["status"], again["deaths"], again["requeue_count"]) == (row["id"], "open", 2, 1)
+    assert [entry["type"] for entry in trail_of(again)] == ["shop.PaymentError", "shop.PaymentError", "E"]
+    await broker.close()
 
 
 async def resolve(pool: Pool, status: str) -> None:
