@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from pydantic import RootModel
 
-from outbox import Consumer
+from outbox import Consumer, Reject
 from outbox.engine import keyed
 from outbox.engine.lifecycle import Stopping, run_until_stopped
 from outbox.engine.working import Work, WorkSettings
 from outbox.errors import BrokerUnavailableError, MarkHeldError
 from outbox.events import ConsumerStarted, DependencyRestored, Processed, SettleFailed
-from outbox.outcome import DONE, Cause, Dead, DeliveryOutcome, Done, Retry
-from outbox.ports import Delivery, Intake, Marks, Receive, Subscription, Unit
+from outbox.outcome import DONE, Cause, Dead, DeliveryOutcome, Done, Failure, Retry
+from outbox.ports import Delivery, Intake, Marks, NotSent, Receive, SendResult, Subscription, Unit
 from outbox.retry import constant
 from outbox.transports.memory import MemoryBroker
-from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.rabbitmq import RabbitBroker, settling
 from tests.contract.harness import Recorder
 from tests.contract.support import existing, message, send
 from tests.contract.test_working import working
@@ -235,6 +235,34 @@ async def test_successors_wait_while_an_outcome_cannot_be_recorded() -> None:
         await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
     assert calls == BODIES
     assert all(event.outcome == DONE for event in worker.recorder.of(Processed))
+
+
+@pytest.mark.rabbitmq
+async def test_successors_wait_while_a_dead_letter_cannot_be_published(
+    broker_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "PATIENCE", timedelta(milliseconds=200))
+    publish, refusals = settling.CopySettlement._publish, 0
+    calls: list[bytes] = []
+
+    async def handle(body: bytes) -> None:
+        calls.append(body)
+        if body == b"0":
+            raise Reject("no")
+        assert refusals >= 5, "overtaken"
+
+    async def refuse_at_first(self: settling.CopySettlement, draft: settling.Draft) -> SendResult:
+        nonlocal refusals
+        refusals += 1
+        return NotSent(Failure("away", "no answer")) if refusals <= 5 else await publish(self, draft)
+
+    monkeypatch.setattr(settling.CopySettlement, "_publish", refuse_at_first)
+    broker = RabbitBroker(broker_url, exchange_name="shop", observer=Recorder())
+    async with working(broker, Consumer("#", handle, "mail", ordered=True)) as worker:
+        await send(broker, *(message("order.placed", body, ordering_key="k") for body in BODIES))
+        await eventually(lambda: len(worker.recorder.of(Processed)) == 8, timeout=SOON)
+    await broker.close()
+    assert calls == BODIES
 
 
 # --- expiration, bodies, inbox -----------------------------------------------------------------------------------------

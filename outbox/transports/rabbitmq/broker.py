@@ -106,6 +106,7 @@ class RabbitBroker:
             roads=self._roads,
             survivals=self._survivals,
             isolation=self._isolation,
+            in_order=subscription.ordered,
         )
         running = RunningSubscription(
             subscription,

@@ -53,6 +53,7 @@ class CopySettlement:
         roads: "Roads",
         survivals: "Survivals",
         isolation: "Isolation",
+        in_order: bool = False,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._queue = queue
@@ -61,6 +62,7 @@ class CopySettlement:
         self._roads = roads
         self._survivals = survivals
         self._isolation = isolation
+        self._in_order = in_order
         self._now = now
 
     async def retry(self, delivery: "RabbitDelivery", delay: timedelta, failure: Failure) -> None:
@@ -158,7 +160,8 @@ class CopySettlement:
     async def _replace(self, delivery: "RabbitDelivery", draft: Draft) -> Refused | None:
         """Publishes a copy, then acknowledges; or else why the broker will never take the copy, with nothing settled.
 
-        Raises `StaleDeliveryError` when the channel ends first, or when patience does: the message was given back then.
+        Raises `StaleDeliveryError` when the channel ends first, or when patience does: the message was given back then. In
+        order it stays in hand instead, and this raises `BrokerUnavailableError`: given back by itself, it would be overtaken.
         """
         deadline = asyncio.get_running_loop().time() + PATIENCE.total_seconds()
         pauses = Pauses()
@@ -178,6 +181,8 @@ class CopySettlement:
                     assert_never(result)
             pause = pauses.next().total_seconds()
             if asyncio.get_running_loop().time() + pause > deadline:
+                if self._in_order:
+                    raise BrokerUnavailableError(f"a copy could not be published: {trouble}")
                 delivery.give_back()
                 raise StaleDeliveryError(f"its copy could not be published ({trouble}); the message was given back")
             await delivery.pause(pause)
