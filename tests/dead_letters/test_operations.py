@@ -23,6 +23,7 @@ from outbox.dead_letters import (
     OperationState,
     ToQueue,
 )
+from outbox.engine.lifecycle import Stopping
 from outbox.errors import BrokerUnavailableError, ConfigurationError, RefusedError
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool
@@ -371,3 +372,32 @@ async def test_the_program_in_the_documentation_does_what_it_says(database: str,
     exec(program, names)
     await names["mend"](database)
     assert len(await outbox(pool)) == 10
+
+
+async def test_a_runner_works_until_it_is_stopped_also_while_the_broker_is_away(database: str, pool: Pool) -> None:
+    away = asyncio.Event()
+    stopping = Stopping()
+
+    async def has_queue(queue: str) -> bool:
+        if not away.is_set():
+            raise BrokerUnavailableError("the broker is away")
+        return True
+
+    def failed(error: Exception) -> None:
+        assert str(error) == "the broker is away"
+        away.set()
+
+    await bury(pool, 3)
+    async with DeadLetters(database) as dead_letters:
+        number = operation(await dead_letters.requeue(ALL)).id
+        work = asyncio.create_task(OperationsRunner(pool, TABLE, has_queue).run(stopping, failed=failed))
+        await away.wait()
+        await pool.execute("update outbox_operation set continue_at = now()")
+
+        async def finished() -> bool:
+            return (await read(dead_letters, number)).state is OperationState.FINISHED
+
+        await eventually(finished)
+        stopping.request()
+        async with asyncio.timeout(5):
+            await work

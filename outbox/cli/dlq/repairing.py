@@ -15,7 +15,7 @@ from outbox.cli.dlq.filters import filtering, json_output, places, selector_of
 from outbox.cli.dlq.following import conclude, follow
 from outbox.cli.dlq.places import run, somebody
 from outbox.cli.dlq.planned import confirm, echo_plan
-from outbox.cli.options import SECONDS
+from outbox.cli.options import RETENTION, SECONDS, setting
 from outbox.dead_letters import (
     ORIGINAL_ROUTING,
     Action,
@@ -55,14 +55,14 @@ _common = options.together(
 @click.option("--canary-wait", type=SECONDS, default="60", show_default=True, help="How long to watch the canary.")
 @click.option("--stop-ratio", type=click.FloatRange(0, 1, max_open=True), help="Stop once a greater share has come back dead.")
 @click.option("--force", is_flag=True, help="Also those that are older than inboxes remember.")
-@click.option("--inbox-retention", type=SECONDS, help="How long inboxes remember messages.  [default: 30 days]")
+@setting("inbox_retention", type=RETENTION, default="30d", help="How long inboxes remember messages.")
 @click.option(
     "--body", type=click.File("rb"), help="One dead letter only: with the content of this file as its body; - reads it."
 )
 @click.option("--headers", type=click.File("r"), help="One dead letter only: with this file's JSON object as its headers.")
 @click.option("--version", type=click.IntRange(min=1), help="With --body or --headers: the version that they were made from.")
 @_common
-def requeue(*, inbox_retention: timedelta | None, **given: Any) -> None:
+def requeue(*, inbox_retention: timedelta, **given: Any) -> None:
     """Sends dead letters again.
 
     They go through the outbox, with their ids, to the queue that each died in.
