@@ -13,10 +13,12 @@ from outbox.fingerprint import fingerprint
 from outbox.masking import Masking
 from outbox.outcome import Cause, Dead, Failure, Retry
 from outbox.postgres.archive import PostgresArchive
+from outbox.postgres.deaths import Storable
 from outbox.postgres.pool import Pool, open_pool
 from tests.contract.support import message, send, taking
 from tests.dead_letters.deaths import NOON, TABLE, dead, letters, trail_of
-from tests.postgres_transport.support import new_broker
+from tests.postgres_transport.support import new_broker, somebody_waits
+from tests.support import eventually
 
 
 @pytest.fixture
@@ -131,6 +133,19 @@ async def test_one_of_several_archivers_opens_the_letter(archive: PostgresArchiv
     await asyncio.gather(*(archive.record([dead(requeue_count=1)]) for _ in range(8)))
     [row] = await letters(pool)
     assert (row["status"], row["deaths"], row["requeue_count"]) == ("open", 2, 1)
+
+
+async def test_whoever_waited_while_the_letter_was_opened_does_not_open_it_again(archive: PostgresArchive, pool: Pool) -> None:
+    await archive.record([dead()])
+    await resolve(pool, "requeued")
+    async with pool.acquire() as connection:
+        async with connection.transaction():
+            await archive._execute(connection, [dead(requeue_count=1)], Storable())
+            waiting = asyncio.create_task(archive.record([dead(requeue_count=1)]))
+            await eventually(lambda: somebody_waits(pool))
+        await waiting
+    [row] = await letters(pool)
+    assert (row["status"], row["deaths"]) == ("open", 2)
 
 
 async def test_an_operation_learns_what_died_again(archive: PostgresArchive, pool: Pool) -> None:

@@ -44,11 +44,13 @@ def ids(letters: Sequence[DeadLetter]) -> list[str | None]:
     return [letter.message_id for letter in letters]
 
 
-async def everything(listing: DeadLetterListing, filter_: DeadLetterFilter, **options: Any) -> list[DeadLetter]:
+async def everything(
+    listing: DeadLetterListing, filter_: DeadLetterFilter, *, limit: int = 2, **options: Any
+) -> list[DeadLetter]:
     """All pages, of two each."""
     found: list[DeadLetter] = []
-    while page := await listing.list(filter_, limit=2, after=Position.of(found[-1]) if found else None, **options):
-        assert len(page) <= 2
+    while page := await listing.list(filter_, limit=limit, after=Position.of(found[-1]) if found else None, **options):
+        assert len(page) <= limit
         found += page
     return found
 
@@ -82,6 +84,7 @@ async def test_pages_neither_repeat_nor_leave_out_whatever_dies_at_the_same_mome
     )
     assert (found if sort == "newest" else found[::-1])[0].message_id == "later"
     assert found == list(await listing.list(limit=100, sort=sort))
+    assert found == await everything(listing, DeadLetterFilter(), limit=3, sort=sort)
 
 
 async def test_what_dies_meanwhile_does_not_shift_the_pages(archive: PostgresArchive, listing: DeadLetterListing) -> None:
