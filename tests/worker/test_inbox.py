@@ -350,28 +350,27 @@ async def test_a_message_without_an_id_is_a_dead_letter_that_says_so(shop: str, 
     assert await sales(db) == 0
 
 
-@pytest.mark.parametrize(
-    "id_",
-    [
-        "x" * 100_000,
-        "O'Brien",
-        "back\\slash",
-        "caf\N{LATIN SMALL LETTER E WITH ACUTE}",
-        "nul\0",
-        "\ud800",
-        "%s $1 :x {queue}",
-        "a\nb",
-    ],
-    ids=["long", "quote", "backslash", "accent", "nul", "surrogate", "placeholders", "lines"],
+STRANGE_IDS = (
+    "x" * 100_000,
+    "O'Brien",
+    "back\\slash",
+    "caf\N{LATIN SMALL LETTER E WITH ACUTE}",
+    "nul\0",
+    "\ud800",
+    "%s $1 :x {queue}",
+    "two\nlines",
 )
+
+
+@pytest.mark.parametrize("callback", [in_session, in_connection])
 async def test_any_id_can_be_marked(
-    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], id_: str
+    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], callback: Any
 ) -> None:
-    sent = [replace(message("order.placed"), id=id_), replace(message("order.placed"), id=id_ + "x")]
-    async with consuming(broker, shop, in_session):
+    sent = [replace(message("order.placed"), id=id_) for strange in STRANGE_IDS for id_ in (strange, strange + "x")]
+    async with consuming(broker, shop, callback):
         await handled(broker, *sent)
         await handled(broker, *sent)
-    assert (await sales(db), duplicates()) == (2, 2)
+    assert (await sales(db), duplicates()) == (len(sent), len(sent))
     assert not broker.dead_letters(QUEUE)
 
 
