@@ -118,18 +118,15 @@ class Attempting:
     async def invoke(self, inputs: Inputs | BatchInputs) -> None:
         """Calls the callback, in a thread if it is not async; raises what it raises."""
         if self._plan.is_async:
-            await self._invoke_async(inputs)
+            if self._timeout is None:
+                await self._plan.call(inputs)
+            else:
+                with time_limit(self._timeout):
+                    await self._plan.call(inputs)
             return
         answer = await self._around.threads.call(partial(self._plan.call, inputs))
         if isawaitable(answer):  # a plain function around an async one
             await answer
-
-    async def _invoke_async(self, inputs: Inputs | BatchInputs) -> None:
-        if self._timeout is None:
-            await self._plan.call(inputs)
-        else:
-            with time_limit(self._timeout):
-                await self._plan.call(inputs)
 
     def duplicate(self, run: Run) -> DeliveryOutcome:
         """What becomes of a message that was handled before."""

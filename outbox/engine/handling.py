@@ -95,7 +95,7 @@ class Handling:
         self._observer.notify(
             Received(queue=self._queue, exchange_name=self._exchange_name, message=run.message, attempt=run.attempt)
         )
-        if run.verdict is None and self._has_expired(run):
+        if run.message.expires_at is not None and run.verdict is None and self._has_expired(run):
             run.verdict = EXPIRED
         return run
 
@@ -108,11 +108,12 @@ class Handling:
     async def _run_among_others(self, run: Run) -> DeliveryOutcome:
         if self._quarantine.closed:
             await self._quarantine.opened()
-        if self._is_leaving:
+        if self._stopping.requested or self._gate.closed:
             return RETURNED
         self._quarantine.enter()
         try:
-            return told(run, await self._attempt(run))
+            outcome = await self._attempt(run)
+            return outcome if run.passage is None else told(run, outcome)
         finally:
             self._quarantine.leave()
 
