@@ -206,7 +206,7 @@ class PostgresHarness:
     async def put_malformed(self, queue: str) -> None:
         await self._fetch(
             "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids)"
-            " values ($1, $2, 'broken', 'broken.thing', 'broken', '{}')",
+            " values ($1, $2, 'broken-' || gen_random_uuid(), 'broken.thing', 'broken', '{}')",
             EXCHANGE,
             queue,
         )
