@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from outbox.engine.rounds import Rounds
     from outbox.ports import Observer, Transport
+    from outbox.postgres.floors import Floors
     from outbox.postgres.pool import Connect, Pool
     from outbox.postgres.reporting import Reporter
     from outbox.postgres.sent_facts import SentFacts
@@ -206,7 +207,7 @@ class MessageRelay:
     ) -> AsyncIterator["Rounds"]:
         """Rounds within the database if the queues are in it, otherwise by way of a transport."""
         if isinstance(self._broker, str) and server_kind(self._broker) is ServerKind.POSTGRES:
-            handover = await self._handover(pool, self._broker, facts, observer, stopping)
+            handover = await self._handover(pool, self._broker, facts, store.floors, observer, stopping)
             if handover is not None:
                 yield handover
                 return
@@ -218,7 +219,13 @@ class MessageRelay:
             await transport.close()
 
     async def _handover(
-        self, pool: "Pool", url: str, facts: "SentFacts | None", observer: "Observer", stopping: Stopping
+        self,
+        pool: "Pool",
+        url: str,
+        facts: "SentFacts | None",
+        floors: "Floors",
+        observer: "Observer",
+        stopping: Stopping,
     ) -> "Rounds | None":
         """Rounds by hand-over; None if the queues are in another database."""
         from outbox.postgres.pool import open_pool
@@ -235,6 +242,7 @@ class MessageRelay:
             drop_unroutable=self._policy.drop_unroutable,
             ordering=self._ordering,
             facts=facts,
+            floors=floors,
         )
         here = False
 

@@ -5,8 +5,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from time import perf_counter
+
+import asyncpg
 
 from outbox.message import Lane, PendingMessage
+from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
@@ -21,6 +25,7 @@ IDLE_MARGIN = timedelta(seconds=5)
 """How much longer than a send the server lets a claim's transaction idle."""
 LOCK_TIMEOUT = timedelta(seconds=5)
 """Longest wait for a lock on rows or on the table, which somebody's DDL may hold."""
+PRIORITIES = 10
 MOST_LOOKS = 5
 """How often a claim clears the view of lanes before it takes what it sees."""
 _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
@@ -41,8 +46,20 @@ class Claiming:
         self._lanes = lanes
         self._rows = Rows(table)
         self._turns = Turns()
+        self.floors = Floors(PRIORITIES)
         self._sql = relay_queries(table, longest_send=longest_send)
         self._fair_sql = relay_queries(table, longest_send=longest_send, classes="oldest_first")
+
+    @property
+    def since(self) -> Sequence[float]:
+        """From which due times on the next claim reads: those of the priorities, and that of rows with ordering keys."""
+        return (*self.floors.dues, *self._lanes.floors.dues)
+
+    @property
+    def front_in(self) -> timedelta | None:
+        """How long it is until a claim reads from the front again; None if every claim does."""
+        left = max(self.floors.seconds_left, self._lanes.floors.seconds_left)
+        return timedelta(seconds=left) if left else None
 
     async def claim(self, connection: Connection, limit: int) -> Claimed:
         """Up to `limit` due messages that nobody else has claimed; they are ours until the transaction ends that it begins."""
@@ -79,10 +96,15 @@ class Claiming:
 
     async def _unkeyed(self, connection: Connection, limit: int, *, fair: bool) -> tuple[list[PendingMessage], int | None]:
         """Messages without a key; and whether others are due, by the lowest priority that was reached."""
-        sql = self._fair_sql if fair else self._sql
+        sql, since, began = self._fair_sql if fair else self._sql, self.floors.dues, perf_counter()
+        arguments = (limit, LARGEST_BATCH, (*since, *self._lanes.floors.dues))
         with _telling_unreadable(self._unkeyed_unread):
-            rows = await connection.fetch(sql["claim"], limit, LARGEST_BATCH, timeout=_TIMEOUT)
-        return [self._rows.pending(row) for row in rows if row["id"] is not None], rows[0]["keyed_after"]
+            rows = await connection.fetch(sql["claim"], *arguments, timeout=_TIMEOUT)
+        keyed_after = None if rows[0]["keyed_after"] is None else min(row["keyed_after"] for row in rows)
+        if rows[0]["id"] is None:
+            rows = []
+        self.floors.claimed(since=since, seconds=perf_counter() - began, firsts=first_dues(rows))
+        return [self._rows.pending(row) for row in await self._valid(connection, rows)], keyed_after
 
     async def _keyed(self, connection: Connection, blocked: list[Lane], limit: int) -> Sequence[PendingMessage]:
         """Messages of lanes that are ours from now on; adds to `blocked` those of the lanes in which rows wait for them."""
@@ -92,9 +114,17 @@ class Claiming:
         arguments = (runs.numbers, runs.policies, runs.longest, limit, LARGEST_BATCH)
         with _telling_unreadable(self._keyed_unread):
             rows = await connection.fetch(self._lanes.sql["claim_runs"], *arguments, timeout=_TIMEOUT)
-        lanes = [lane_of(row) for row in rows]
-        blocked += {lane.number: lane for row, lane in zip(rows, lanes, strict=True) if row["blocked"]}.values()
-        return [self._rows.pending(row, lane) for row, lane in zip(rows, lanes, strict=True)]
+        lanes = {row["lane"]: lane_of(row) for row in rows}
+        blocked += {row["lane"]: lanes[row["lane"]] for row in rows if row["blocked"]}.values()
+        return [self._rows.pending(row, lanes[row["lane"]]) for row in await self._valid(connection, rows)]
+
+    async def _valid(self, connection: Connection, rows: Sequence[asyncpg.Record]) -> Sequence[asyncpg.Record]:
+        """The rows without those that were replaced while they were in flight; these are dropped."""
+        deduplicated = [row["id"] for row in rows if row["deduplicated"]]
+        if not deduplicated:
+            return rows
+        dropped = {row["id"] for row in await connection.fetch(self._sql["supersede"], deduplicated, timeout=_TIMEOUT)}
+        return [row for row in rows if row["id"] not in dropped]
 
     async def _unkeyed_unread(self, connection: Connection, error: Exception) -> Claimed:
         rows = await connection.fetch(self._sql["claim_unread"], timeout=_TIMEOUT)
@@ -110,9 +140,20 @@ class Claiming:
         return Claimed([self._rows.unread(row, error, lane) for row, lane in zip(rows, lanes, strict=True)], lanes)
 
 
+def first_dues(rows: Sequence[asyncpg.Record]) -> Mapping[int, float]:
+    """When the first row of each priority was due, of rows that come in that order."""
+    firsts: dict[int, float] = {}
+    priority = None
+    for row in rows:
+        if row["priority"] != priority:
+            priority = row["priority"]
+            firsts.setdefault(priority, row["due"])
+    return firsts
+
+
 def relay_queries(table: TableName, *, longest_send: timedelta, classes: str = "highest_first") -> Mapping[str, str]:
     """The statements of `relay.sql` for `table`; `classes` is the order in which the priorities are claimed."""
-    parts = queries("claiming.sql", table=table.sql)
+    parts = queries("claiming.sql", table=table.sql, floors="$3")
     names = outbox_names(table)
     return queries(
         "relay.sql",
@@ -121,6 +162,7 @@ def relay_queries(table: TableName, *, longest_send: timedelta, classes: str = "
         measured=parts["measured"],
         columns=parts["columns"],
         keyed_after=parts["keyed_after"],
+        floors="$3",
         due_indexes=f"'{names['due_index_name']}', '{names['ordered_due_index_name']}'",
         idle_timeout=_milliseconds(longest_send + IDLE_MARGIN),
         lock_timeout=_milliseconds(LOCK_TIMEOUT),

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 import asyncpg
 
 from outbox.engine.ordering import OrderingRules
 from outbox.message import Lane, OrderingPolicy
+from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
 from outbox.postgres.queries import queries
@@ -59,6 +61,7 @@ class Lanes:
         self._waiting: list[_Seen] = []
         self._crowd: list[_Seen] = []
         self._repaired_to = _LEAST
+        self.floors = Floors()
 
     @property
     def obstructed(self) -> bool:
@@ -76,7 +79,7 @@ class Lanes:
         The runs are to be read in another statement, whose snapshot is younger than the locks.
         """
         window = max(WINDOW, 2 * limit)
-        rows = await connection.fetch(self.sql["find_lanes"], *self._by_prefix(), window, limit, timeout=_TIMEOUT)
+        rows = await self._found(connection, window, limit)
         self._waiting = [_seen(row) for row in rows if not row["ready"]]
         crowded = len(rows) < MOST_LANES_OF_A_CROWD and sum(row["rows_due"] for row in rows) >= window
         self._crowd = [_seen(row) for row in rows if row["ours"] and row["rows_due"] > 1] if crowded else []
@@ -85,6 +88,14 @@ class Lanes:
             return None
         longest = min(LONGEST_RUN, -(-limit // len(ours)))
         return Runs([row["lane"] for row in ours], [row["policy"] for row in ours], longest)
+
+    async def _found(self, connection: Connection, window: int, limit: int) -> Sequence[asyncpg.Record]:
+        since, began = self.floors.dues, perf_counter()
+        arguments = (*self._by_prefix(), window, *since, limit)
+        rows: Sequence[asyncpg.Record] = await connection.fetch(self.sql["find_lanes"], *arguments, timeout=_TIMEOUT)
+        firsts = {0: rows[0]["due"]} if rows else {}
+        self.floors.claimed(since=since, seconds=perf_counter() - began, firsts=firsts)
+        return rows
 
     async def make_way(self, connection: Connection) -> bool:
         """Marks rows that were seen to be due and must wait; True if there were any. Needs a transaction of its own.
@@ -120,13 +131,13 @@ class Lanes:
         return released
 
     async def _defer(self, connection: Connection, lanes: Sequence["_Seen"]) -> int:
-        return await _changed(connection, self.sql["defer"], lanes) if lanes else 0
+        return await _changed(connection, self.sql["defer"], lanes, *self.floors.dues) if lanes else 0
 
     async def _park(self, connection: Connection, lanes: Sequence["_Seen"]) -> int:
         """What is left over when there is very much comes due by its first row, and is parked in the next round."""
         if not lanes:
             return 0
-        parked = await _changed(connection, self.sql["park_behind"], lanes)
+        parked = await _changed(connection, self.sql["park_behind"], lanes, *self.floors.dues)
         await self.release(connection, [Lane(lane.number, OrderingPolicy.PARK) for lane in lanes])
         return parked
 
@@ -138,7 +149,7 @@ def ordering_parts(
     table: TableName, *, lanes: str = "$1", policies: str = "$2", longest: str = "$3", limit: str = "$4"
 ) -> Mapping[str, str]:
     """What statements about lanes are made of; the others say which parameters of theirs `runs` reads."""
-    claiming = queries("claiming.sql", table=table.sql)
+    claiming = queries("claiming.sql", table=table.sql, floors="$3")
     own = queries(
         "ordering_parts.sql",
         table=table.sql,
@@ -160,7 +171,7 @@ def _seen(row: asyncpg.Record) -> _Seen:
     return _Seen(row["lane"], row["policy"], row["head"], row["parked"])
 
 
-async def _changed(connection: Connection, statement: str, lanes: Sequence[_Seen]) -> int:
+async def _changed(connection: Connection, statement: str, lanes: Sequence[_Seen], since: float) -> int:
     numbers, heads = [lane.number for lane in lanes], [lane.head for lane in lanes]
-    status = await connection.execute(statement, numbers, heads, LARGE_WINDOW, timeout=_TIMEOUT)
+    status = await connection.execute(statement, numbers, heads, LARGE_WINDOW, since, timeout=_TIMEOUT)
     return int(status.rpartition(" ")[2])

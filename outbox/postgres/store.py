@@ -9,6 +9,7 @@ from outbox.errors import SchemaError
 from outbox.ports import Backlog
 from outbox.postgres.claim import PostgresClaim
 from outbox.postgres.claiming import Claiming, relay_queries
+from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes
 from outbox.postgres.pool import (
@@ -53,6 +54,11 @@ class PostgresStore:
         self._lanes = Lanes(table, ordering)
         self._claiming = Claiming(table, self._lanes, longest_send=longest_send)
 
+    @property
+    def floors(self) -> Floors:
+        """Where claims of rows without an ordering key begin to read."""
+        return self._claiming.floors
+
     async def check(self) -> None:
         """Raises `SchemaError` if the table is missing, of an unknown shape, or closed to the user."""
         async with self._transaction(f"looking at {self._table}") as connection:
@@ -95,7 +101,9 @@ class PostgresStore:
     async def next_due(self) -> timedelta | None:
         """See `outbox.ports.Store.next_due`."""
         async with self._transaction(f"looking for what is due in {self._table}") as connection:
-            return time_of(await connection.fetchval(self._sql["next_due"], timeout=_TIMEOUT))
+            due = time_of(await connection.fetchval(self._sql["next_due"], self._claiming.since, timeout=_TIMEOUT))
+        front_in = self._claiming.front_in
+        return due if front_in is None or (due is not None and due < front_in) else front_in
 
     async def release_held(self, routing_key: str, limit: int) -> int:
         """See `outbox.ports.Store.release_held`."""

@@ -38,7 +38,7 @@ class Turns:
         if len(taken) >= limit or keyed_after is None:
             self._keyed_after = keyed_after
             return taken
-        self._keyed_after = None
+        self._keyed_after = None if taken else 0  # where there are only rows with keys, every other claim looks for others
         return [*taken, *await keyed(limit - len(taken))]
 
     def _keyed_first(self) -> bool:

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from outbox.postgres.floors import FRONT
 from outbox.postgres.pool import Connection, Pool
 from outbox.transports.postgres.handing import handover_queries
 from tests.contract.harness import EXCHANGE
@@ -100,7 +101,7 @@ async def test_plans_read_no_more_than_a_few_batches(connection: Connection) -> 
 @pytest.mark.slow
 async def test_a_hand_over_reads_no_more_than_a_few_batches(connection: Connection) -> None:
     statement = handover_queries(TABLES)["hand_over"]
-    arguments = (EXCHANGE, BATCH, False, False, [], [], timedelta(seconds=1), None)
+    arguments = (EXCHANGE, BATCH, False, False, [], [], timedelta(seconds=1), None, [FRONT] * 11)
     assert_frugal(await explained(connection, statement, *arguments))
     # Held rows of ten keys come due, with many more of each waiting.
     await connection.execute(

@@ -8,6 +8,7 @@ import pytest
 
 from outbox.engine.ordering import OrderingRules
 from outbox.postgres.claiming import relay_queries
+from outbox.postgres.floors import FRONT
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes
 from tests.relay.support import ScriptedTransport, relaying
@@ -97,15 +98,15 @@ async def test_claims_read_no_more_than_they_take_whatever_is_scheduled_held_or_
         await connection.execute("analyze outbox_table")
     await connection.execute(
         "insert into outbox_table (routing_key, body, priority, send_after) "
-        "select 'scheduled', '', i % 10, now() + interval '1 day' from generate_series(1, 200000) i"
+        "select 'scheduled', '', i % 10, now() + interval '1 day' from generate_series(1, 50000) i"
     )
     await connection.execute(
         "insert into outbox_table (routing_key, body, ordering_key, send_after, last_error) "
-        "select 'blocked', '', 'k' || i % 5000, 'infinity', 'blocked' from generate_series(1, 200000) i"
+        "select 'blocked', '', 'k' || i % 5000, 'infinity', 'blocked' from generate_series(1, 50000) i"
     )
     await connection.execute(
         "insert into outbox_table (routing_key, body, ordering_key, send_after) "
-        "select 'timer', '', 'k' || i, now() + interval '1 day' from generate_series(1, 100000) i"
+        "select 'timer', '', 'k' || i, now() + interval '1 day' from generate_series(1, 30000) i"
     )
     await connection.execute(
         "insert into outbox_table (routing_key, body, priority) select 'due', '', i % 3 from generate_series(1, 3000) i"
@@ -123,16 +124,16 @@ async def test_claims_read_no_more_than_they_take_whatever_is_scheduled_held_or_
     )
     lanes, heads = [row["lane"] for row in seen], [row["head"] for row in seen]
     for name, statement, arguments in (
-        ("claim", SQL["claim"], (500, 1_000_000)),
-        ("fair claim", FAIR_SQL["claim"], (500, 1_000_000)),
+        ("claim", SQL["claim"], (500, 1_000_000, [FRONT] * 11)),
+        ("fair claim", FAIR_SQL["claim"], (500, 1_000_000, [FRONT] * 11)),
         ("claim_unread", SQL["claim_unread"], ()),
-        ("next_due", SQL["next_due"], ()),
-        ("find_lanes", LANES_SQL["find_lanes"], (*rules, 1000, 500)),
+        ("next_due", SQL["next_due"], ([FRONT] * 11,)),
+        ("find_lanes", LANES_SQL["find_lanes"], (*rules, 1000, FRONT, 500)),
         ("claim_runs", LANES_SQL["claim_runs"], (lanes, ["block"] * 500, 6, 500, 1_000_000)),
         ("claim_runs_unread", LANES_SQL["claim_runs_unread"], (lanes[:1], ["block"], 1, 1)),
         ("share_heads", LANES_SQL["share_heads"], (heads, ["block"] * 500)),
-        ("defer", LANES_SQL["defer"], (lanes, heads, 1000)),
-        ("park_behind", LANES_SQL["park_behind"], (lanes, heads, 1000)),
+        ("defer", LANES_SQL["defer"], (lanes, heads, 1000, FRONT)),
+        ("park_behind", LANES_SQL["park_behind"], (lanes, heads, 1000, FRONT)),
         ("release_next", LANES_SQL["release_next"], (lanes, ["block"] * 500)),
         ("repair_lanes", LANES_SQL["repair_lanes"], (*rules, -(2**63), 1000)),
     ):

@@ -12,6 +12,7 @@ from outbox import ensure_outbox_schema_async
 from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.outcome import DONE
 from outbox.postgres.claiming import relay_queries
+from outbox.postgres.floors import FRONT
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
 from outbox.postgres.store import PostgresStore
@@ -45,8 +46,8 @@ def big_table_statement() -> str:
 async def test_no_hot_statement_scans_or_sorts_a_large_table(connection: asyncpg.Connection, big_table_statement: str) -> None:
     await connection.execute(big_table_statement)
     for name, arguments in {
-        "claim": (500, 1_000_000),
-        "next_due": (),
+        "claim": (500, 1_000_000, [FRONT] * 11),
+        "next_due": ([FRONT] * 11,),
         "release_held": ("key1", 1000),
         "ensure_probes": (),
         "delete_sent": (timedelta(hours=1), 1000),
@@ -60,7 +61,7 @@ async def test_no_hot_statement_scans_or_sorts_a_large_table(connection: asyncpg
 async def test_claiming_from_a_large_backlog_reads_no_more_than_it_claims(connection: asyncpg.Connection) -> None:
     await connection.execute("insert into outbox_table (routing_key, body) select 'a', '' from generate_series(1, 200000)")
     await connection.execute("vacuum analyze outbox_table")
-    plan = await explained(connection, SQL["claim"], 100, 1_000_000, analyze=True)
+    plan = await explained(connection, SQL["claim"], 100, 1_000_000, [FRONT] * 11, analyze=True)
     assert max(node["Actual Rows"] for node in plan) <= 100
 
 

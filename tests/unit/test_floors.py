@@ -1,6 +1,6 @@
 """Claims from the front, until that has become slow."""
 
-from outbox.postgres.floors import FRONT, MARGIN_SECONDS, Floor
+from outbox.postgres.floors import FRONT, Floors
 
 
 class Clock:
@@ -12,39 +12,47 @@ class Clock:
 
 
 def test_as_long_as_it_is_quick_every_claim_begins_at_the_front() -> None:
-    floor = Floor(Clock())
-    assert floor.due == FRONT
-    floor.claimed(since=FRONT, seconds=0.002, first=5.0)
-    assert floor.due == FRONT
-    assert floor.seconds_left == 0
+    floors = Floors(2, Clock())
+    assert floors.dues == (FRONT, FRONT)
+    floors.claimed(since=floors.dues, seconds=0.002, firsts={0: 50.0})
+    assert floors.dues == (FRONT, FRONT)
+    assert floors.seconds_left == 0
 
 
-def test_after_a_slow_claim_the_next_ones_begin_at_its_first_row_for_ten_times_as_long() -> None:
+def test_after_a_slow_claim_the_next_ones_begin_before_its_first_row_for_ten_times_as_long() -> None:
     clock = Clock()
-    floor = Floor(clock)
-    floor.claimed(since=FRONT, seconds=0.5, first=5.0)
-    assert floor.due == 5.0 - MARGIN_SECONDS
+    floors = Floors(2, clock)
+    floors.claimed(since=floors.dues, seconds=0.5, firsts={1: 50.0})
+    assert floors.dues == (FRONT, 49.0)
     clock.now += 4.9
-    assert floor.due == 5.0 - MARGIN_SECONDS
+    assert floors.dues == (FRONT, 49.0)
     clock.now += 0.2
-    assert floor.due == FRONT
+    assert floors.dues == (FRONT, FRONT)
 
 
 def test_the_floor_follows_what_is_claimed_from_it() -> None:
     clock = Clock()
-    floor = Floor(clock)
-    floor.claimed(since=FRONT, seconds=0.5, first=5.0)
-    floor.claimed(since=floor.due, seconds=0.001, first=7.0)
-    assert floor.due == 7.0 - MARGIN_SECONDS
-    floor.claimed(since=floor.due, seconds=0.001, first=None)
-    assert floor.due == 7.0 - MARGIN_SECONDS
-    assert 4.9 < floor.seconds_left <= 5.0
+    floors = Floors(1, clock)
+    floors.claimed(since=floors.dues, seconds=0.5, firsts={0: 50.0})
+    floors.claimed(since=floors.dues, seconds=0.001, firsts={0: 70.0})
+    assert floors.dues == (69.0,)
+    floors.claimed(since=floors.dues, seconds=0.001, firsts={})
+    assert floors.dues == (69.0,)
+    assert floors.seconds_left == 5.0
+
+
+def test_a_stretch_that_nothing_was_found_in_does_not_make_slow_what_is_not() -> None:
+    clock = Clock()
+    floors = Floors(2, clock)
+    floors.claimed(since=floors.dues, seconds=0.5, firsts={1: 50.0})
+    floors.claimed(since=floors.dues, seconds=0.6, firsts={})
+    assert floors.seconds_left == 5.0
 
 
 def test_when_the_front_is_quick_again_claims_begin_there_again() -> None:
     clock = Clock()
-    floor = Floor(clock)
-    floor.claimed(since=FRONT, seconds=0.5, first=5.0)
+    floors = Floors(1, clock)
+    floors.claimed(since=floors.dues, seconds=0.5, firsts={0: 50.0})
     clock.now += 6
-    floor.claimed(since=FRONT, seconds=0.001, first=9.0)
-    assert floor.due == FRONT
+    floors.claimed(since=floors.dues, seconds=0.001, firsts={0: 90.0})
+    assert floors.dues == (FRONT,)

@@ -1,28 +1,12 @@
 -- name: measured
 -- Sizes are counted before anything is fetched, so that a batch of large rows ends early instead of filling the memory; the rest
--- stays for the next. (Small jsonb values are not worth the conversion that tells their size.) A row that came back unsent, while
--- another was published with its dedup key, is dropped: that one stands for it.
-superseded as (
-    delete from {table}
-    where id = any(array(
-        select id
-        from claimed
-        where dedup_key is not null and exists (
-            select
-            from {table} as later
-            where later.dedup_key = claimed.dedup_key and later.id > claimed.id
-                and later.sent_at is null and later.failed_at is null
-        )
-    ))
-    returning id
-),
+-- stays for the next. (Small jsonb values are not worth the conversion that tells their size.)
 sized as (
     select *,
         octet_length(routing_key) + octet_length(body)
             + case when pg_column_size(headers) > 2000 then octet_length(headers::text) else 0 end
             + case when pg_column_size(tracking_ids) > 2000 then octet_length(tracking_ids::text) else 0 end as bytes
     from claimed
-    where id <> all(array(select id from superseded))
 ),
 measured as (
     select *, sum(bytes) over (rows unbounded preceding) - bytes as bytes_before
@@ -34,18 +18,19 @@ measured as (
 -- given pool has a say.
 id, routing_key, body, tracking_ids::text, extract(epoch from created_at)::float8 as created_at,
     case when expiration < interval '1000 years' then extract(epoch from expiration)::float8 end as expiration,
-    headers::text, content_type, ordering_key, target_queue, attempts, last_error, hlc, requeue_count
+    headers::text, content_type, ordering_key, target_queue, attempts, last_error, hlc, requeue_count,
+    dedup_key is not null as deduplicated
 
 -- name: keyed_after
--- Null unless rows with an ordering key are due, which other statements claim; then the lowest class that was reached here.
-(
-    select coalesce((select min(priority) from claimed), 0)
-    where exists (
+-- Null unless rows with an ordering key are due, which other statements claim; then the priority that was reached here.
+case
+    when exists (
         select
         from {table}
         where sent_at is null and failed_at is null and ordering_key is not null and send_after <= now()
     )
-)
+    then coalesce(priority, 0)
+end
 
 -- name: highest_first
 select priority
@@ -58,7 +43,8 @@ from generate_series(9, 0, -1) as class (priority)
 order by (
     select send_after
     from {table}
-    where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority and send_after <= now()
+    where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+        and send_after between to_timestamp(({floors}::float8[])[class.priority + 1]) and now()
     order by send_after, id
     limit 1
 )

@@ -4,24 +4,27 @@
 -- `known` has been recorded already: by whoever died between writing it and letting go of it, or before an edit. `earlier` is the
 -- dead letter that was requeued and came back, the one with this body first. It is opened again, unless somebody else did so
 -- meanwhile, which shows in its count; when and why it was last resolved stays. Everything else is a dead letter of its own.
+--
+-- Messages are looked up by their ids. The queue is hidden from the planner, which without statistics takes a queue's letters for a
+-- few and reads them all; editions and items are asked for by their keys for the same reason.
 known as (
     select number
     from death
     where exists (
         select
         from {dead_letter} as letter
-        where letter.message_id = death.message_id and letter.queue = death.queue
+        where letter.message_id = death.message_id and letter.queue || '' = death.queue
             and letter.requeue_count = death.requeue_count and letter.attempt = death.attempt
             and (
                 letter.body = death.body
-                or exists (select from {edition} as edition where edition.dead_letter_id = letter.id and edition.body = death.body)
+                or death.body = any(array(select body from {edition} as edition where edition.dead_letter_id = letter.id))
             )
     )
 ),
 earlier as (
     select distinct on (death.number) death.*, letter.id as letter_id
     from death
-    join {dead_letter} as letter on letter.message_id = death.message_id and letter.queue = death.queue
+    join {dead_letter} as letter on letter.message_id = death.message_id and letter.queue || '' = death.queue
     where letter.requeue_count < death.requeue_count and death.number not in (select number from known)
     order by death.number, letter.body = death.body desc, letter.requeue_count desc, letter.id desc
 ),
@@ -47,7 +50,7 @@ bounced as (
     update {operation_item} as item
     set outcome = 'died again'
     from reopened
-    where item.letter = reopened.id::text and item.outcome = 'done' and item.requeue_count = reopened.requeue_count
+    where item.letter = any(array(select id::text from reopened)) and item.letter = reopened.id::text and item.outcome = 'done' and item.requeue_count = reopened.requeue_count
 ),
 buried as (
     insert into {dead_letter} (

@@ -12,9 +12,9 @@ set local enable_bitmapscan = off;
 set local enable_sort = off
 
 -- name: find_lanes
--- Locks the heads of up to $4 lanes that have something due, looking at $3 due rows; $1 and $2: the policies by prefix. It tells
+-- Locks the heads of up to $5 lanes that have something due, looking at $3 rows due since $4; $1 and $2: the policies by prefix. It tells
 -- of every lane that it saw, whether we have it now, and how its head is. Exactly the head is locked or nothing, also
--- when its neighbour would be free.
+-- when its neighbour would be free. Of a moderate number of lanes half are left to the next claim, so that two are in flight.
 with front as materialized (
     {front}
 ),
@@ -44,9 +44,9 @@ ours as materialized (
         where id = wanted.head and sent_at is null and failed_at is null
         for update skip locked
     ) as head
-    limit $4
+    limit least($5::bigint, greatest(16, (select (count(*) + 1) / 2 from headed where ready)))
 )
-select lane, policy, head, ready, parked, rows_due, lane in (select lane from ours) as ours
+select lane, policy, head, ready, parked, rows_due, lane in (select lane from ours) as ours, (select min(due) from front) as due
 from headed
 order by place
 
@@ -74,7 +74,7 @@ where sent_at is null and (lane.policy <> 'skip' or {ready})
 for key share of message skip locked
 
 -- name: defer
--- Rows that are due behind the heads $2 of the lanes $1, among the $3 that have been due the longest, wait for them.
+-- Rows that are due behind the heads $2 of the lanes $1, among the $3 that have been due the longest since $4, wait for them.
 update {table}
 set last_error = 'blocked', send_after = 'infinity'
 where id = any(array(
@@ -90,7 +90,7 @@ where id = any(array(
 ))
 
 -- name: park_behind
--- Rows behind the parked heads $2 of the lanes $1, due or blocked, are parked with them. $3: how many at most.
+-- Rows behind the parked heads $2 of the lanes $1, due since $4 or blocked, are parked with them. $3: how many at most.
 with behind as (
     select lane.head, follower.id
     from unnest($1::bigint[], $2::bigint[]) as lane (number, head)

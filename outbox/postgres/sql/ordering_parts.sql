@@ -11,11 +11,13 @@ What the statements about lanes have in common; see `ordering.sql`.
 
 -- name: front
 -- Due rows with their lanes, those that have been due the longest first.
-select id, ordering_key, hashtextextended(ordering_key, 0) as lane, row_number() over () as place
+select id, ordering_key, hashtextextended(ordering_key, 0) as lane, row_number() over () as place,
+    extract(epoch from send_after)::float8 as due
 from (
-    select id, ordering_key
+    select id, ordering_key, send_after
     from {table}
-    where sent_at is null and failed_at is null and ordering_key is not null and send_after <= now()
+    where sent_at is null and failed_at is null and ordering_key is not null
+        and send_after between to_timestamp($4::float8) and now()
     order by send_after, id
     limit $3
 ) as due

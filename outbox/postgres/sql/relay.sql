@@ -12,16 +12,16 @@ set local enable_sort = off
 -- name: claim
 -- Reads the index of due rows class by class, each from its front, locks as it goes, and passes over what other relays hold; the
 -- outer limit stops it in the middle. The answer has at least one row, of nulls if nothing was claimed, so that it can tell
--- whether there is more that is due.
+-- whether there is more that is due. $3: the times to begin at, of the priorities from 0 on, and of rows with ordering keys.
 with claimed as materialized (
     select message.*
     from ({classes}) as class
     cross join lateral (
         select id, routing_key, body, tracking_ids, created_at, expiration, headers, content_type, ordering_key, target_queue,
-            attempts, last_error, hlc, requeue_count, priority, dedup_key
+            attempts, last_error, hlc, requeue_count, priority, dedup_key, send_after
         from {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
-            and send_after <= now()
+            and send_after between to_timestamp(({floors}::float8[])[class.priority + 1]) and now()
         order by send_after, id
         limit $1
         for update skip locked
@@ -29,7 +29,7 @@ with claimed as materialized (
     limit $1
 ),
 {measured}
-select {columns},
+select {columns}, priority, extract(epoch from send_after)::float8 as due,
     {keyed_after} as keyed_after
 from (select) as one
 left join measured on bytes_before <= $2
@@ -52,6 +52,21 @@ with claimed as materialized (
 )
 select id, attempts
 from claimed
+
+-- name: supersede
+-- Of rows that came back unsent while another one was published with their dedup key: that one stands for them. This is not a
+-- part of the claim, because most rows have no such key, and planning it would cost every claim.
+delete from {table}
+where id = any(array(
+    select id
+    from {table} as older
+    where id = any($1::bigint[]) and exists (
+        select
+        from {table} as later
+        where later.dedup_key = older.dedup_key and later.id > older.id and later.sent_at is null and later.failed_at is null
+    )
+))
+returning id
 
 -- name: delete
 delete from {table}
@@ -122,7 +137,7 @@ from probe
 where message.id = probe.id and probe.send_after = 'infinity' and message.send_after = 'infinity'
 
 -- name: next_due
--- The front of each index of due rows.
+-- The front of each index of due rows, from the times in $1 on; see `claim`.
 select (extract(epoch from min(send_after)) - extract(epoch from clock_timestamp()))::float8
 from (
     select first.send_after
@@ -131,7 +146,7 @@ from (
         select send_after
         from {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
-            and send_after < 'infinity'
+            and send_after >= to_timestamp(($1::float8[])[class.priority + 1]) and send_after < 'infinity'
         order by send_after, id
         limit 1
     ) as first
@@ -139,7 +154,8 @@ from (
     (
         select send_after
         from {table}
-        where sent_at is null and failed_at is null and ordering_key is not null and send_after < 'infinity'
+        where sent_at is null and failed_at is null and ordering_key is not null
+            and send_after >= to_timestamp(($1::float8[])[11]) and send_after < 'infinity'
         order by send_after, id
         limit 1
     )

@@ -11,15 +11,19 @@ LONGEST_HELD_KEY = 1000
 _KEYED = {"lanes": "$9", "policies": "$10", "longest": "$11", "limit": "$2"}
 
 
+_MORE = "priority, extract(epoch from send_after)::float8 as due, "
+
+
 def handover_queries(tables: TransportTables, history: str | None = None) -> Mapping[str, str]:
     """`hand_over`, `hand_over_fair` and `hand_over_keyed`; all of them also tell `history`, if that is a table.
 
-    Theirs are eight parameters, three more about lanes where there are keys, and the component that the history names.
+    Theirs are eight parameters, three more about lanes where there are keys, one of times to begin at where there are none, and
+    the component that the history names.
     """
-    parts = queries("claiming.sql", table=tables.outbox.sql)
+    parts = queries("claiming.sql", table=tables.outbox.sql, floors="$9")
     runs = ordering_parts(tables.outbox, **_KEYED)["runs"]
     keyed = {"claimed": runs, "in_line": "in_line", "order": "rank, place", "more": "lane, policy, blocked"}
-    unkeyed = {"in_line": "overtaking", "order": "send_after, id", "more": f"{parts['keyed_after']} as keyed_after"}
+    unkeyed = {"in_line": "overtaking", "order": "send_after, id", "more": _MORE + f"{parts['keyed_after']} as keyed_after"}
     return {
         "hand_over": _statement(tables, history, {**unkeyed, "classes": parts["highest_first"]}),
         "hand_over_fair": _statement(tables, history, {**unkeyed, "classes": parts["oldest_first"]}),
@@ -30,7 +34,7 @@ def handover_queries(tables: TransportTables, history: str | None = None) -> Map
 def _statement(tables: TransportTables, history: str | None, kind: Mapping[str, str]) -> str:
     keyed = "claimed" in kind
     blocks = tables.queries(
-        "handover_parts.sql", classes=kind["classes"], history=history or "", component="$12" if keyed else "$9"
+        "handover_parts.sql", classes=kind["classes"], history=history or "", component="$12" if keyed else "$10"
     )
     return tables.queries(
         "handover.sql",

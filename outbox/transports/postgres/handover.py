@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
+from time import perf_counter
 
 import asyncpg
 
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
-from outbox.postgres.claiming import MOST_LOOKS
+from outbox.postgres.claiming import MOST_LOOKS, PRIORITIES, first_dues
+from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.pool import CONNECT_TIMEOUT, DRIVER_ERRORS, Connection, Pool, roll_back_quietly, unavailable_errors
@@ -71,7 +73,7 @@ class PostgresHandover:
 
     Sent rows are deleted, or kept with `sent_at` if `keep_sent`. Rows that no queue wants are held, or, with
     `drop_unroutable`, treated as sent. `default_expiration` is that of rows without one. Any number of hand-overs may run at
-    once.
+    once. `floors` is where they begin to read, shared with whoever looks for what is due next.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class PostgresHandover:
         drop_unroutable: bool = False,
         ordering: OrderingRules = OrderingRules(),  # noqa: B008  a frozen value
         facts: SentFacts | None = None,
+        floors: Floors | None = None,
     ) -> None:
         self._pool = pool
         self._statements = Statements(pool)
@@ -97,6 +100,7 @@ class PostgresHandover:
         self._sql = handover_queries(self._tables)
         self._told_sql = self._sql if facts is None else handover_queries(self._tables, facts.history)
         self._turns = Turns()
+        self._floors = floors or Floors(PRIORITIES)
         self._lanes = Lanes(table, ordering)
 
     async def check(self) -> None:
@@ -155,14 +159,20 @@ class PostgresHandover:
         self, statements: "_Statements", handed: list[HandedMessage], limit: int, *, fair: bool
     ) -> tuple[Sequence[HandedMessage], int | None]:
         """Rows without ordering keys, in one statement; see `outbox.postgres.turns.TakeUnkeyed`."""
+        since, began = self._floors.dues, perf_counter()
         rows = await self._statements.fetch(
             statements.sql["hand_over_fair" if fair else "hand_over"],
-            *(self._exchange_name, limit, *statements.arguments, *statements.component),
+            *(self._exchange_name, limit, *statements.arguments),
+            *((*since, *self._lanes.floors.dues), *statements.component),
             timeout=LONGEST_STATEMENT,
         )
-        messages = [_handed(row) for row in rows if row["row_id"] is not None]
+        keyed_after = None if rows[0]["keyed_after"] is None else min(row["keyed_after"] for row in rows)
+        if rows[0]["row_id"] is None:
+            rows = []
+        self._floors.claimed(since=since, seconds=perf_counter() - began, firsts=first_dues(rows))
+        messages = [_handed(row) for row in rows]
         handed += messages
-        return messages, rows[0]["keyed_after"]
+        return messages, keyed_after
 
     async def _hand_over_lanes(
         self, statements: "_Statements", handed: list[HandedMessage], limit: int
