@@ -10,7 +10,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from benchmarks.enduring import maintenance, pinned_transaction
 from benchmarks.measuring import OWN_COST, Figure, repeated
 from benchmarks.publishing import bulk_publishing, many_writers
-from benchmarks.relaying import relay_to_postgres, relay_to_rabbitmq
+from benchmarks.relaying import (
+    relay_to_postgres,
+    relay_to_rabbitmq,
+    relay_variants_to_postgres,
+    relay_variants_to_rabbitmq,
+)
 from benchmarks.reporting import reporting_on_postgres, reporting_on_rabbitmq
 from benchmarks.servers import Servers, running_servers
 from benchmarks.working import (
@@ -28,6 +33,8 @@ BENCHMARKS: dict[str, tuple[Benchmark, int, str]] = {
     "bulk": (bulk_publishing, 100_000, "rows/s"),
     "relay-rabbitmq": (relay_to_rabbitmq, 50_000, "messages/s"),
     "relay-postgres": (relay_to_postgres, 50_000, "messages/s"),
+    "variants-rabbitmq": (relay_variants_to_rabbitmq, 40_000, "messages/s"),
+    "variants-postgres": (relay_variants_to_postgres, 40_000, "messages/s"),
     "worker-rabbitmq": (worker_on_rabbitmq, 30_000, "messages/s"),
     "worker-postgres": (worker_on_postgres, 50_000, "messages/s"),
     "inbox-rabbitmq": (inbox_on_rabbitmq, 6_000, "messages/s"),

@@ -1,9 +1,12 @@
-"""How fast one relay empties the table, at its defaults: into a quorum queue, and into the queues of its own database."""
+"""How fast one relay empties the table: into a quorum queue, and into the queues of its own database."""
 
 from benchmarks.measuring import timed
-from benchmarks.servers import Servers, filled_outbox, running, until_empty
+from benchmarks.servers import Servers, execute, filled_outbox, running, until_empty
 from benchmarks.working import declared_queue
 from outbox import MessageRelay
+
+KEYS = 200
+"""Ordering keys that messages with a key are spread over."""
 
 
 async def relay_to_rabbitmq(servers: Servers, count: int) -> dict[str, float]:
@@ -18,10 +21,33 @@ async def relay_to_postgres(servers: Servers, count: int) -> dict[str, float]:
         return await _drained("relay to PostgreSQL", url, url, count)
 
 
-async def _drained(name: str, url: str, broker: str, count: int) -> dict[str, float]:
+async def relay_variants_to_rabbitmq(servers: Servers, count: int) -> dict[str, float]:
+    """The same without history; and a quarter of as many messages with `KEYS` ordering keys."""
+    async with servers.fresh_database() as url, servers.fresh_vhost() as broker:
+        return await _variants("RabbitMQ", url, broker, count)
+
+
+async def relay_variants_to_postgres(servers: Servers, count: int) -> dict[str, float]:
+    """The same within the database."""
+    async with servers.fresh_database() as url:
+        return await _variants("PostgreSQL", url, url, count)
+
+
+async def _variants(name: str, url: str, broker: str, count: int) -> dict[str, float]:
+    figures = await _drained(f"relay to {name}, history", url, broker, count)
+    figures |= await _drained(f"relay to {name}, no history", url, broker, count, history=False)
+    return figures | await _drained(f"relay to {name}, {KEYS} keys", url, broker, count // 4, keys=KEYS)
+
+
+async def _drained(
+    name: str, url: str, broker: str, count: int, *, history: bool = True, keys: int | None = None
+) -> dict[str, float]:
     await declared_queue(url, broker)
     await filled_outbox(url, count)
-    relay = MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False)
+    if keys is not None:
+        await execute(url, "update outbox_table set ordering_key = 'key-' || id % $1", keys)
+        await execute(url, "vacuum analyze outbox_table")
+    relay = MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False, history=history)
     with timed() as watch:
         async with running(relay):
             await until_empty(url, "outbox_table")
