@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from outbox.arguments import at_least_one
-from outbox.duration import as_delays
+from outbox.duration import as_delay, as_delays
 from outbox.engine.calling import CallPlan, plan_call
 from outbox.engine.options import PAUSE_AFTER, PAUSE_FOR, Errors, Terms, Time, terms
 from outbox.errors import ConfigurationError
@@ -93,6 +93,7 @@ class Consumer:
             dead_on=on_terms.dead_on,
             timeout=on_terms.timeout,
             pause_on=on_terms.pause_on,
+            pause_for=as_delay(self.pause_for),
         )
         self._require_sense()
 

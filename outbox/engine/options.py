@@ -10,7 +10,7 @@ from outbox.errors import ConfigurationError, DurationError, Reject, RetryAfter
 from outbox.retry import Delays, Strategy, as_strategy
 
 PAUSE_AFTER = 5
-PAUSE_FOR = timedelta(seconds=30)
+PAUSE_FOR = "30s"
 _NEVER_FAILURES = (KeyboardInterrupt, GeneratorExit)
 """They end the process, or the coroutine, and no attempt."""
 
@@ -94,7 +94,7 @@ def pausing(kinds: tuple[type[BaseException], ...], failures: int, pause: Time) 
     rule = Pausing(kinds=kinds, failures=at_least_one("pause_after", failures), pause=positive_time("pause_for", pause))
     if kinds:
         return rule
-    if (rule.failures, rule.pause) != (PAUSE_AFTER, PAUSE_FOR):
+    if (rule.failures, rule.pause) != (PAUSE_AFTER, as_delay(PAUSE_FOR)):
         raise ConfigurationError("pause_after and pause_for say nothing without pause_on: name the exceptions to pause on")
     return None
 

@@ -21,6 +21,7 @@ from outbox import (
     RetryAfter,
     Worker,
     consume,
+    retry,
 )
 from outbox.message import PublishOptions
 
@@ -247,6 +248,7 @@ def test_a_worker_is_made_of_these_parameters() -> None:
                     "history": True,
                     "heartbeat_interval": 5.0,
                     "clock": None,
+                    "redact": None,
                 }
             )
         ).items()
@@ -255,10 +257,27 @@ def test_a_worker_is_made_of_these_parameters() -> None:
 
 def test_consumers_are_made_of_these_parameters() -> None:
     queue_and_delays: dict[str, object] = {"queue": "", "retry_delays": None}
-    assert parameters(consume) == positional("binding_key") | keyword_only({**queue_and_delays, "max_deliveries": 10})
-    assert parameters(Consumer) == (
-        positional("binding_key", "callback") | optional(queue_and_delays) | keyword_only({"max_deliveries": 10})
-    )
+    options: dict[str, object] = {
+        "retry": None,
+        "dead_on": (),
+        "timeout": None,
+        "pause_on": (),
+        "pause_after": 5,
+        "pause_for": "30s",
+        "ordered": False,
+        "max_deliveries": 10,
+        "inbox": False,
+        "batch": False,
+    }
+    assert parameters(consume) == positional("binding_key") | keyword_only({**queue_and_delays, **options})
+    assert parameters(Consumer) == (positional("binding_key", "callback") | optional(queue_and_delays) | keyword_only(options))
+
+
+def test_retry_strategies_are_made_of_these_parameters() -> None:
+    ends: dict[str, object] = {"attempts": _REQUIRED, "jitter": 0.0}
+    assert parameters(retry.constant) == positional("delay") | keyword_only(ends)
+    assert parameters(retry.linear) == positional("first") | keyword_only({"step": _REQUIRED, "cap": "5m", **ends})
+    assert parameters(retry.exponential) == positional("first") | keyword_only({"factor": 2, "cap": "5m", **ends})
 
 
 def test_the_signals_of_handlers_are_made_of_these_parameters() -> None:
