@@ -13,11 +13,11 @@ from outbox.fingerprint import fingerprint
 from outbox.masking import Masking
 from outbox.outcome import Cause, Dead, Failure, Retry
 from outbox.postgres.archive import PostgresArchive
-from outbox.postgres.deaths import Storable
+from outbox.postgres.deaths import Coroner, Storable
 from outbox.postgres.pool import Pool, open_pool
 from tests.contract.support import message, send, taking
 from tests.dead_letters.deaths import NOON, TABLE, dead, letters, trail_of
-from tests.postgres_transport.support import new_broker, somebody_waits
+from tests.postgres_transport.support import explained, new_broker, rows_read, somebody_waits
 from tests.support import eventually
 
 
@@ -268,6 +268,22 @@ async def test_with_the_postgres_transport_the_statement_that_ends_the_delivery_
     assert (again["id"], again["status"], again["deaths"], again["requeue_count"]) == (row["id"], "open", 2, 1)
     assert [entry["type"] for entry in trail_of(again)] == ["shop.PaymentError", "shop.PaymentError", "E"]
     await broker.close()
+
+
+async def test_a_death_is_looked_up_by_its_id_in_a_large_table_without_statistics(archive: PostgresArchive, pool: Pool) -> None:
+    await pool.execute("alter table outbox_dead_letter set (autovacuum_enabled = false)")
+    await pool.execute(
+        "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at, "
+        "attempt, cause, exception_type, exception_message, exception_traceback, status) "
+        "select 'worker', 'shop', 'mail', 'm' || n, 'k', '{}', '[]', now(), 1, 'c', 'E', '', '', 'requeued' "
+        "from generate_series(1, 20000) as n"
+    )
+    coroner = Coroner(Masking(), Storable())
+    rows = [coroner.archived(dead(f"m{number}", requeue_count=1)) for number in range(1, 51)]
+    async with pool.acquire() as connection:
+        nodes = await explained(connection, archive._sql["archive"], *map(list, zip(*rows, strict=True)))
+    scans = [node for node in nodes if node.get("Relation Name") or node.get("Index Name")]
+    assert sum(map(rows_read, scans)) < 1_000
 
 
 async def resolve(pool: Pool, status: str) -> None:

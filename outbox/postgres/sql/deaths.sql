@@ -5,28 +5,30 @@
 -- dead letter that was requeued and came back, the one with this body first. It is opened again, unless somebody else did so
 -- meanwhile, which shows in its count; when and why it was last resolved stays. Everything else is a dead letter of its own.
 --
--- Messages are looked up by their ids. The queue is hidden from the planner, which without statistics takes a queue's letters for a
--- few and reads them all; editions and items are asked for by their keys for the same reason.
+-- Letters of a message are looked up by its id, one message after another (`offset 0` keeps it so), and the queue is hidden from the
+-- planner: without statistics it takes a queue's letters for a few, and reads them all.
+found as materialized (
+    select death.number, letter.id, letter.requeue_count, letter.attempt, letter.body = death.body as is_same_body
+    from death
+    cross join lateral (
+        select id, requeue_count, attempt, body
+        from {dead_letter}
+        where message_id = death.message_id and queue || '' = death.queue
+        offset 0
+    ) as letter
+),
 known as (
     select number
     from death
-    where exists (
-        select
-        from {dead_letter} as letter
-        where letter.message_id = death.message_id and letter.queue || '' = death.queue
-            and letter.requeue_count = death.requeue_count and letter.attempt = death.attempt
-            and (
-                letter.body = death.body
-                or death.body = any(array(select body from {edition} as edition where edition.dead_letter_id = letter.id))
-            )
-    )
+    join found using (number, requeue_count, attempt)
+    where is_same_body or death.body = any(array(select body from {edition} where dead_letter_id = found.id))
 ),
 earlier as (
-    select distinct on (death.number) death.*, letter.id as letter_id
+    select distinct on (number) death.*, found.id as letter_id
     from death
-    join {dead_letter} as letter on letter.message_id = death.message_id and letter.queue || '' = death.queue
-    where letter.requeue_count < death.requeue_count and death.number not in (select number from known)
-    order by death.number, letter.body = death.body desc, letter.requeue_count desc, letter.id desc
+    join found using (number)
+    where found.requeue_count < death.requeue_count and number not in (select number from known)
+    order by number, is_same_body desc, found.requeue_count desc, found.id desc
 ),
 reopened as (
     update {dead_letter} as letter
