@@ -76,12 +76,12 @@ def assert_frugal(nodes: list[Node]) -> None:
 async def test_plans_read_no_more_than_a_few_batches(connection: Connection) -> None:
     sql = TABLES.queries("delivery.sql")
     token = uuid4()
-    claimed = await connection.fetch(sql["claim"], "mail", BATCH, token, LEASE)
+    claimed = await connection.fetch(sql["claim"], "mail", BATCH, token, LEASE, FRONT)
     ids, tokens = [row["id"] for row in claimed], [token] * BATCH
     text, trails = ["x"] * BATCH, ['[{"type": "x"}]'] * BATCH
 
-    assert_frugal(await explained(connection, sql["claim"], "mail", BATCH, token, LEASE))
-    assert_frugal(await explained(connection, sql["next_due"], ["mail", "stock", "none"]))
+    assert_frugal(await explained(connection, sql["claim"], "mail", BATCH, token, LEASE, FRONT))
+    assert_frugal(await explained(connection, sql["next_due"], ["mail", "stock", "none"], [FRONT] * 3))
     assert_frugal(await explained(connection, sql["renew"], ids, tokens, LEASE))
     assert_frugal(await explained(connection, sql["done"], ids, tokens))
     assert_frugal(await explained(connection, sql["retry"], ids, tokens, [LEASE] * BATCH, trails))

@@ -60,22 +60,25 @@ where queues is null
 -- given back: its worker died, or was away for as long. Times go out as seconds, which hold whatever a column may contain.
 --
 -- The limit is hidden from the planner, which then expects to need only a part of the rows, and reads the index in its order
--- instead of sorting what statistics take for a handful of rows and may be a million.
-update {delivery}
-set lease_token = $3, leased_until = now() + $4::interval, available_at = now() + $4::interval,
-    crashes = crashes + (lease_token is not null)::integer
-where id = any(array(
-    select id
+-- instead of sorting what statistics take for a handful of rows and may be a million. $5 is the time to begin at; `first_due`,
+-- of every row, when the first of them was due.
+with due as materialized (
+    select id, available_at
     from {delivery}
-    where queue = $1 and available_at <= now()
+    where queue = $1 and available_at between to_timestamp($5::float8) and now()
     order by available_at, id
     limit (select $2::integer)
     for update skip locked
-))
+)
+update {delivery}
+set lease_token = $3, leased_until = now() + $4::interval, available_at = now() + $4::interval,
+    crashes = crashes + (lease_token is not null)::integer
+where id = any(array(select id from due))
 returning id, exchange, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, hlc, requeue_count,
     attempt, crashes, isolated, extract(epoch from created_at)::float8 as created_seconds,
     extract(epoch from expires_at)::float8 as expires_seconds,
-    (extract(epoch from expires_at) - extract(epoch from now()))::float8 as seconds_left
+    (extract(epoch from expires_at) - extract(epoch from now()))::float8 as seconds_left,
+    (select extract(epoch from min(available_at))::float8 from due) as first_due
 
 -- name: claim_ordered
 -- The same for queues whose deliveries of one key come one after another. Of the first $5 that are due it takes those without a
@@ -176,16 +179,16 @@ where id = any(array(select id from {delivery} where queue = $1 and available_at
 returning id
 
 -- name: next_due
--- How many seconds until the first delivery of each queue is due; a leased one is when its lease ends.
+-- How many seconds until the first delivery of each queue is due, from the times $2 on; a leased one is when its lease ends.
 select wanted.queue,
     (
         select extract(epoch from delivery.available_at)
         from {delivery} as delivery
-        where delivery.queue = wanted.queue
+        where delivery.queue = wanted.queue and delivery.available_at >= to_timestamp(wanted.since)
         order by delivery.available_at, delivery.id
         limit 1
     )::float8 - extract(epoch from clock_timestamp())::float8 as seconds
-from unnest($1::text[]) as wanted (queue)
+from unnest($1::text[], $2::float8[]) as wanted (queue, since)
 
 -- name: renew
 update {delivery} as delivery

@@ -18,6 +18,7 @@ from outbox.outcome import Failure
 from outbox.ports import Intake, NotSent, Observer, Receive, SendResult, Subscription
 from outbox.postgres.deaths import Coroner, Storable
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
+from outbox.postgres.floors import Floors
 from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import Pool, borrow_from, connect_to, open_pool, unavailable_errors
 from outbox.postgres.schema import check_transport_tables
@@ -87,6 +88,7 @@ class PostgresBroker:
         self._waking: Waking | None = None
         self._waking_tasks: list[asyncio.Task[None]] = []
         self._sleepers = 0
+        self._floors: dict[str, Floors] = {}
 
     # --- sending
 
@@ -144,6 +146,7 @@ class PostgresBroker:
                     waking=waking,
                     lease=self._lease,
                     coroner=Coroner(self._masking, self._storable),
+                    floors=self._floors.setdefault(subscription.queue, Floors()),
                 )
                 running = tasks.create_task(intake.run())
                 try:
@@ -262,7 +265,9 @@ class PostgresBroker:
                 await asyncio.wait(tasks)
 
     async def _next_due(self, queues: Sequence[str]) -> SecondsUntilDue:
-        return {row["queue"]: row["seconds"] for row in await self._fetch_watched("next_due", queues)}
+        since = [due for queue in queues for due in self._floors[queue].dues]
+        rows = await self._fetch_watched("next_due", queues, since)
+        return {row["queue"]: _sooner(row["seconds"], self._floors[row["queue"]].seconds_left) for row in rows}
 
     async def _ring(self) -> None:
         if self._bell is not None:
@@ -297,6 +302,13 @@ class PostgresBroker:
         with unavailable_errors(f"{calls[0][0]} at the broker in PostgreSQL"):
             statements = [(self._sql[name], *arguments) for name, *arguments in calls]
             return await self._opened_statements.fetch_in_turn(*statements, timeout=STATEMENT_TIMEOUT)
+
+
+def _sooner(due: float | None, front_in: float) -> float | None:
+    """When to look again, if that is also to be done when claims begin at the front again; 0: they all do."""
+    if not front_in:
+        return due
+    return front_in if due is None else min(due, front_in)
 
 
 def _report(task: "asyncio.Task[None]") -> None:

@@ -15,6 +15,7 @@ from outbox.failures import MOST_FAILURES, FailedAttempt, encode_trail
 from outbox.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Failure
 from outbox.ports import Receive, Subscription
 from outbox.postgres.deaths import Coroner
+from outbox.postgres.floors import Floors
 from outbox.transports.postgres.delivery import Actions, PostgresDelivery
 from outbox.transports.postgres.pace import Pace
 from outbox.transports.postgres.settling import Fetch, FetchInTurn, Ring, Settling
@@ -52,6 +53,7 @@ class PostgresIntake:
         waking: Waking,
         lease: timedelta,
         coroner: Coroner,
+        floors: Floors,
     ) -> None:
         self._queue = subscription.queue
         self._prefetch_count = subscription.prefetch_count
@@ -74,6 +76,7 @@ class PostgresIntake:
         self._actions = Actions(settle=self._settle, isolate=self._isolate, note_failed=self._note_failed)
         self._clock = asyncio.get_running_loop().time
         self._pace = Pace(self._clock)
+        self._floors = floors
         self._leased: dict[int, PostgresDelivery] = {}
         self._ahead: deque[PostgresDelivery] = deque()
         self._in_hand: set[PostgresDelivery] = set()
@@ -158,7 +161,10 @@ class PostgresIntake:
             self._hand_out()
 
     async def _claim_any(self, limit: int, token: UUID) -> Sequence[Any]:
-        rows = await self._fetch("claim", self._queue, limit, token, self._lease)
+        since, began = self._floors.dues, self._clock()
+        rows = await self._fetch("claim", self._queue, limit, token, self._lease, *since)
+        firsts = {0: rows[0]["first_due"]} if rows else {}
+        self._floors.claimed(since=since, seconds=self._clock() - began, firsts=firsts)
         self._may_be_due = len(rows) == limit
         return rows
 
