@@ -1,0 +1,33 @@
+"""What a process runs follows from `OUTBOX_RUN` and from where its broker is."""
+
+import pytest
+from pydantic import SecretStr
+
+from app.parts import names, wanted_parts
+from app.settings import read_settings
+from app.startup import Installation
+from outbox import Archiver
+
+DATABASE = "postgresql://h/d"
+
+
+def installation(broker_url: str | None, run: str = "api,archiver") -> Installation:
+    settings = read_settings(database_url=DATABASE, broker_url=broker_url, run=run)
+    return Installation(settings=settings, database=SecretStr(DATABASE))
+
+
+def test_an_archiver_runs_where_dead_letters_stay_at_the_broker() -> None:
+    here = installation("amqp://h/")
+    assert isinstance(wanted_parts(here)["archiver"](), Archiver)
+    assert names(here.settings) == "API, archiver"
+
+
+@pytest.mark.parametrize("broker_url", [None, "postgresql://h/d"])
+def test_without_rabbitmq_there_is_nothing_to_archive(broker_url: str | None) -> None:
+    here = installation(broker_url)
+    assert wanted_parts(here)["archiver"]() is None
+    assert names(here.settings) == "API"
+
+
+def test_no_archiver_runs_that_nobody_asked_for() -> None:
+    assert "archiver" not in wanted_parts(installation("amqp://h/", run="api,relay"))
