@@ -1,0 +1,89 @@
+"""A transaction elsewhere keeps dead rows in the index: claims step over them, and what lies among them is found."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import asyncpg
+import pytest
+
+from outbox import ensure_outbox_schema_async
+from outbox.outcome import DONE
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import open_pool
+from outbox.postgres.store import PostgresStore
+from tests.relay.support import ScriptedTransport, relaying
+from tests.support.eventually import eventually
+
+DEAD = 20_000
+
+
+@pytest.fixture(autouse=True)
+def _every_claim_counts_as_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outbox.postgres.floors.SLOW_SECONDS", 0.0)
+
+
+@pytest.fixture
+async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    await ensure_outbox_schema_async(database_url)
+    connection = await asyncpg.connect(database_url)
+    yield connection
+    await connection.close()
+
+
+async def test_claims_step_over_rows_that_somebody_keeps_dead(
+    connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.postgres.floors.REST", 10_000)
+    await connection.execute("alter table outbox_table set (autovacuum_enabled = off)")
+    await connection.execute(
+        "insert into outbox_table (routing_key, body, send_after) "
+        "select 'dead', '', now() - interval '1 hour' from generate_series(1, $1)",
+        DEAD,
+    )
+    pool = await open_pool(database_url, size=3, application_name="tests")
+    beside = await asyncpg.connect(database_url)
+    try:
+        async with beside.transaction(isolation="repeatable_read"):
+            await beside.execute("select from outbox_table limit 1")
+            await connection.execute("delete from outbox_table")
+            await connection.execute(
+                "insert into outbox_table (routing_key, body) select 'live', '' from generate_series(1, 20)"
+            )
+            store = PostgresStore(pool, TableName("outbox_table"), keep_sent=False, longest_send=timedelta(seconds=10))
+            reads = [await _reads_of_a_claim(store, connection) for _ in range(2)]
+    finally:
+        await beside.close()
+        await pool.close()
+    assert reads[0] >= DEAD
+    assert reads[1] <= 100
+
+
+async def _reads_of_a_claim(store: PostgresStore, connection: asyncpg.Connection) -> int:
+    """How many entries of the index a claim of ten rows read, dead ones included."""
+    query = """
+        select pg_stat_force_next_flush(), (
+            select idx_tup_read from pg_stat_user_indexes where indexrelname = 'outbox_table_due_idx'
+        )
+    """
+    before = (await connection.fetchrow(query))[1]
+    claim = await store.claim(10)
+    assert claim is not None
+    async with claim:
+        await claim.settle([DONE] * 10)
+
+    async def counted() -> int:
+        return int((await connection.fetchrow(query))[1]) - before
+
+    return await eventually(counted)
+
+
+async def test_what_was_committed_late_is_found_all_the_same(connection: asyncpg.Connection, database_url: str) -> None:
+    """Its transaction began long before the rows that the relay has claimed meanwhile."""
+    transport = ScriptedTransport()
+    async with relaying(database_url, transport):
+        await connection.execute("insert into outbox_table (routing_key, body) values ('first', '')")
+        await eventually(lambda: "first" in transport.routing_keys)
+        await connection.execute(
+            "insert into outbox_table (routing_key, body, send_after) values ('late', '', now() - interval '1 hour')"
+        )
+        await eventually(lambda: "late" in transport.routing_keys)
