@@ -1,4 +1,4 @@
-"""A lifespan that checks the routes and runs relay and worker, around or beside the application's own."""
+"""A lifespan that checks the routes and runs relay, worker and archiver, around or beside the application's own."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -21,11 +21,12 @@ def outbox_lifespan(
     *,
     relay: MakePart | None = None,
     worker: MakePart | None = None,
+    archiver: MakePart | None = None,
     get_session: Callable[..., Any] | None = None,
     health: HealthChecks | None = None,
     grace_period: timedelta = timedelta(seconds=30),
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[dict[str, Any]]]:
-    """A lifespan for `FastAPI(lifespan=…)` that runs relay and worker in the server's process, as far as they are given.
+    """A lifespan for `FastAPI(lifespan=…)` that runs relay, worker and archiver in the server's process, if they are given.
 
     Starting up fails if a route would get two sessions (`check_sessions`). A part that crashes is logged, made anew and
     started again with growing pauses. When the server is told to end, the parts are told at once, not only when its last
@@ -34,12 +35,13 @@ def outbox_lifespan(
     Args:
         lifespan: the application's own; entered first and left last, so that its pools are there for the parts. The state
             that it yields is kept.
-        relay, worker: called with the application at start, and again after a crash; None in return means: not here.
+        relay, worker, archiver: called with the application at start, and again after a crash; None in return means: not here.
         get_session: the session dependency to check the routes for, where the publishers are not made by `publisher_for`.
         health: is told how the parts are, under their names.
         grace_period: from the server's being told to end; what still runs afterwards is cancelled.
     """
-    makers = {name: make for name, make in (("relay", relay), ("worker", worker)) if make is not None}
+    given = {"relay": relay, "worker": worker, "archiver": archiver}
+    makers = {name: make for name, make in given.items() if make is not None}
 
     @asynccontextmanager
     async def combined(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
