@@ -11,7 +11,7 @@ from outbox.environment import KNOWN
 
 COMPOSE: dict[str, Any] = yaml.safe_load(Path("docker-compose.yml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
-OURS = ("migrate", "api", "relay", "worker", "archiver")
+OURS = ("migrate", "api", "relay", "worker", "archiver", "maintain")
 
 
 def test_it_brings_the_servers_and_every_process() -> None:
@@ -24,7 +24,7 @@ def test_servers_have_health_checks_of_their_own(name: str) -> None:
     assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
 
 
-@pytest.mark.parametrize("name", ["api", "relay", "worker", "archiver"])
+@pytest.mark.parametrize("name", ["api", "relay", "worker", "archiver", "maintain"])
 def test_processes_are_checked_on_the_port_that_they_serve(name: str) -> None:
     environment = SERVICES[name]["environment"]
     monitoring = environment.get("OUTBOX_MONITORING_PORT", "8000")
@@ -38,7 +38,7 @@ def test_settings_are_ours(name: str) -> None:
     assert ours <= KNOWN
 
 
-@pytest.mark.parametrize("name", ["api", "relay", "worker", "archiver"])
+@pytest.mark.parametrize("name", ["api", "relay", "worker", "archiver", "maintain"])
 def test_processes_wait_for_the_tables(name: str) -> None:
     assert SERVICES[name]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
 
