@@ -153,7 +153,7 @@ async def test_parked_messages_are_named(connection: asyncpg.Connection, databas
         "insert into outbox_table (routing_key, body, failed_at, last_error) values ('a', '', now(), 'too large')"
     )
     [finding] = ailments(await examined(database_url))
-    assert "1 messages could not be sent" in finding.summary
+    assert "1 message could not be sent" in finding.summary
 
 
 async def test_a_server_that_cannot_be_reached_is_a_finding_without_secrets() -> None:

@@ -146,7 +146,7 @@ class Examination:
             findings.append(
                 warning(
                     "messages",
-                    f"{_count(parked)} messages could not be sent and are parked",
+                    f"{_count(parked)} message{'s' * (parked != 1)} could not be sent, parked by the relay",
                     "see `outbox dlq list --source relay`",
                 )
             )
