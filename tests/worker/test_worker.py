@@ -413,7 +413,7 @@ async def test_a_message_that_cannot_be_read_at_all_is_a_dead_letter_and_nobody_
 
 
 async def test_a_settlement_that_fails_as_none_should_gives_the_message_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("outbox.engine.handling._UNEXPECTED_PAUSE", timedelta(milliseconds=20))
+    monkeypatch.setattr("outbox.engine.handling.UNEXPECTED_PAUSE", timedelta(milliseconds=20))
     broker = Flaky()
     broker.settle_errors = [RuntimeError("a bug in an adapter")]
     worker = Running(broker, [Consumer("order.*", mail, queue="mail")], prefetch_count=1, grace_period=TIMEOUT)
