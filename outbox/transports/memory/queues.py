@@ -1,10 +1,9 @@
-"""A broker in memory: what tests and single-process programs use instead of RabbitMQ, with the same behaviour."""
+"""One queue in memory: its entries, whoever takes them, and what became of those that failed."""
 
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -15,7 +14,7 @@ from outbox.errors import MalformedMessageError, StaleDeliveryError
 from outbox.failures import FailedAttempt, extended_trail
 from outbox.message import Message
 from outbox.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
-from outbox.ports import CONFIRMED, UNROUTABLE, Intake, Receive, SendResult, Subscription
+from outbox.ports import Receive
 from outbox.topics import matches
 
 _EXPIRED = Failure("Expired", "its time ran out before it was handled")
@@ -47,103 +46,8 @@ class IncomingMessage:
     redelivered: bool
 
 
-class MemoryBroker:
-    """Keeps everything in the memory of one process, for any number of relays and workers on one event loop.
-
-    Delays run on the event loop's clock. Queues live as long as the broker; closing it forgets nothing.
-    """
-
-    def __init__(self, *, exchange_name: str = "outbox") -> None:
-        self._exchange_name = exchange_name
-        self._queues: dict[str, _Queue] = {}
-
-    async def open(self) -> None:
-        """Nothing needs opening."""
-
-    async def close(self) -> None:
-        """Nothing needs closing; what is queued stays queued."""
-
-    async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:  # noqa: ARG002
-        """Puts each message into every queue that is bound for it; nothing can be slow here."""
-        return [self._send(message) for message in messages]
-
-    @asynccontextmanager
-    async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
-        """Within the block, deliveries of the queue go to `receive`, in turn with the queue's other subscribers."""
-        queue = self._queue(subscription.queue)
-        queue.bindings.add((subscription.exchange_name, subscription.binding_key))
-        queue.ordered = queue.ordered or subscription.ordered
-        member = _Member(queue, receive, subscription.prefetch_count)
-        queue.members.append(member)
-        queue.takers.append(member)
-        queue.pump()
-        try:
-            yield member
-        finally:
-            await member.stop()
-            queue.takers.remove(member)
-            member.give_back()
-
-    async def count_dead_letters(self, queue: str) -> int:
-        """How many dead letters `queue` has."""
-        return len(self.dead_letters(queue))
-
-    async def has_queue(self, queue: str) -> bool:
-        """Whether `queue` is there."""
-        return queue in self._queues
-
-    def dead_letters(self, queue: str) -> Sequence[DeadLetter]:
-        """The dead letters of `queue`, oldest first."""
-        return tuple(self._queue(queue).dead)
-
-    def depth(self, queue: str) -> int:
-        """How many messages wait in `queue`, delayed ones included, those in hand not."""
-        waiting = self._queue(queue)
-        return len(waiting.ready) + len(waiting.delayed)
-
-    def is_idle(self, queue: str) -> bool:
-        """Whether nothing waits in `queue` and nothing of it is in hand."""
-        return self.depth(queue) == 0 and not any(member.in_hand for member in self._queue(queue).members)
-
-    def has_consumer(self, queue: str) -> bool:
-        """Whether somebody takes from `queue`."""
-        return bool(self._queue(queue).members)
-
-    def put_malformed(self, queue: str, message: Message, *, reason: str) -> None:
-        """Puts a message into `queue` that another program wrote, whose headers cannot be read."""
-        self._queue(queue).put(_Entry(message=message, malformed=reason))
-
-    def crash(self, queue: str) -> None:
-        """Takes back what is in hand of `queue`, as if the worker had died with it."""
-        for member in self._queue(queue).members:
-            member.give_back(crashed=True)
-
-    def _queue(self, name: str) -> "_Queue":
-        if name not in self._queues:
-            self._queues[name] = _Queue(name)
-        return self._queues[name]
-
-    def _send(self, message: Message) -> SendResult:
-        targets = self._targets(message)
-        for queue in targets:
-            queue.put(_Entry(message=replace(message, expires_at=_deadline(message))))
-        return CONFIRMED if targets else UNROUTABLE
-
-    def _targets(self, message: Message) -> "list[_Queue]":
-        if message.target_queue is not None:
-            named = self._queues.get(message.target_queue)
-            return [named] if named is not None else []
-        return [queue for queue in self._queues.values() if queue.wants(self._exchange_name, message.routing_key)]
-
-
-def _deadline(message: Message) -> datetime | None:
-    if message.expires_at is not None or message.expiration is None:
-        return message.expires_at
-    return datetime.now(UTC) + message.expiration
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
+class Entry:
     """A message in one queue, with all that its next delivery must know."""
 
     message: Message
@@ -155,23 +59,24 @@ class _Entry:
     malformed: str = ""
     redelivered: bool = False
 
-    def given_back(self, *, crashed: bool = False) -> "_Entry":
+    def given_back(self, *, crashed: bool = False) -> "Entry":
         """The same for its next delivery."""
         if not crashed:
             return replace(self, redelivered=True)
         return replace(self, redelivered=True, crashes=self.crashes + 1, blamed=self.isolated)
 
-    def failed(self, failed: FailedAttempt) -> "_Entry":
+    def failed(self, failed: FailedAttempt) -> "Entry":
         """The same for its next attempt."""
         return replace(self, attempt=self.attempt + 1, trail=tuple(extended_trail(self.trail, failed)))
 
     @property
     def expired(self) -> bool:
+        """Whether its deadline has passed."""
         expires_at = self.message.expires_at
         return expires_at is not None and expires_at <= datetime.now(UTC)
 
 
-class _Queue:
+class Queue:
     """One queue: what is ready, what is delayed, what died, and who takes from it.
 
     In an `ordered` one only the first message of each ordering key is handed out, and the next one when that is settled for
@@ -182,26 +87,29 @@ class _Queue:
         self.name = name
         self.bindings: set[tuple[str, str]] = set()
         self.ordered = False
-        self.ready: deque[_Entry] = deque()
-        self.delayed: dict[asyncio.TimerHandle, _Entry] = {}
+        self.ready: deque[Entry] = deque()
+        self.delayed: dict[asyncio.TimerHandle, Entry] = {}
         self.dead: list[DeadLetter] = []
-        self.members: deque[_Member] = deque()
-        self.takers: list[_Member] = []
+        self.members: deque[Member] = deque()
+        self.takers: list[Member] = []
         """The members, and those who take no more but have something in hand."""
         self._pumping = False
 
     def wants(self, exchange_name: str, routing_key: str) -> bool:
+        """Whether it is bound for such messages."""
         return any(exchange == exchange_name and matches(key, routing_key) for exchange, key in self.bindings)
 
-    def put(self, entry: _Entry) -> None:
+    def put(self, entry: Entry) -> None:
+        """At the end."""
         self.ready.append(entry)
         self.pump()
 
-    def put_in_front(self, entries: Sequence[_Entry]) -> None:
+    def put_in_front(self, entries: Sequence[Entry]) -> None:
+        """At the beginning, in this order."""
         self.ready.extendleft(reversed(entries))
         self.pump()
 
-    def put_after(self, delay: timedelta, entry: _Entry) -> None:
+    def put_after(self, delay: timedelta, entry: Entry) -> None:
         """Always by way of the loop, so that an instant retry, too, lets others go first."""
         loop = asyncio.get_running_loop()
 
@@ -215,7 +123,8 @@ class _Queue:
         handle = loop.call_later(delay.total_seconds(), due)
         self.delayed[handle] = entry
 
-    def bury(self, entry: _Entry, cause: Cause, failure: Failure) -> None:
+    def bury(self, entry: Entry, cause: Cause, failure: Failure) -> None:
+        """Among the dead letters."""
         failed = FailedAttempt(at=datetime.now(UTC), attempt=entry.attempt, failure=failure)
         self.dead.append(
             DeadLetter(
@@ -243,23 +152,23 @@ class _Queue:
         finally:
             self._pumping = False
 
-    def _next_entry(self) -> _Entry | None:
+    def _next_entry(self) -> Entry | None:
         if not self.ready or not self.ordered:
             return self.ready[0] if self.ready else None
         in_hand = (delivery.entry for member in self.takers for delivery in member.in_hand.values())
         busy = {self._key(entry) for entry in itertools.chain(in_hand, self.delayed.values())} - {None}
         return next((entry for entry in self.ready if self._key(entry) not in busy), None)
 
-    def _take_out(self, entry: _Entry) -> None:
+    def _take_out(self, entry: Entry) -> None:
         for index, other in enumerate(self.ready):
             if other is entry:
                 del self.ready[index]
                 return
 
-    def _key(self, entry: _Entry) -> str | None:
+    def _key(self, entry: Entry) -> str | None:
         return entry.message.ordering_key if self.ordered else None
 
-    def _next_with_room(self) -> "_Member | None":
+    def _next_with_room(self) -> "Member | None":
         for _ in range(len(self.members)):
             self.members.rotate(-1)
             if self.members[-1].has_room:
@@ -267,18 +176,19 @@ class _Queue:
         return None
 
 
-class _Member:
+class Member:
     """One subscription: who receives, and what is in hand."""
 
-    def __init__(self, queue: _Queue, receive: Receive, prefetch_count: int) -> None:
+    def __init__(self, queue: Queue, receive: Receive, prefetch_count: int) -> None:
         self._queue = queue
         self._receive = receive
         self._prefetch_count = prefetch_count
-        self.in_hand: dict[int, _Delivery] = {}
+        self.in_hand: dict[int, Delivery] = {}
         self._numbers = itertools.count()
 
     @property
     def has_room(self) -> bool:
+        """Whether it may have another one in hand."""
         return len(self.in_hand) < self._prefetch_count
 
     async def stop(self) -> None:
@@ -286,9 +196,10 @@ class _Member:
         if self in self._queue.members:
             self._queue.members.remove(self)
 
-    def hand_over(self, entry: _Entry) -> None:
+    def hand_over(self, entry: Entry) -> None:
+        """Gives it an entry to handle."""
         number = next(self._numbers)
-        delivery = _Delivery(
+        delivery = Delivery(
             entry,
             self._queue,
             is_ours=lambda: number in self.in_hand,
@@ -298,17 +209,18 @@ class _Member:
         self._receive(delivery)
 
     def give_back(self, *, crashed: bool = False) -> None:
+        """Takes back what it has in hand, in order, as if it had died (`crashed`) or not."""
         unsettled = [delivery.entry.given_back(crashed=crashed) for delivery in self.in_hand.values()]
         self.in_hand.clear()
         self._queue.put_in_front(unsettled)
 
 
 @dataclass(slots=True)
-class _Delivery:
+class Delivery:
     """One entry in hand, for as long as `is_ours` says so; `let_go` says whether it still was."""
 
-    entry: _Entry
-    queue: _Queue
+    entry: Entry
+    queue: Queue
     is_ours: Callable[[], bool]
     let_go: Callable[[], bool]
     incoming: IncomingMessage = field(init=False)
