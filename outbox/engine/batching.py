@@ -64,6 +64,7 @@ class Batching:
             await asyncio.sleep(0)  # what arrived together is begun together
             batch, self._waiting = [member for member in self._waiting if not member.turn.done()], []
             await self._attempt(batch)
+            leader.tell(RETURNED)  # it was not begun, or not begun again, because it is time to stop
             return leader.turn.result() or RETURNED
         finally:
             for member in batch:  # without an outcome only if this task was cancelled

@@ -316,6 +316,44 @@ async def test_a_stop_lets_the_batch_finish_and_gives_back_who_waits(broker: Mem
     assert broker.depth(QUEUE) == 2
 
 
+async def test_a_stop_gives_back_who_waits_for_the_next_batch(broker: MemoryBroker) -> None:
+    calls: list[list[int]] = []
+    let_go = asyncio.Event()
+
+    async def handle(orders: list[Order]) -> None:
+        calls.append([order.id for order in orders])
+        await let_go.wait()
+
+    async with consuming(broker, handle) as worker:
+        await broker.send(orders(1, 2), timeout=TIMEOUT)
+        await eventually(lambda: len(calls) == 1, timeout=SOON)
+        await broker.send(orders(3, 4), timeout=TIMEOUT)
+        for _ in range(10):  # turns of the loop, in which 3 and 4 join those who wait
+            await asyncio.sleep(0)
+        worker.stop()
+        let_go.set()
+    assert calls == [[1, 2]]
+    assert broker.depth(QUEUE) == 2
+
+
+async def test_a_stop_in_a_batch_that_fails_gives_its_messages_back(broker: MemoryBroker) -> None:
+    calls: list[list[int]] = []
+    let_go = asyncio.Event()
+
+    async def handle(orders: list[Order]) -> None:
+        calls.append([order.id for order in orders])
+        await let_go.wait()
+        raise LookupError("no such customer")
+
+    async with consuming(broker, handle) as worker:
+        await broker.send(orders(1, 2), timeout=TIMEOUT)
+        await eventually(lambda: len(calls) == 1, timeout=SOON)
+        worker.stop()
+        let_go.set()
+    assert calls == [[1, 2]]
+    assert broker.depth(QUEUE) == 2
+
+
 async def test_a_batch_that_outlasts_the_grace_period_is_cancelled_and_comes_again(broker: MemoryBroker) -> None:
     calls: list[list[int]] = []
 
