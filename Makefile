@@ -4,6 +4,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && exit; done; echo python3)
 BIN := .venv/bin
 ARGS ?=
+JOBS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-fast chaos check bench migrate lock format
@@ -19,8 +20,8 @@ run: setup ## Run everything in one process, with a PostgreSQL of its own, and p
 	@exec $(BIN)/python -m app $(ARGS)
 
 test: setup ## Run all tests on real servers, which are started, and installed where that is possible
-	@echo "test: pytest, without the marker chaos"
-	@exec $(BIN)/python -m pytest -m "not chaos" $(ARGS)
+	@echo "test: pytest, without the marker chaos, $(JOBS) files at a time, each on servers of its own"
+	@exec $(BIN)/python -m pytest -m "not chaos" -n $(JOBS) --dist loadfile $(ARGS)
 
 test-fast: setup ## Run the tests that need neither RabbitMQ nor more than seconds
 	@echo "test-fast: pytest, without the markers rabbitmq, slow, chaos"

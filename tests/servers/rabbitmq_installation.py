@@ -1,8 +1,10 @@
 """The RabbitMQ programs: found on this machine, or installed on it."""
 
+import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +28,20 @@ def ensure_rabbitmq() -> None:
     """RabbitMQ can be started when this returns; otherwise the session ends with one sentence of advice."""
     if os.environ.get("OUTBOX_TEST_BROKER_URL") or is_installed():
         return
+    with _one_at_a_time():
+        if not is_installed():
+            _install()
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Tests run in several processes, and apt-get does not."""
+    with (Path(tempfile.gettempdir()) / f"outbox-rabbitmq-{os.geteuid()}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _install() -> None:
     if os.geteuid() == 0 and shutil.which("apt-get"):
         print("\nRabbitMQ is not on this machine: installing Debian's rabbitmq-server with apt-get …", flush=True)
         with _no_service_is_started():
