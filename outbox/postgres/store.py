@@ -79,6 +79,8 @@ class PostgresStore:
             try:
                 claimed = await self._claiming.claim(connection, limit)
                 if not claimed.messages:
+                    if claimed.blocked:  # what they waited for was dropped
+                        await self._lanes.release(connection, claimed.blocked)
                     await connection.execute("commit", timeout=_TIMEOUT)
             except BaseException:
                 await roll_back_quietly(connection)

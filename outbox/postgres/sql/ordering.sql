@@ -122,21 +122,27 @@ where message.id = behind.id and message.id = any(array(
 ))
 
 -- name: release_next
--- The row that follows in each of the lanes $1 with the policies $2 is due, if it waits for a head that has left.
+-- The row that follows in each of the lanes $1 with the policies $2 is due, if it waits for a head that has left. If a publisher
+-- has it, because of its dedup key, nobody waits for that publisher's transaction: `repair_lanes` releases it then.
 update {table}
 set last_error = null, send_after = now()
-where last_error = 'blocked' and id = any(array(
-    select first.id
-    from unnest($1::bigint[], $2::text[]) as lane (number, policy)
-    cross join lateral (
-        select id, last_error
-        from {table}
-        where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.number
-            and (lane.policy = 'block' or failed_at is null) and (lane.policy <> 'skip' or {ready})
-        order by hashtextextended(ordering_key, 0), id
-        limit 1
-    ) as first
-    where first.last_error = 'blocked'
+where id = any(array(
+    select id
+    from {table}
+    where last_error = 'blocked' and id = any(array(
+        select first.id
+        from unnest($1::bigint[], $2::text[]) as lane (number, policy)
+        cross join lateral (
+            select id, last_error
+            from {table}
+            where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.number
+                and (lane.policy = 'block' or failed_at is null) and (lane.policy <> 'skip' or {ready})
+            order by hashtextextended(ordering_key, 0), id
+            limit 1
+        ) as first
+        where first.last_error = 'blocked'
+    ))
+    for update skip locked
 ))
 
 -- name: repair_lanes

@@ -131,10 +131,14 @@ with recursive probe as (
         limit 1
     ) as following
 )
-update {table} as message
+update {table}
 set send_after = now()
-from probe
-where message.id = probe.id and probe.send_after = 'infinity' and message.send_after = 'infinity'
+where id = any(array(
+    select id
+    from {table}
+    where send_after = 'infinity' and id = any(array(select id from probe where send_after = 'infinity'))
+    for update skip locked
+))
 
 -- name: next_due
 -- The front of each index of due rows, from the times in $1 on; see `claim`.

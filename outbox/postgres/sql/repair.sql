@@ -278,19 +278,25 @@ set body = $2, content_type = $3, headers = cast($4::text as jsonb)
 where id = $1 and sent_at is null and failed_at is not null
 
 -- name: release_lanes
--- What waited for rows that are gone: the first of a key is due, unless it is parked itself.
+-- What waited for rows that are gone: the first of a key is due, unless it is parked itself. One that is on its way needs no
+-- release; one that a publisher has, because of its dedup key, is released by the relays' housekeeping.
 update {table}
 set send_after = now(), last_error = null
-where last_error = 'blocked' and failed_at is null and id = any(array(
-    select head.id
-    from (select distinct hashtextextended(key, 0) as lane from unnest($1::text[]) as given (key)) as touched
-    cross join lateral (
-        select id
-        from {table}
-        where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = touched.lane
-        order by id
-        limit 1
-    ) as head
+where id = any(array(
+    select id
+    from {table}
+    where last_error = 'blocked' and failed_at is null and id = any(array(
+        select head.id
+        from (select distinct hashtextextended(key, 0) as lane from unnest($1::text[]) as given (key)) as touched
+        cross join lateral (
+            select id
+            from {table}
+            where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = touched.lane
+            order by id
+            limit 1
+        ) as head
+    ))
+    for update skip locked
 ))
 
 -- name: ring

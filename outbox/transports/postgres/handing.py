@@ -9,8 +9,8 @@ from outbox.transports.postgres.tables import TransportTables
 LONGEST_HELD_KEY = 1000
 """An unroutable row whose routing key has more bytes is parked: it does not fit into the index of held rows."""
 _KEYED = {"lanes": "$9", "policies": "$10", "longest": "$11", "limit": "$2"}
-
-
+_BLOCKED = "array(select distinct lane from claimed where blocked) as blocked"
+"""The lanes in which rows wait, also of those of which everything was superseded."""
 _MORE = "priority, extract(epoch from send_after)::float8 as due, "
 
 
@@ -22,7 +22,7 @@ def handover_queries(tables: TransportTables, history: str | None = None) -> Map
     """
     parts = queries("claiming.sql", table=tables.outbox.sql, floors="$9")
     runs = ordering_parts(tables.outbox, **_KEYED)["runs"]
-    keyed = {"claimed": runs, "in_line": "in_line", "order": "rank, place", "more": "lane, policy, blocked"}
+    keyed = {"claimed": runs, "in_line": "in_line", "order": "rank, place", "more": _BLOCKED}
     unkeyed = {"in_line": "overtaking", "order": "send_after, id", "more": _MORE + f"{parts['keyed_after']} as keyed_after"}
     return {
         "hand_over": _statement(tables, history, {**unkeyed, "classes": parts["highest_first"]}),

@@ -13,10 +13,11 @@ import asyncpg
 
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
+from outbox.message import Lane, OrderingPolicy
 from outbox.postgres.claiming import MOST_LOOKS, PRIORITIES, first_dues
 from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName
-from outbox.postgres.ordering import Lanes, lane_of
+from outbox.postgres.ordering import Lanes
 from outbox.postgres.pool import CONNECT_TIMEOUT, DRIVER_ERRORS, Connection, Pool, roll_back_quietly, unavailable_errors
 from outbox.postgres.sent_facts import SentFacts
 from outbox.postgres.turns import Turns
@@ -216,9 +217,9 @@ class PostgresHandover:
             *(runs.numbers, runs.policies, runs.longest, *statements.component),
             timeout=timeout,
         )
-        blocked = {row["lane"]: lane_of(row) for row in rows if row["blocked"]}
-        if blocked:
-            await self._lanes.release(connection, list(blocked.values()))
+        policies = dict(zip(runs.numbers, runs.policies, strict=True))
+        if blocked := [Lane(number, OrderingPolicy(policies[number])) for number in rows[0]["blocked"]]:
+            await self._lanes.release(connection, blocked)
         await connection.execute("commit", timeout=timeout)
         return [row for row in rows if row["row_id"] is not None]
 
