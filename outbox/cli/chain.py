@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +14,7 @@ from outbox.chains import chain as look_up
 from outbox.cli import options
 from outbox.cli.command import Command, Sentence
 from outbox.errors import ConfigurationError
+from outbox.masking import Masking
 from outbox.postgres.pool import unavailable_errors
 
 _HEADINGS = ("EVENT", "QUEUE", "PUBLISHED", "OUTBOX", "BROKER", "HANDLER", "TRIES", "STATE", "BY", "ID")
@@ -47,7 +48,23 @@ def chain(id_: str, as_json: bool, max_nodes: int, database_url: str | None, tab
 
 async def _look_up(url: str, id_: str, max_nodes: int, table_name: str) -> Chain:
     with unavailable_errors("looking at the chain"):
-        return await look_up(url, id_, max_nodes=max_nodes, table_name=table_name)
+        return _masked(await look_up(url, id_, max_nodes=max_nodes, table_name=table_name))
+
+
+def _masked(found: Chain) -> Chain:
+    """The same without secrets that errors may quote."""
+    text = Masking().masked_text
+
+    def leg_of(leg: Leg) -> Leg:
+        return replace(
+            leg, tries=tuple(replace(each, error_message=each.error_message and text(each.error_message)) for each in leg.tries)
+        )
+
+    nodes = (
+        replace(node, error=node.error and text(node.error), legs=tuple(leg_of(leg) for leg in node.legs))
+        for node in found.nodes
+    )
+    return replace(found, nodes=tuple(nodes))
 
 
 # --- the tree ------------------------------------------------------------------------------------------------------------

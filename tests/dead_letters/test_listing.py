@@ -230,6 +230,13 @@ async def test_groups_count_what_failed_alike(archive: PostgresArchive, listing:
     assert parked.sample_id.startswith("outbox-")
 
 
+async def test_the_title_of_a_group_is_masked(archive: PostgresArchive, listing: DeadLetterListing, pool: Pool) -> None:
+    await archive.record([dead("m1", failure=Failure("Reject", "no user with password=hunter"))])
+    await park(pool, error="RefusedError: token=abcdef was refused")
+    titles = {group.title for group in await listing.groups()}
+    assert titles == {"Reject: no user with password=***", "RefusedError: token=*** was refused"}
+
+
 @pytest.mark.usefixtures("mixed")
 async def test_groups_are_by_queue_or_routing_key_too(listing: DeadLetterListing) -> None:
     by_queue = {group.id: group.count for group in await listing.groups("queue")}

@@ -50,6 +50,14 @@ async def test_each_id_is_answered_in_the_order_in_which_it_was_given(pool: Pool
     ]
 
 
+async def test_an_id_that_is_written_otherwise_names_no_letter(pool: Pool, dead_letters: DeadLetters) -> None:
+    [letter], parked = await bury(pool), await park(pool)
+    answer = await dead_letters.discard([f"0{letter}", parked.replace("-", "-0")])
+    assert [outcome for outcome, _ in at_once(answer).values()] == [NOT_FOUND, NOT_FOUND]
+    assert await statuses(pool) == ["open"]
+    assert len(await outbox(pool)) == 1
+
+
 async def test_two_requeues_of_one_letter_at_once_send_it_once(database: str, pool: Pool) -> None:
     ids = await bury(pool, 20)
     async with DeadLetters(database) as one, DeadLetters(database) as other:

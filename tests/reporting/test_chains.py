@@ -186,6 +186,24 @@ async def test_the_command_prints_the_tree(orders: str, database_url: str) -> No
     assert nobody.exit_code == 1
 
 
+async def test_the_command_masks_what_errors_say(connection: asyncpg.Connection, database_url: str) -> None:
+    await connection.execute(
+        "insert into outbox_history (fact, message_id, root_id, routing_key, queue, attempt, error_type, error_message)"
+        " values ('died', 'm1', 'm1', 'e', 'q', 1, 'ValueError', 'password=hunter2')"
+    )
+    await connection.execute(
+        "insert into outbox_table (routing_key, body, tracking_ids, failed_at, last_error)"
+        """ values ('e', '', '["m1", "m2"]', now(), 'RefusedError: token=abcdef')"""
+    )
+    for form in ([], ["--json"]):
+        arguments = ["chain", "m1", *form, "--database-url", database_url]
+        shown = (await asyncio.to_thread(CliRunner().invoke, main, arguments)).output
+        assert "password=***" in shown
+        assert "token=***" in shown
+        assert "hunter2" not in shown
+        assert "abcdef" not in shown
+
+
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [("facts", ("m500", 100)), ("root_in_history", ("m500",)), ("letters", ("m500", 100)), ("recent", (20,))],

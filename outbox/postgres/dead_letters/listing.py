@@ -110,7 +110,8 @@ class DeadLetterListing:
     async def _titles(self, rows: Sequence[asyncpg.Record]) -> Mapping[str, str]:
         samples = [row["sample"] for row in rows]
         failures = await self._fetch("naming groups", self._letters.sql("failures"), dead_ids(samples), parked_ids(samples))
-        return {letter: group_title(Failure(type_, message or "", traceback)) for letter, type_, message, traceback in failures}
+        masked = self._masking.masked_text
+        return {letter: group_title(Failure(type_, masked(message or ""), trace)) for letter, type_, message, trace in failures}
 
     def _letter(self, row: asyncpg.Record) -> DeadLetter:
         values = dict(row)

@@ -118,9 +118,12 @@ def _different(table: TableName, part: _Part, wanted: str, actual: str | None) -
 
 
 def _located(table: TableName, definition: str) -> str:
-    """The definition of an index, in the table's schema; PostgreSQL puts an index beside its table."""
+    """The definition of an index, in the table's schema; PostgreSQL puts an index beside its table.
+
+    That of a partitioned table is made for its partitions as well.
+    """
     before, on, after = definition.partition(" ON ")
-    return before + on + f"{quoted(table.schema or 'public', kind='schema')}.{after}"
+    return before + on + f"{quoted(table.schema or 'public', kind='schema')}.{after.removeprefix('ONLY ')}"
 
 
 def _short(definition: str) -> str:
