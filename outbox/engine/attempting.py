@@ -21,12 +21,13 @@ from outbox.engine.transactions import NotBegunError, Transactions
 from outbox.errors import CommitFailedError, ConfigurationError, MalformedMessageError
 from outbox.events import Duplicate
 from outbox.message import Message
-from outbox.outcome import DONE, Cause, Dead, DeliveryOutcome, Failure, Retry
+from outbox.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Failure, Retry
 from outbox.ports import Delivery, Observer, UnitsOfWork
 from outbox.retry import RetryPolicy
 from outbox.tracking import follow
 
 _NO_RESOURCES: Mapping[str, object] = {}
+EXPIRED = Dead(Cause.EXPIRED, Failure("expired", "its time ran out before it was handled"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +108,10 @@ class Attempting:
     # --- the parts that a batch is made of, too ------------------------------------------------------------------------
 
     def read(self, run: Run) -> object:
-        """The body as the callback wants it; or `Dead`, if the message can never be handled."""
+        """The body as the callback wants it; or `Dead`, if the message can not be handled any more."""
+        if self.has_expired(run):
+            run.sign = Sign.NOTHING
+            return EXPIRED
         if self._with_inbox and (run.message.anonymous or not run.message.id):
             return Dead(Cause.UNDECODABLE, self._around.describe(MalformedMessageError(_ANONYMOUS)))
         try:
@@ -128,6 +132,11 @@ class Attempting:
         if isawaitable(answer):  # a plain function around an async one
             await answer
 
+    def has_expired(self, run: Run) -> bool:
+        """Whether the time of the message is over."""
+        expires_at = run.message.expires_at
+        return expires_at is not None and expires_at <= self._around.now()
+
     def duplicate(self, run: Run) -> DeliveryOutcome:
         """What becomes of a message that was handled before."""
         run.sign = Sign.NOTHING
@@ -140,12 +149,22 @@ class Attempting:
 
     async def _call(self, run: Run, body: object) -> None:
         if self.transactions is None:
+            self._require_in_time(run)
             await self.invoke(self._inputs(run, body, _NO_RESOURCES))
             return
         async with self.transactions.begin((run.message.id,)) as unit:
             if self._with_inbox and not unit.marked:
                 raise _DuplicateError
+            self._require_in_time(run)
             await self.invoke(self._inputs(run, body, unit.resources))
+
+    def _require_in_time(self, run: Run) -> None:
+        """Raises `NotBegunError` for what was lost, or expired, while it waited to be called: it must not begin any more."""
+        if run.delivery.gone:
+            raise NotBegunError(RETURNED)
+        if self.has_expired(run):
+            run.sign = Sign.NOTHING
+            raise NotBegunError(EXPIRED)
 
     def _inputs(self, run: Run, body: object, resources: Mapping[str, object]) -> Inputs | BatchInputs:
         inputs = Inputs(run.delivery, run.message, body, resources)

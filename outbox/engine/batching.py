@@ -127,14 +127,20 @@ class Batching:
         async with transactions.begin(list({member.run.message.id for member in members})) as unit:
             fresh = _fresh(members, unit) if self._with_inbox else members
             if fresh:
+                self._require_in_time(fresh)
                 await self._one_by_one.invoke(_inputs(fresh, unit.resources))
         return fresh
+
+    def _require_in_time(self, members: Sequence[_Member]) -> None:
+        """Raises if one of them has expired while they waited for their transaction: by itself it is found out."""
+        if any(self._one_by_one.has_expired(member.run) for member in members):
+            raise _ExpiredError
 
     def _failed(self, members: Sequence[_Member], error: BaseException) -> None:
         if isinstance(error, NotBegunError) and not isinstance(error.__cause__, MarkHeldError):
             for member in members:
                 member.tell(error.outcome)
-        elif not isinstance(error, NotBegunError):
+        elif not isinstance(error, NotBegunError | _ExpiredError):
             self._around.observer.notify(
                 BatchFailed(
                     queue=self._queue,
@@ -145,6 +151,10 @@ class Batching:
                     ),
                 )
             )
+
+
+class _ExpiredError(Exception):
+    """One of them has expired."""
 
 
 def _future() -> "asyncio.Future[DeliveryOutcome | None]":

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import assert_never
 
-from outbox.engine.attempting import Attempting, Run, Surroundings
+from outbox.engine.attempting import EXPIRED, Attempting, Run, Surroundings
 from outbox.engine.backoff import Pauses
 from outbox.engine.batching import Batching
 from outbox.engine.circuit import Circuit, sign_of
@@ -19,7 +19,6 @@ from outbox.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure
 from outbox.ports import Delivery, Gate, Receive
 from outbox.retry import RetryPolicy
 
-EXPIRED = Dead(Cause.EXPIRED, Failure("expired", "its time ran out before it was handled"))
 CRASHED = Dead(Cause.CRASHED, Failure("crashed", "workers died while they handled it, the last one while nothing else ran"))
 UNEXPECTED_PAUSE = timedelta(seconds=5)
 """Between a settlement that failed as none should and giving the message back, so that it does not spin."""
@@ -100,8 +99,7 @@ class Handling:
         return run
 
     def _has_expired(self, run: Run) -> bool:
-        expires_at = run.message.expires_at
-        return expires_at is not None and expires_at <= self._now()
+        return self._attempting.has_expired(run)
 
     # --- run -----------------------------------------------------------------------------------------------------------
 
@@ -171,13 +169,22 @@ class Handling:
             except StaleDeliveryError as error:
                 self._settle_failed(run, error)
                 return Settled.LOST
+            except Exception as error:  # noqa: BLE001  likewise
+                self._settle_failed(run, error)
+                await self._after_broken_settlement(run)
+                return Settled.BROKEN
             self._processed(run, outcome)
             return Settled.RECORDED
         return Settled.UNRECORDED
 
     async def _after_broken_settlement(self, run: Run) -> None:
         await self._stopping.wait(UNEXPECTED_PAUSE)
-        await run.delivery.settle(RETURNED)
+        try:
+            await run.delivery.settle(RETURNED)
+        except StaleDeliveryError as error:
+            self._settle_failed(run, error)
+        except BrokerUnavailableError:
+            await self._settle_later(run, RETURNED)
 
     def _processed(self, run: Run, outcome: DeliveryOutcome) -> None:
         status = _status(outcome)

@@ -8,10 +8,10 @@ from datetime import timedelta
 from time import monotonic
 from typing import Any, assert_never
 
-from outbox.engine.attempting import Run, Surroundings
+from outbox.engine.attempting import EXPIRED, Run, Surroundings
 from outbox.engine.consuming import Consumer
 from outbox.engine.crew import Crew
-from outbox.engine.handling import CRASHED, EXPIRED, UNEXPECTED_PAUSE, Handling, Settled, told
+from outbox.engine.handling import CRASHED, UNEXPECTED_PAUSE, Handling, Settled, told
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.pausing import OPEN, until_set
 from outbox.errors import StaleDeliveryError
@@ -160,8 +160,12 @@ class KeyedHandling(Handling):
             return
         for failed in remembered.failed:
             if failed.attempt == run.attempt:
-                await run.delivery.note_failed(failed)
                 run.attempt += 1
+                try:
+                    await run.delivery.note_failed(failed)
+                except StaleDeliveryError as error:
+                    self._settle_failed(run, error)
+                    return
         await lane.pause(max(0, remembered.due - monotonic()), leaving)
 
     # --- the end -------------------------------------------------------------------------------------------------------
@@ -189,7 +193,9 @@ class KeyedHandling(Handling):
         return bool(others) and others[0].message.id != run.message.id
 
     async def _after_broken_settlement(self, run: Run) -> None:
-        """It stays in hand: given back by itself, it would come again behind its successors."""
+        """With a key it stays in hand: given back by itself, it would come again behind its successors."""
+        if run.message.ordering_key is None:
+            await super()._after_broken_settlement(run)
 
 
 @dataclass(slots=True)

@@ -13,11 +13,15 @@ import pytest
 from pydantic import BaseModel
 
 from outbox import Consumer, Reject, RetryAfter, Worker, ensure_outbox_schema_async, get_tracking_ids
-from outbox.errors import SignatureError
+from outbox.engine.lifecycle import Stopping, run_until_stopped
+from outbox.engine.working import Work, WorkSettings
+from outbox.errors import DatabaseUnavailableError, SignatureError
 from outbox.message import Message
 from outbox.outcome import Cause
+from outbox.ports import Marks, Unit
 from outbox.publisher import BoundPublisher
 from outbox.transports.memory import MemoryBroker
+from tests.contract.harness import Recorder
 from tests.contract.support import existing, message
 from tests.support import eventually
 from tests.worker.support import SOON, TIMEOUT, running
@@ -295,6 +299,54 @@ async def test_a_message_that_expired_is_not_in_the_batch(broker: MemoryBroker) 
     async with consuming(broker, handle):
         await handled(broker, late, *orders(2, 3))
     assert calls == [[2, 3]]
+    assert [dead.cause for dead in broker.dead_letters(QUEUE)] == [Cause.EXPIRED]
+
+
+async def test_a_message_that_expires_while_it_waits_for_its_batch_is_not_in_it(broker: MemoryBroker) -> None:
+    calls: list[list[int]] = []
+    let_go = asyncio.Event()
+
+    async def handle(orders: list[Order]) -> None:
+        calls.append([order.id for order in orders])
+        await let_go.wait()
+
+    late = replace(orders(2)[0], expires_at=datetime.now(UTC) + timedelta(milliseconds=300))
+    async with consuming(broker, handle):
+        await broker.send(orders(1), timeout=TIMEOUT)
+        await eventually(lambda: len(calls) == 1, timeout=SOON)
+        await broker.send([late, *orders(3)], timeout=TIMEOUT)
+        await eventually(lambda: late.expires_at is not None and datetime.now(UTC) > late.expires_at, timeout=SOON)
+        let_go.set()
+        await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
+    assert calls == [[1], [3]]
+    assert [dead.cause for dead in broker.dead_letters(QUEUE)] == [Cause.EXPIRED]
+
+
+@pytest.mark.parametrize("batch", [True, False])
+async def test_a_message_that_expires_while_it_waits_for_the_database_is_not_handled(broker: MemoryBroker, batch: bool) -> None:
+    calls: list[object] = []
+    late = replace(orders(1)[0], expires_at=datetime.now(UTC) + timedelta(milliseconds=300))
+
+    class AwayAtFirst:
+        @asynccontextmanager
+        async def begin(self, wanted: frozenset[str], marks: Marks | None = None) -> AsyncIterator[Unit]:
+            if datetime.now(UTC) <= (late.expires_at or datetime.now(UTC)):
+                raise DatabaseUnavailableError("away")
+            yield Unit(resources={}, marked=frozenset(marks.message_ids if marks else ()))
+
+    async def handle(body: Any) -> None:
+        calls.append(body)
+
+    await existing(broker, QUEUE, "order.*")
+    consumer = Consumer("order.*", handle, QUEUE, batch=batch, inbox=True)
+    settings = WorkSettings(exchange_name="shop", retry_delays=(), prefetch_count=10)
+    stopping = Stopping()
+    work = Work(broker, [consumer], AwayAtFirst(), Recorder(), settings)
+    task = asyncio.create_task(run_until_stopped(work.run, stopping, handle_signals=False))
+    await handled(broker, late, *orders(2))
+    stopping.request()
+    await asyncio.wait_for(task, SOON)
+    assert calls == [[{"id": 2}] if batch else {"id": 2}]
     assert [dead.cause for dead in broker.dead_letters(QUEUE)] == [Cause.EXPIRED]
 
 

@@ -14,8 +14,9 @@ from outbox import Consumer, Reject
 from outbox.engine import keyed
 from outbox.engine.lifecycle import Stopping, run_until_stopped
 from outbox.engine.working import Work, WorkSettings
-from outbox.errors import BrokerUnavailableError, MarkHeldError
-from outbox.events import ConsumerStarted, DependencyRestored, Processed, SettleFailed
+from outbox.errors import BrokerUnavailableError, MarkHeldError, StaleDeliveryError
+from outbox.events import CircuitOpened, ConsumerStarted, DependencyRestored, Processed, SettleFailed
+from outbox.failures import FailedAttempt
 from outbox.outcome import DONE, Cause, Dead, DeliveryOutcome, Done, Failure, Retry
 from outbox.ports import Delivery, Intake, Marks, NotSent, Receive, SendResult, Subscription, Unit
 from outbox.retry import constant
@@ -38,11 +39,12 @@ class Streaming(MemoryBroker):
     def __init__(self) -> None:
         super().__init__(exchange_name="shop")
         self.settling: Callable[[Delivery, DeliveryOutcome], None] = lambda delivery, outcome: None
+        self.watched: type[_Watched] = _Watched
 
     @asynccontextmanager
     async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
         def receive_watched(delivery: Delivery) -> None:
-            receive(_Watched(delivery, self))  # type: ignore[arg-type]  by __getattr__
+            receive(self.watched(delivery, self))  # type: ignore[arg-type]  by __getattr__
 
         async with super().subscribe(replace(subscription, ordered=False), receive_watched) as intake:
             yield intake
@@ -124,6 +126,50 @@ async def test_the_failures_of_a_lost_delivery_are_told_by_its_dead_letter() -> 
         await eventually(lambda: bool(broker.dead_letters("mail")), timeout=SOON)
     [dead] = broker.dead_letters("mail")
     assert (dead.attempt, [failed.attempt for failed in dead.trail]) == (3, [1, 2, 3])
+
+
+async def test_what_was_lost_while_its_consumer_paused_does_not_begin() -> None:
+    broker, calls = await loaded(BODIES[:3]), []
+
+    async def handle(body: bytes, attempt_count: int) -> None:
+        calls.append((body, attempt_count))
+        if len(calls) == 1:
+            raise ConnectionError("away")
+
+    consumer = Consumer(
+        "#", handle, "mail", ordered=True, retry=constant(0, attempts=3), pause_on=ConnectionError, pause_after=1, pause_for=0.2
+    )
+    async with working(broker, consumer) as worker:
+        await eventually(lambda: bool(worker.recorder.of(CircuitOpened)), timeout=SOON)
+        for _ in range(10):  # turns of the loop, in which it comes to wait for the end of the pause
+            await asyncio.sleep(0)
+        broker.crash("mail")
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    assert calls == [(b"0", 1), (b"0", 2), (b"1", 1), (b"2", 1)]
+
+
+async def test_what_is_lost_again_before_its_failures_are_recollected_ends_nothing() -> None:
+    broker, calls = await loaded(BODIES[:2]), []
+
+    class Forgetful(_Watched):
+        async def note_failed(self, failed: FailedAttempt) -> None:
+            if len(noted) < 2:
+                noted.append(failed)
+                broker.crash("mail")
+                raise StaleDeliveryError("not ours any more")
+            await self._delivery.note_failed(failed)
+
+    noted: list[FailedAttempt] = []
+    broker.watched = Forgetful
+
+    async def handle(body: bytes, attempt_count: int) -> None:
+        calls.append((body, attempt_count))
+        if len(calls) == 1:
+            raise ConnectionError("away")
+
+    async with working(broker, Consumer("#", handle, "mail", ordered=True, retry=constant("20ms", attempts=3))):
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    assert calls == [(b"0", 1), (b"0", 2), (b"1", 1)]
 
 
 @pytest.mark.rabbitmq
@@ -215,6 +261,26 @@ async def test_a_settlement_that_fails_as_none_should_gives_everything_back_in_o
         await eventually(lambda: len(worker.recorder.of(ConsumerStarted)) == 2, timeout=SOON)
         await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
     assert calls == [b"0", b"1", b"2", *BODIES[2:]]
+
+
+async def test_a_message_without_a_key_whose_settlement_fails_as_none_should_is_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("outbox.engine.handling.UNEXPECTED_PAUSE", timedelta(milliseconds=10))
+    broker, calls, broken = await loaded([]), [], [RuntimeError("a mistake of ours")]
+
+    def settling(delivery: Delivery, outcome: DeliveryOutcome) -> None:
+        if broken:
+            raise broken.pop()
+
+    async def handle(body: bytes) -> None:
+        calls.append(body)
+
+    broker.settling = settling
+    async with working(broker, Consumer("#", handle, "mail", ordered=True)):
+        await broker.send([message("order.placed", b"0")], timeout=TIMEOUT)
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    assert calls == [b"0", b"0"]
 
 
 async def test_successors_wait_while_an_outcome_cannot_be_recorded() -> None:

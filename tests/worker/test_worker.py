@@ -18,7 +18,15 @@ import pytest
 from pydantic import BaseModel, field_validator
 
 from outbox import Consumer, Worker, consume
-from outbox.errors import BrokerUnavailableError, ConfigurationError, DurationError, SchemaError, TopologyError, UrlError
+from outbox.errors import (
+    BrokerUnavailableError,
+    ConfigurationError,
+    DurationError,
+    SchemaError,
+    StaleDeliveryError,
+    TopologyError,
+    UrlError,
+)
 from outbox.events import SettleFailed
 from outbox.outcome import DONE, RETURNED, DeliveryOutcome, Done
 from outbox.ports import CONFIRMED, Delivery, Intake, Receive, Subscription
@@ -422,6 +430,34 @@ async def test_a_settlement_that_fails_as_none_should_gives_the_message_back(mon
     await worker.processed(1)
     assert broker.outcomes == [RETURNED, DONE]
     assert [event.reason for event in worker.recorder.of(SettleFailed)] == ["a bug in an adapter"]
+    await worker.stop()
+
+
+@pytest.mark.parametrize("then", [StaleDeliveryError("not ours"), BrokerUnavailableError("away")])
+async def test_a_broken_settlement_that_cannot_be_given_back_either_ends_no_worker(
+    monkeypatch: pytest.MonkeyPatch, then: Exception
+) -> None:
+    monkeypatch.setattr("outbox.engine.handling.UNEXPECTED_PAUSE", timedelta(milliseconds=20))
+    broker = Flaky()
+    broker.settle_errors = [RuntimeError("a bug in an adapter"), then]
+    worker = Running(broker, [Consumer("order.*", mail, queue="mail")], prefetch_count=2, grace_period=TIMEOUT)
+    await worker.started(1)
+    await broker.send([message("order.placed")], timeout=TIMEOUT)
+    await eventually(lambda: not broker.settle_errors, timeout=SOON)
+    await broker.send([message("order.placed")], timeout=TIMEOUT)
+    await worker.processed(1)
+    await worker.stop()
+
+
+async def test_a_settlement_that_breaks_when_it_is_tried_again_gives_the_message_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outbox.engine.handling.UNEXPECTED_PAUSE", timedelta(milliseconds=20))
+    broker = Flaky()
+    broker.settle_errors = [BrokerUnavailableError("away"), RuntimeError("a bug in an adapter")]
+    worker = Running(broker, [Consumer("order.*", mail, queue="mail")], prefetch_count=1, grace_period=TIMEOUT)
+    await worker.started(1)
+    await broker.send([message("order.placed")], timeout=TIMEOUT)
+    await worker.processed(1)
+    assert broker.outcomes == [RETURNED, DONE]
     await worker.stop()
 
 
