@@ -29,7 +29,10 @@ _MOST_ERROR = 160
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.option("--max-nodes", type=click.IntRange(1, 100_000), default=MOST_NODES, show_default=True, help="Messages shown.")
 @options.database
-def chain(id_: str, as_json: bool, max_nodes: int, database_url: str | None, table_name: str) -> None:
+@options.masking
+def chain(
+    id_: str, *, as_json: bool, max_nodes: int, database_url: str | None, table_name: str, mask_keys: tuple[str, ...] | None
+) -> None:
     """Shows the chain that a message belongs to: what led to it, what followed, and what became of each.
 
     ID is that of any message in the chain. OUTBOX, BROKER and HANDLER are the times that a message waited in the outbox, waited
@@ -37,7 +40,7 @@ def chain(id_: str, as_json: bool, max_nodes: int, database_url: str | None, tab
     """
     if database_url is None:
         raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
-    found = asyncio.run(_look_up(database_url, id_, max_nodes, table_name))
+    found = _masked(asyncio.run(_look_up(database_url, id_, max_nodes, table_name)), Masking().also(*mask_keys or ()))
     if as_json:
         click.echo(json.dumps(_plain(asdict(found)), indent=2))
     elif found.found:
@@ -48,12 +51,12 @@ def chain(id_: str, as_json: bool, max_nodes: int, database_url: str | None, tab
 
 async def _look_up(url: str, id_: str, max_nodes: int, table_name: str) -> Chain:
     with unavailable_errors("looking at the chain"):
-        return _masked(await look_up(url, id_, max_nodes=max_nodes, table_name=table_name))
+        return await look_up(url, id_, max_nodes=max_nodes, table_name=table_name)
 
 
-def _masked(found: Chain) -> Chain:
+def _masked(found: Chain, masking: Masking) -> Chain:
     """The same without secrets that errors may quote."""
-    text = Masking().masked_text
+    text = masking.masked_text
 
     def leg_of(leg: Leg) -> Leg:
         return replace(

@@ -127,6 +127,20 @@ def test_one_is_shown_whole_and_masked(dlq: Dlq, on: Any) -> None:
     assert dlq("show", "1", "--body").stdout_bytes == b'{"id": 7, "password": "hunter2"}'
 
 
+def test_keys_that_an_installation_masks_are_masked(dlq: Dlq, on: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUTBOX_MASK_KEYS", "shoe size")
+    secret, edited = b'{"shoe_size": "gigantic"}', tmp_path / "body.json"
+    edited.write_bytes(secret)
+    on(lambda pool: bury(pool, 2, body=secret, exception_message="shoe_size=gigantic", preview="?"))
+    on(lambda pool: park(pool, body=secret, last_error="Nacked: shoe_size=gigantic"))
+    for arguments in (["list"], ["list", "--json"], ["groups"], ["show", "1"], ["show", "outbox-1", "--json"]):
+        answer = dlq(*arguments)
+        assert answer.exit_code == 0
+        assert "gigantic" not in answer.output, arguments
+    assert dlq("requeue", "1", "--body", str(edited), "--version", "1").exit_code == 0
+    assert "gigantic" not in dlq("list", "--json", "--status", "requeued").output
+
+
 def test_what_a_terminal_would_obey_is_not_printed(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, body=b"\x1b[2Jgone", exception_message="\x1b]0;title\x07no"))
     for command in (["list"], ["show", "1"], ["groups"]):

@@ -41,6 +41,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # generic in newer ver
 places = options.together(
     options.database,
     options.broker,
+    options.masking,
 )
 filtering = options.together(
     click.option("--queue", help="Only of this queue."),

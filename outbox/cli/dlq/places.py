@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from outbox.dead_letters import INBOX_RETENTION, DeadLetters
 from outbox.errors import ConfigurationError
+from outbox.masking import Masking
 
 T = TypeVar("T")
 
@@ -25,10 +26,16 @@ def run(given: dict[str, Any], work: Callable[[DeadLetters], Awaitable[T]], *, r
             broker=given["broker_url"],
             exchange_name=given["exchange_name"],
             inbox_retention=retention or INBOX_RETENTION,
+            masking=masking_of(given),
         ) as dead_letters:
             return await work(dead_letters)
 
     return asyncio.run(opened())
+
+
+def masking_of(given: dict[str, Any]) -> Masking:
+    """What this installation hides."""
+    return Masking().also(*given["mask_keys"] or ())
 
 
 def somebody() -> str | None:

@@ -8,7 +8,7 @@ import click
 from outbox.cli.command import Command, Sentence
 from outbox.cli.dlq.encoding import detail_json, echo_json
 from outbox.cli.dlq.filters import filter_of, filtering, json_output, places
-from outbox.cli.dlq.places import run
+from outbox.cli.dlq.places import masking_of, run
 from outbox.cli.dlq.showing import echo_detail, masked
 from outbox.cli.dlq.tables import ago, counted, echo_table, one_line
 from outbox.dead_letters import DeadLetter, DeadLetterDetail, DeadLetterFilter, DeadLetters, Group, GroupBy, Status
@@ -61,12 +61,13 @@ def show(id_: str, *, reveal: bool, only_body: bool, as_json: bool, **given: Any
     detail = run(given, read)
     if detail is None:
         raise Sentence(f"there is no dead letter {id_}: it was purged, or sent, or never was")
+    shown = detail if reveal else masked(detail, masking_of(given))
     if only_body:
         click.echo(detail.body, nl=False)
     elif as_json:
-        echo_json(detail_json(detail if reveal else masked(detail)))
+        echo_json(detail_json(shown))
     else:
-        echo_detail(detail if reveal else masked(detail), reveal=reveal)
+        echo_detail(shown, reveal=reveal)
 
 
 @click.command(cls=Command)

@@ -17,9 +17,8 @@ from outbox.outcome import Failure
 _BODY_LIMIT = 4_000
 
 
-def masked(detail: DeadLetterDetail) -> DeadLetterDetail:
+def masked(detail: DeadLetterDetail, masking: Masking) -> DeadLetterDetail:
     """The same without what is nobody's business."""
-    masking = Masking()
     return replace(
         detail,
         body=_masked_body(detail.body, masking),

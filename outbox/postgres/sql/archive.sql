@@ -24,7 +24,7 @@ select count(*)
 from death
 
 -- name: known_queues
--- Queues that something was consumed from, or died in. Those of workers that are long gone stay known by their dead letters.
+-- Queues that something is bound to in the database, and those of workers, for as long as their components are remembered.
 select queue
 from {subscription}
 union
