@@ -83,7 +83,7 @@ class Claiming:
             if limit > 1:
                 return await self._readable(connection, limit // 2)
             await connection.execute(self._sql["begin"], timeout=_TIMEOUT)
-            return await error.claim_unread(connection, error)
+            return await error.claim_unread(connection)
 
     async def _claimed(self, connection: Connection, limit: int) -> Claimed:
         blocked: list[Lane] = []
@@ -98,7 +98,7 @@ class Claiming:
         """Messages without a key; and whether others are due, by the lowest priority that was reached."""
         sql, since, began = self._fair_sql if fair else self._sql, self.floors.dues, perf_counter()
         arguments = (limit, LARGEST_BATCH, (*since, *self._lanes.floors.dues))
-        with _telling_unreadable(self._unkeyed_unread):
+        with _telling_unreadable(partial(self._unkeyed_unread, sql)):
             rows = await connection.fetch(sql["claim"], *arguments, timeout=_TIMEOUT)
         keyed_after = None if rows[0]["keyed_after"] is None else min(row["keyed_after"] for row in rows)
         if rows[0]["id"] is None:
@@ -126,18 +126,32 @@ class Claiming:
         dropped = {row["id"] for row in await connection.fetch(self._sql["supersede"], deduplicated, timeout=_TIMEOUT)}
         return [row for row in rows if row["id"] not in dropped]
 
-    async def _unkeyed_unread(self, connection: Connection, error: Exception) -> Claimed:
-        rows = await connection.fetch(self._sql["claim_unread"], timeout=_TIMEOUT)
-        return Claimed([self._rows.unread(row, error) for row in rows])
+    async def _unkeyed_unread(self, sql: Mapping[str, str], connection: Connection) -> Claimed:
+        rows = await connection.fetch(sql["claim_unread"], timeout=_TIMEOUT)
+        return Claimed([message for row in rows for message in await self._one(connection, row)])
 
-    async def _keyed_unread(self, connection: Connection, error: Exception) -> Claimed:
+    async def _keyed_unread(self, connection: Connection) -> Claimed:
         runs = await self._lanes.take(connection, 1)
         if runs is None:
             return Claimed()
         arguments = (runs.numbers, runs.policies, 1, 1)
         rows = await connection.fetch(self._lanes.sql["claim_runs_unread"], *arguments, timeout=_TIMEOUT)
         lanes = [lane_of(row) for row in rows]
-        return Claimed([self._rows.unread(row, error, lane) for row, lane in zip(rows, lanes, strict=True)], lanes)
+        messages = [message for row in rows for message in await self._one(connection, row, lane_of(row))]
+        return Claimed(messages, lanes)
+
+    async def _one(self, connection: Connection, found: asyncpg.Record, lane: Lane | None = None) -> list[PendingMessage]:
+        """The message of a row that was claimed without its text.
+
+        It may be readable after all: somebody else may have taken the one that is not.
+        """
+        await connection.execute("savepoint reading", timeout=_TIMEOUT)
+        try:
+            rows = await connection.fetch(self._sql["read"], found["id"], timeout=_TIMEOUT)
+        except UNTRANSLATABLE as error:
+            await connection.execute("rollback to savepoint reading", timeout=_TIMEOUT)
+            return [self._rows.unread(found, error, lane)]
+        return [self._rows.pending(row, lane) for row in await self._valid(connection, rows)]
 
 
 def first_dues(rows: Sequence[asyncpg.Record]) -> Mapping[int, float]:
@@ -154,11 +168,13 @@ def first_dues(rows: Sequence[asyncpg.Record]) -> Mapping[int, float]:
 def relay_queries(table: TableName, *, longest_send: timedelta, classes: str = "highest_first") -> Mapping[str, str]:
     """The statements of `relay.sql` for `table`; `classes` is the order in which the priorities are claimed."""
     parts = queries("claiming.sql", table=table.sql, floors="$3")
+    from_front = queries("claiming.sql", table=table.sql, floors="array_fill(float8 '-infinity', array[10])")
     names = outbox_names(table)
     return queries(
         "relay.sql",
         table=table.sql,
         classes=parts[classes],
+        classes_from_front=from_front[classes],
         measured=parts["measured"],
         columns=parts["columns"],
         keyed_after=parts["keyed_after"],
@@ -170,15 +186,15 @@ def relay_queries(table: TableName, *, longest_send: timedelta, classes: str = "
 
 
 class _UnreadableError(Exception):
-    """A row cannot be shown; `claim_unread` claims it without its text, when it is the only one."""
+    """A row cannot be shown; `claim_unread` claims one row without its text, which is that one unless somebody else has it."""
 
-    def __init__(self, claim_unread: Callable[[Connection, Exception], Awaitable[Claimed]], reason: Exception) -> None:
+    def __init__(self, claim_unread: Callable[[Connection], Awaitable[Claimed]], reason: Exception) -> None:
         super().__init__(str(reason))
         self.claim_unread = claim_unread
 
 
 @contextmanager
-def _telling_unreadable(claim_unread: Callable[[Connection, Exception], Awaitable[Claimed]]) -> Iterator[None]:
+def _telling_unreadable(claim_unread: Callable[[Connection], Awaitable[Claimed]]) -> Iterator[None]:
     try:
         yield
     except UNTRANSLATABLE as error:

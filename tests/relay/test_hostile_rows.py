@@ -1,16 +1,19 @@
 """Rows that any producer may insert and hardly any driver can read: each hurts itself only."""
 
 import json
+from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import asyncpg
 import pytest
 
 from outbox import ensure_outbox_schema_async
 from outbox.events import BatchSent, SendFailed
-from outbox.message import Message
-from outbox.outcome import Failure
+from outbox.message import Message, PendingMessage
+from outbox.outcome import DONE, Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, Refused, SendResult
+from outbox.postgres.claiming import Claiming
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
 from outbox.postgres.store import PostgresStore
@@ -78,27 +81,77 @@ async def test_tracking_ids_nested_too_deep_give_way_to_an_id_of_the_row(url: st
     assert transport.routing_keys == ["deep"]
 
 
-async def test_text_that_is_not_text_parks_its_own_row(database_url: str) -> None:
-    """A database of the encoding SQL_ASCII takes any bytes for text."""
+@pytest.fixture
+async def ascii_url(database_url: str) -> AsyncIterator[str]:
+    """A database of the encoding SQL_ASCII, which takes any bytes for text."""
     outer = await asyncpg.connect(database_url)
     name = await outer.fetchval("select current_database() || '_ascii'")
     await outer.execute(f"create database {name} encoding 'SQL_ASCII' locale 'C' template template0")
     url = database_url.rpartition("/")[0] + f"/{name}"
     await ensure_outbox_schema_async(url)
-    connection = await asyncpg.connect(url)
+    yield url
+    await outer.execute(f"drop database {name}")
+    await outer.close()
+
+
+UNREADABLE = "insert into outbox_table (routing_key, body) values (convert_from('\\xff', 'SQL_ASCII'), '') returning id"
+
+
+async def test_text_that_is_not_text_parks_its_own_row(ascii_url: str) -> None:
+    connection = await asyncpg.connect(ascii_url)
     await connection.execute("insert into outbox_table (routing_key, body) select 'before', '' from generate_series(1, 20)")
-    await connection.execute("insert into outbox_table (routing_key, body) values (convert_from('\\xff', 'SQL_ASCII'), '')")
+    await connection.execute(UNREADABLE)
     await connection.execute(INSERT, "after")
     transport = ScriptedTransport()
-    async with relaying(url, transport, sending=policy(max_attempts=1)):
+    async with relaying(ascii_url, transport, sending=policy(max_attempts=1)):
         await eventually(lambda: rows_are(connection, 1))
     assert set(transport.routing_keys) == {"before", "after"}
     assert "cannot be read: invalid byte sequence" in await connection.fetchval(
         "select last_error from outbox_table where failed_at is not null"
     )
     await connection.close()
-    await outer.execute(f"drop database {name}")
-    await outer.close()
+
+
+async def test_text_that_is_not_text_parks_no_row_of_higher_priority(ascii_url: str) -> None:
+    connection = await asyncpg.connect(ascii_url)
+    unreadable = await connection.fetchval(UNREADABLE)
+    await connection.execute(
+        "insert into outbox_table (routing_key, body, priority) select 'x', '', 9 from generate_series(1, 9)"
+    )
+    assert [pending.row_id for pending in await _claims(ascii_url, 5) if pending.malformed] == [unreadable]
+    await connection.close()
+
+
+async def test_text_that_is_not_text_parks_no_other_row_when_another_relay_has_its_own(
+    ascii_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = await asyncpg.connect(ascii_url)
+    unreadable = await connection.fetchval(UNREADABLE)
+    await connection.execute(INSERT, "good")
+    claim_unread = Claiming._unkeyed_unread
+
+    async def after_another_relay(*arguments: Any) -> Any:
+        await connection.execute("begin")
+        await connection.execute("select from outbox_table where id = $1 for update", unreadable)
+        return await claim_unread(*arguments)
+
+    monkeypatch.setattr(Claiming, "_unkeyed_unread", after_another_relay)
+    assert [(pending.message.routing_key, pending.malformed) for pending in await _claims(ascii_url, 1)] == [("good", None)]
+    await connection.close()
+
+
+async def _claims(url: str, number: int) -> list[PendingMessage]:
+    """What so many claims of one row take, each of which is settled as sent."""
+    taken: list[PendingMessage] = []
+    async with asyncpg.create_pool(url, min_size=1) as pool:
+        store = PostgresStore(pool, TableName("outbox_table"), keep_sent=False, longest_send=timedelta(seconds=10))
+        for _ in range(number):
+            claim = await store.claim(1)
+            assert claim is not None
+            async with claim:
+                taken += claim.messages
+                await claim.settle([DONE for _ in claim.messages])
+    return taken
 
 
 async def test_a_database_of_another_encoding_keeps_what_it_can_of_an_error(database_url: str) -> None:

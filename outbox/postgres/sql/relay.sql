@@ -38,7 +38,7 @@ left join measured on bytes_before <= $2
 -- What a claim of one row takes, without any text of it.
 with claimed as materialized (
     select message.*
-    from ({classes}) as class
+    from ({classes_from_front}) as class
     cross join lateral (
         select id, attempts, priority
         from {table}
@@ -52,6 +52,11 @@ with claimed as materialized (
 )
 select id, attempts
 from claimed
+
+-- name: read
+select {columns}
+from {table}
+where id = $1
 
 -- name: supersede
 -- Of rows that came back unsent while another one was published with their dedup key: that one stands for them. This is not a
