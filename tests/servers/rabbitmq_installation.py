@@ -1,15 +1,15 @@
 """The RabbitMQ programs: found on this machine, or installed on it."""
 
-import fcntl
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.servers.session_folder import one_process_at_a_time
 
 # Debian's wrapper on the PATH changes user and folder by itself; what it wraps does not.
 _DEBIAN_SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -28,17 +28,9 @@ def ensure_rabbitmq() -> None:
     """RabbitMQ can be started when this returns; otherwise the session ends with one sentence of advice."""
     if os.environ.get("OUTBOX_TEST_BROKER_URL") or is_installed():
         return
-    with _one_at_a_time():
+    with one_process_at_a_time("rabbitmq-installation"):
         if not is_installed():
             _install()
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Tests run in several processes, and apt-get does not."""
-    with (Path(tempfile.gettempdir()) / f"outbox-rabbitmq-{os.geteuid()}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _install() -> None:

@@ -1,5 +1,6 @@
 """The folder of one test session's servers; what killed sessions left behind is removed by the next one."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -21,16 +22,25 @@ def session_folder() -> Iterator[Path]:
 
     Not pytest's own temporary folder: that one is closed to other users, and its path is long.
     """
-    _remove_abandoned()
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    folder.chmod(0o711)
-    lock = FolderLock(folder / "lock")
-    lock.acquire()
+    with one_process_at_a_time("session-folders"):  # between its making and its locking a folder looks abandoned
+        _remove_abandoned()
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        folder.chmod(0o711)
+        lock = FolderLock(folder / "lock")
+        lock.acquire()
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         lock.release()
+
+
+@contextmanager
+def one_process_at_a_time(what: str) -> Iterator[None]:
+    """Tests run in several processes; the block runs in one of them at a time."""
+    with (Path(tempfile.gettempdir()) / f"outbox-{what}-{os.geteuid()}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _remove_abandoned() -> None:
