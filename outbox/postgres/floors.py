@@ -43,4 +43,4 @@ class Floors:
         if FRONT in since and not self.seconds_left:
             self._front_again_at = self._clock() + seconds * REST if seconds > SLOW_SECONDS else 0.0
         for stretch, due in firsts.items():
-            self._dues[stretch] = due - MARGIN_SECONDS
+            self._dues[stretch] = due - MARGIN_SECONDS if due > 0 else FRONT  # the calendar has a beginning

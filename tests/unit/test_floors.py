@@ -56,3 +56,10 @@ def test_when_the_front_is_quick_again_claims_begin_there_again() -> None:
     clock.now += 6
     floors.claimed(since=floors.dues, seconds=0.001, firsts={0: 90.0})
     assert floors.dues == (FRONT,)
+
+
+def test_a_row_that_is_due_since_the_beginning_of_time_leaves_the_floor_at_the_front() -> None:
+    floors = Floors(2, Clock())
+    beginning_of_time = -210_866_803_200.0  # in PostgreSQL, which knows no second before it
+    floors.claimed(since=floors.dues, seconds=0.5, firsts={0: beginning_of_time, 1: FRONT})
+    assert floors.dues == (FRONT, FRONT)
