@@ -16,6 +16,7 @@ from outbox.engine.lifecycle import Stopping
 from outbox.engine.pausing import OPEN, until_set
 from outbox.errors import StaleDeliveryError
 from outbox.failures import FailedAttempt
+from outbox.message import Message
 from outbox.outcome import RETURNED, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.ports import Delivery, Gate, Receive
 from outbox.retry import RetryPolicy
@@ -145,7 +146,7 @@ class KeyedHandling(Handling):
 
     async def _note(self, run: Run, failure: Failure, delay: timedelta) -> None:
         failed = FailedAttempt(at=self._now(), attempt=run.attempt, failure=failure)
-        self._memory.add(run.message.id, failed, due=monotonic() + delay.total_seconds())
+        self._memory.add(run.message, failed, due=monotonic() + delay.total_seconds())
         run.attempt += 1
         run.sign = None
         try:
@@ -155,7 +156,7 @@ class KeyedHandling(Handling):
 
     async def _recollect(self, run: Run, lane: Lane, leaving: Stopping) -> None:
         """What failed before the delivery was lost has failed: for that it is tried neither sooner nor more often."""
-        remembered = self._memory.of(run.message.id)
+        remembered = self._memory.of(run.message)
         if remembered is None or run.verdict is not None:
             return
         for failed in remembered.failed:
@@ -174,7 +175,7 @@ class KeyedHandling(Handling):
         settled = await self._settle(run, outcome)
         match settled:
             case Settled.RECORDED:
-                self._memory.forget(run.message.id)
+                self._memory.forget(run.message)
             case Settled.LOST:
                 if self._is_overtaken(run, lane):
                     leaving.request()
@@ -207,27 +208,28 @@ class _Remembered:
 
 
 class _Memory:
-    """The failed attempts of messages in hand."""
+    """The failed attempts of messages in hand. Requeued, a message begins anew."""
 
     def __init__(self) -> None:
-        self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
+        self._remembered: OrderedDict[tuple[str, int], _Remembered] = OrderedDict()
 
-    def add(self, message_id: str, failed: FailedAttempt, *, due: float) -> None:
+    def add(self, message: Message, failed: FailedAttempt, *, due: float) -> None:
         """Another attempt failed."""
-        remembered = self._remembered.setdefault(message_id, _Remembered([], due))
+        key = message.id, message.requeue_count
+        remembered = self._remembered.setdefault(key, _Remembered([], due))
         remembered.failed.append(failed)
         remembered.due = due
-        self._remembered.move_to_end(message_id)
+        self._remembered.move_to_end(key)
         if len(self._remembered) > MOST_REMEMBERED:
             self._remembered.popitem(last=False)
 
-    def of(self, message_id: str) -> _Remembered | None:
+    def of(self, message: Message) -> _Remembered | None:
         """What failed of it, if it is remembered."""
-        return self._remembered.get(message_id)
+        return self._remembered.get((message.id, message.requeue_count))
 
-    def forget(self, message_id: str) -> None:
+    def forget(self, message: Message) -> None:
         """It is settled."""
-        self._remembered.pop(message_id, None)
+        self._remembered.pop((message.id, message.requeue_count), None)
 
 
 def _key_of(delivery: Delivery) -> str | None:

@@ -32,7 +32,7 @@ class Threads:
     async def call(self, function: Callable[[], Any]) -> Any:
         """What `function` returns or raises, called in a thread with a copy of the caller's context variables.
 
-        Cancelled, this no longer waits; the function still runs to its end.
+        Cancelled, this no longer waits; the function still runs to its end, if it has begun.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
@@ -50,7 +50,8 @@ class Threads:
 
     def _serve(self) -> None:
         while (call := self._calls.get()) is not None:
-            result, error = _outcome(call)
+            # What was cancelled while it waited for a thread must not begin any more: its message is somebody else's by then.
+            result, error = (None, None) if call.answer.done() else _outcome(call)
             with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits for the answer
                 call.loop.call_soon_threadsafe(self._answered, call.answer, result, error)
             del call, result, error  # what a handler worked on is not kept until the next one comes

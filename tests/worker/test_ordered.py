@@ -172,6 +172,26 @@ async def test_what_is_lost_again_before_its_failures_are_recollected_ends_nothi
     assert calls == [(b"0", 1), (b"0", 2), (b"1", 1)]
 
 
+async def test_a_requeued_message_begins_with_its_first_attempt_also_where_its_former_ones_are_remembered() -> None:
+    broker, attempts = await loaded([]), []
+    first = message("order.placed", b"0", ordering_key="k")
+
+    def settling(delivery: Delivery, outcome: DeliveryOutcome) -> None:
+        if delivery.message.requeue_count == 0:
+            raise StaleDeliveryError("not ours any more")
+
+    async def handle(body: bytes, attempt_count: int) -> None:
+        attempts.append((body, attempt_count))
+        if attempts == [(b"0", 1)]:
+            raise ConnectionError("away")
+
+    broker.settling = settling
+    async with working(broker, Consumer("#", handle, "mail", ordered=True, retry=constant("20ms", attempts=3))):
+        await broker.send([first, replace(first, body=b"1", requeue_count=1)], timeout=TIMEOUT)
+        await eventually(lambda: len(attempts) == 3, timeout=SOON)
+    assert attempts == [(b"0", 1), (b"0", 2), (b"1", 1)]
+
+
 @pytest.mark.rabbitmq
 async def test_a_cut_connection_inverts_nothing(broker_url: str, proxied: Callable[[str], Proxy]) -> None:
     proxy = proxied(broker_url)
