@@ -242,6 +242,12 @@ async def test_an_unroutable_key_too_long_to_be_held_is_parked_and_stops_nobody(
     assert held["failed_at"] is None
 
 
+async def test_attempts_that_cannot_be_counted_any_further_stop_nobody(pool: Pool) -> None:
+    await insert(pool, "x" * 2_000, attempts=2**31 - 1)
+    handed = await handover(pool).hand_over(10)
+    assert [message.state for message in handed.messages] == [HandedState.PARKED]
+
+
 async def test_hand_overs_at_once_move_each_row_once(pool: Pool) -> None:
     await bind(pool, "mail", "#")
     await pool.execute(

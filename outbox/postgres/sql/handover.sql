@@ -123,7 +123,7 @@ waiting as (
 -- The index of held rows has no room for longer keys.
 parked as (
     update {table}
-    set attempts = attempts + 1, failed_at = clock_timestamp(),
+    set attempts = least(attempts, 2147483646) + 1, failed_at = clock_timestamp(),
         last_error = 'unroutable, with a routing key longer than the {longest_held_key} bytes that can be held'
     where id = any(array(select id from message where state = 'parked'))
 )
