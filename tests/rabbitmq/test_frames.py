@@ -14,6 +14,7 @@ from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
 from outbox.transports.rabbitmq.frames import FrameWriter, Publication, UnsendableError, encode_properties, encode_table
+from outbox.transports.rabbitmq.typed import restored
 from outbox.transports.rabbitmq.wire import read_message
 
 FRAME_MAX = 4_096
@@ -38,6 +39,14 @@ def write(**fields: Any) -> list[tuple[int, Any]]:
         "body": b"{}",
     } | fields
     return read_frames(FrameWriter(7, FRAME_MAX).frames(Publication(**publication)))
+
+
+@pytest.mark.parametrize(
+    "types", [{"/a": ["octets"]}, {"/a": {}}, {"/list/" + "9" * 5_000: "int8"}, {"/a": None}, {"/a": "octets"}]
+)
+def test_nonsense_about_the_types_of_headers_changes_none(types: dict[str, Any]) -> None:
+    headers = {"a": 1, "list": [1]}
+    assert restored(headers, types) == headers
 
 
 def read_headers(headers: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,9 @@ from typing import Any
 
 from outbox.transports.rabbitmq.frames import RawField
 
+_MOST_DIGITS = 10
+"""Of a place in a list; Python refuses to read thousands of them."""
+
 
 def restored(headers: Mapping[str, Any], types: object) -> dict[str, Any]:
     """`headers` with the values that `types` names by their JSON pointers as what they are said to be.
@@ -18,7 +21,7 @@ def restored(headers: Mapping[str, Any], types: object) -> dict[str, Any]:
     """
     whole = deepcopy(dict(headers))
     for pointer, type_ in types.items() if isinstance(types, Mapping) else ():
-        restore = _RESTORING.get(type_)
+        restore = _RESTORING.get(type_) if isinstance(type_, str) else None
         place = _place(whole, pointer)
         if restore is None or place is None:
             continue
@@ -46,7 +49,7 @@ def _place(whole: dict[str, Any], pointer: str) -> tuple[Any, Any] | None:
 def _key(container: object, part: str) -> str | int | None:
     if isinstance(container, dict):
         return part if part in container else None
-    if isinstance(container, list) and part.isdecimal() and int(part) < len(container):
+    if isinstance(container, list) and part.isdecimal() and len(part) < _MOST_DIGITS and int(part) < len(container):
         return int(part)
     return None
 
