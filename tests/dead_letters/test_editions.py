@@ -142,3 +142,14 @@ async def test_an_edit_that_would_make_two_letters_one_is_refused(pool: Pool, de
     answer = at_once(await dead_letters.requeue(first, edit=Edit(version=1, body=b'"other"')))
     assert answer == {first: (REFUSED, "edited so, it would be another dead letter of this message: requeue that one")}
     assert await statuses(pool) == ["open", "open"]
+
+
+async def test_a_parked_row_that_cannot_leave_a_letter_behind_is_not_sent_without_its_edit(
+    pool: Pool, dead_letters: DeadLetters
+) -> None:
+    first, twin = await park(pool, tracking_ids='["m1"]'), await park(pool, tracking_ids='["m1"]')
+    await dead_letters.discard(first)
+    answer = await dead_letters.requeue(twin, edit=Edit(version=1, body={"id": 8}))
+    assert at_once(answer)[twin][0] is ItemOutcome.REFUSED
+    [row] = await outbox(pool)
+    assert row["failed_at"] is not None

@@ -19,6 +19,8 @@ from outbox.postgres.repair.values import Edit, Item, ItemOutcome, Repaired
 
 _SAME_DEATH = "edited so, it would be another dead letter of this message: requeue that one"
 
+_KNOWN_DEATH = "there is a dead letter of the same message with this body: restore and requeue that one, and discard this one"
+
 
 class Editing:
     """Edits and requeues in one transaction: either both happened, or neither."""
@@ -60,10 +62,13 @@ class Editing:
 
     async def _edit_parked(self, connection: Connection, request: Request, id_: str, edit: Edit) -> None:
         for number in parked_ids([id_]):
-            copy = await connection.fetchval(self._sql["copy_parked"], number, request.by, request.reason, timeout=TIMEOUT)
-            if copy is None:
+            parked = await connection.fetchrow(self._sql["copy_parked"], number, request.by, request.reason, timeout=TIMEOUT)
+            if parked is None:
                 return
             _require_version(id_, edit, 1)
+            copy = parked["id"]
+            if copy is None:
+                raise _UndoneError(Item(id_, ItemOutcome.REFUSED, _KNOWN_DEATH))
             row = await connection.fetchrow(self._sql["letter_to_edit"], copy, timeout=TIMEOUT)
             payload = _edited(row, edit)
             await self._replace(connection, request, copy, row, payload)

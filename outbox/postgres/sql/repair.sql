@@ -259,7 +259,7 @@ from kept
 where letter.id = kept.dead_letter_id
 
 -- name: copy_parked
--- A parked row that is edited leaves a dead letter behind, which keeps what it was.
+-- A parked row that is edited leaves a dead letter behind, which keeps what it was; without an id: that death is on record already.
 with gone as (
     select parked.*, {readable_row} as chain, 'requeued' as fate, $2::text as done_by, $3::text as done_because
     from {table} as parked
@@ -269,8 +269,9 @@ copy as (
     {copied}
     returning id
 )
-select id
-from copy
+select copy.id
+from gone
+left join copy on true
 
 -- name: edit_parked
 update {table}
