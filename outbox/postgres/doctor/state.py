@@ -158,7 +158,7 @@ class Examination:
             findings.append(
                 warning(
                     "history",
-                    f"{_count(strays)} facts are in the default partition, for days that nobody made a partition for",
+                    f"in the default partition are facts ({_count(strays)}) of days that nobody made a partition for",
                     "let maintenance run (`outbox maintain`): it moves them",
                 )
             )
