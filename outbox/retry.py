@@ -191,7 +191,8 @@ class _Computed:
     def plain(self, attempt: int) -> timedelta:
         """Without jitter; what is beyond the largest number, or the longest time, is beyond the cap."""
         try:
-            delay = self.first * self.factor ** (attempt - 1) + self.step * (attempt - 1)
+            grown = self.first * self.factor ** (attempt - 1) if self.first else self.first  # nothing stays nothing
+            delay = grown + self.step * (attempt - 1)
         except OverflowError:
             return self.cap
         return min(delay, self.cap)

@@ -320,3 +320,8 @@ def test_equal_strategies_are_equal_so_that_a_consumer_may_be_named_twice() -> N
     assert exponential("1s", attempts=5, jitter=0.1) == exponential(1, attempts=5, jitter=0.1)
     assert hash(delays("1s")) == hash(delays(1))
     assert as_strategy(failing) == as_strategy(failing)
+
+
+def test_no_delay_at_all_stays_none_however_often_it_is_multiplied() -> None:
+    strategy = exponential("0", factor=1e300, cap="1s", attempts=5)
+    assert {strategy.delay_after(attempt) for attempt in range(1, 5)} == {timedelta(0)}
