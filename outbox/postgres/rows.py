@@ -30,27 +30,42 @@ class Rows:
 
     def pending(self, row: asyncpg.Record, lane: Lane | None = None) -> PendingMessage:
         """The message of a row that a claim shows."""
-        row_id, *_ = row
-        headers, malformed = _headers(row["headers"])
-        tracking_ids = _tracking_ids(row["tracking_ids"]) or (self._id_of_row(row_id),)
+        # In the order of `columns` in claiming.sql: looking each up by name costs a message a microsecond.
+        (
+            row_id,
+            routing_key,
+            body,
+            ids,
+            created_at,
+            expiration,
+            header_text,
+            content_type,
+            ordering_key,
+            target_queue,
+            attempts,
+            last_error,
+            hlc,
+            requeue_count,
+            *_,
+        ) = row
+        headers, malformed = _headers(header_text)
+        tracking_ids = _tracking_ids(ids) or (self._id_of_row(row_id),)
         message = Message(
             id=tracking_ids[-1],
-            routing_key=row["routing_key"],
-            body=row["body"],
-            created_at=_instant(row["created_at"]),
+            routing_key=routing_key,
+            body=body,
+            created_at=_instant(created_at),
             tracking_ids=tracking_ids,
-            content_type=row["content_type"],
+            content_type=content_type,
             headers=headers,
-            expiration=time_of(row["expiration"]),
-            ordering_key=row["ordering_key"],
-            target_queue=row["target_queue"],
-            hlc=row["hlc"],
-            requeue_count=row["requeue_count"],
+            expiration=time_of(expiration),
+            ordering_key=ordering_key,
+            target_queue=target_queue,
+            hlc=hlc,
+            requeue_count=requeue_count,
         )
-        held = row["last_error"] == UNROUTABLE
-        return PendingMessage(
-            row_id=row_id, attempts=row["attempts"], held=held, message=message, malformed=malformed, lane=lane
-        )
+        held = last_error == UNROUTABLE
+        return PendingMessage(row_id=row_id, attempts=attempts, held=held, message=message, malformed=malformed, lane=lane)
 
     def unread(self, row: asyncpg.Record, error: Exception, lane: Lane | None = None) -> PendingMessage:
         """Stands for a row of which nothing else is known."""
