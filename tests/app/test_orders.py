@@ -53,7 +53,12 @@ def test_a_forbidden_order_is_rejected_and_leaves_a_dead_letter(
         eventually_sync(lambda: _dead_letters(database_url) == [("orders.payment", "rejected")], timeout=10)
     else:
         admin: RabbitAdmin = request.getfixturevalue("broker_admin")
-        eventually_sync(lambda: asyncio.run(admin.depth("orders.payment.dlq")) == 1, timeout=20, interval=0.2)
+        archived = [("orders.payment", "rejected")]  # by the archiver, which may have been quicker
+        eventually_sync(
+            lambda: asyncio.run(admin.depth("orders.payment.dlq")) == 1 or _dead_letters(database_url) == archived,
+            timeout=20,
+            interval=0.2,
+        )
 
 
 def test_metrics_show_what_relay_and_worker_did(running_service: Service) -> None:

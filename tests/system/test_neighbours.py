@@ -52,8 +52,12 @@ async def test_one_name_in_two_schemas_has_two_sets_of_queues_in_postgresql(data
             async with connection.transaction():
                 await Publisher(table_name=table).publish(connection, "order.placed", {"number": number})
     await eventually(lambda: set(system.journal.ended()) == {("queue-0", 0), ("queue-1", 1)}, timeout=15)
-    assert await system.count(table="outbox_delivery") == await system.count(table="shop.outbox_delivery") == 0
+    await eventually(lambda: nothing_waits(system), timeout=15)
     assert set(system.journal.ended().values()) == {1}
+
+
+async def nothing_waits(system: System) -> bool:
+    return await system.count(table="outbox_delivery") == await system.count(table="shop.outbox_delivery") == 0
 
 
 async def both_bound(system: System) -> bool:
