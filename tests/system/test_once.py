@@ -74,11 +74,17 @@ async def nothing_waits(system: System) -> bool:
 
 
 @pytest.fixture(params=[pytest.param("rabbitmq", marks=pytest.mark.rabbitmq), "postgres"])
+def broker(request: pytest.FixtureRequest, database_url: str) -> str:
+    """Each broker's address. Named before the system, it outlives it."""
+    url: str = request.getfixturevalue("broker_url") if request.param == "rabbitmq" else database_url
+    return url
+
+
+@pytest.fixture
 async def behind_a_proxy(
-    request: pytest.FixtureRequest, database_url: str, make_system: MakeSystem, proxied: Callable[[str], Proxy]
+    database_url: str, broker: str, make_system: MakeSystem, proxied: Callable[[str], Proxy]
 ) -> tuple[System, Proxy]:
-    broker = request.getfixturevalue("broker_url") if request.param == "rabbitmq" else database_url
-    options = {} if request.param == "rabbitmq" else {"worker_options": {"lease": 2.0}}
+    options = {"worker_options": {"lease": 2.0}} if broker == database_url else {}
     return await make_system(database_url, broker, **options), proxied(broker)
 
 

@@ -1,7 +1,7 @@
 """AMQP connections that can be asked for again after they were lost: our own by URL, or one that the host lends us."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
@@ -40,32 +40,53 @@ def losses() -> Iterator[None]:
 
     That includes plain `Exception`, `InvalidStateError` where it rejects one future twice, and `CancelledError` in a task that
     nobody cancelled: aiormq cancels its own tasks when a channel closes, and whoever waits for them is told so. Refusals of
-    the broker (`AMQPChannelError`) pass through.
+    the broker (`AMQPChannelError`) pass through. A cancellation from outside stays one, see `heeding_cancellation`.
     """
+    with heeding_cancellation() as cancelled:
+        try:
+            yield
+        except (AMQPChannelError, BrokerUnavailableError):
+            raise
+        except asyncio.CancelledError:
+            if cancelled():
+                raise
+            raise LostError("the connection was closed") from None
+        except (AMQPError, OSError, EOFError, RuntimeError, asyncio.InvalidStateError) as error:
+            raise _lost(error) from None
+        except Exception as error:
+            if type(error) is not Exception:
+                raise
+            raise _lost(error) from None
+
+
+@contextmanager
+def heeding_cancellation() -> Iterator[Callable[[], bool]]:
+    """Whatever is raised within the block becomes `CancelledError` if somebody cancelled the present task meanwhile.
+
+    aiormq answers the cancellation of whoever waits for one of its tasks with the reason for which its connection has ended,
+    if it has: who took that for the outcome would go on, and the cancellation would be lost. Yields whether there was one;
+    a timeout that is over counts for the blocks within it.
+    """
+    before = _cancellations()
+
+    def cancelled() -> bool:
+        return _cancellations() > before
+
     try:
-        yield
-    except (AMQPChannelError, BrokerUnavailableError):
-        raise
-    except asyncio.CancelledError:
-        if being_cancelled():
-            raise
-        raise LostError("the connection was closed") from None
-    except (AMQPError, OSError, EOFError, RuntimeError, asyncio.InvalidStateError) as error:
-        raise _lost(error) from None
+        yield cancelled
     except Exception as error:
-        if type(error) is not Exception:
-            raise
-        raise _lost(error) from None
+        if cancelled():
+            raise asyncio.CancelledError from error
+        raise
+
+
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 def _lost(error: Exception) -> LostError:
     return LostError(f"the connection was lost: {redacted(str(error)) or type(error).__name__}")
-
-
-def being_cancelled() -> bool:
-    """Whether somebody wants the present task to end, a timeout included."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 class Link(Protocol):
@@ -117,7 +138,8 @@ class OwnLink:
                 return connection
             if self._attempt != attempt and self._failure:
                 raise BrokerUnavailableError(self._failure)
-            return await self._connect()
+            with heeding_cancellation():
+                return await self._connect()
 
     def discard(self, connection: "AbstractConnection") -> None:
         if self._connection is connection:

@@ -15,7 +15,7 @@ from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyEr
 from outbox.transports.rabbitmq.acknowledging import Acknowledgements
 from outbox.transports.rabbitmq.arriving import Arrival, Assembly
 from outbox.transports.rabbitmq.confirming import connection_cut
-from outbox.transports.rabbitmq.connection import UnresponsiveError, broker_version, losses
+from outbox.transports.rabbitmq.connection import UnresponsiveError, broker_version, heeding_cancellation, losses
 from outbox.transports.rabbitmq.inquiry import NotAllowed, NotThere
 from outbox.transports.rabbitmq.streaming import StreamedConnection
 from outbox.transports.rabbitmq.tapping import Tap, abandon
@@ -272,10 +272,13 @@ class ConsumerChannel:
 @asynccontextmanager
 async def _courtesy(limit: timedelta) -> AsyncIterator[None]:
     """What is polite to do on a channel, and no harm if it has ended or does not answer."""
-    with suppress(AMQPChannelError, BrokerUnavailableError, TimeoutError):
-        async with asyncio.timeout(limit.total_seconds()):
-            with losses():
-                yield
+    with heeding_cancellation() as cancelled:
+        with suppress(AMQPChannelError, BrokerUnavailableError, TimeoutError):
+            async with asyncio.timeout(limit.total_seconds()):
+                with losses():
+                    yield
+        if cancelled():
+            raise asyncio.CancelledError  # aiormq may have kept it to itself
 
 
 async def _never_called(_: object) -> None:
