@@ -7,6 +7,9 @@ from outbox.errors import MissingExtraError
 if find_spec("fastapi") is None:
     raise MissingExtraError(purpose="outbox.admin", extra="fastapi")
 
+from outbox.admin.admin import Admin
 from outbox.admin.health import health_router
+from outbox.admin.principals import Principal, Role
+from outbox.admin.router import admin_router
 
-__all__ = ["health_router"]
+__all__ = ["Admin", "Principal", "Role", "admin_router", "health_router"]

@@ -21,6 +21,12 @@ SATELLITES = {
     "component": "outbox_component",
     "control": "outbox_control",
     "lease": "outbox_lease",
+    "audit": "outbox_audit",
+    "session": "outbox_session",
+    "login_failure": "outbox_login_failure",
+    "confirmation": "outbox_confirmation",
+    "idempotency": "outbox_idempotency",
+    "group_note": "outbox_group_note",
 }
 """Tables with fixed names beside an outbox table, whatever that one is called."""
 TRANSPORT = ("subscription", "delivery", "dead_letter", "edition", "operation_item")
@@ -28,8 +34,7 @@ TRANSPORT = ("subscription", "delivery", "dead_letter", "edition", "operation_it
 ARCHIVE = ("dead_letter", "edition", "operation_item", "subscription", "component")
 """Those that an archiver needs."""
 
-# Names that later versions will need beside every outbox table are kept free from the start.
-_RESERVED = frozenset(SATELLITES.values()) | {VERSION_TABLE, "outbox_audit", "outbox_history_default"}
+_RESERVED = frozenset(SATELLITES.values()) | {VERSION_TABLE, "outbox_history_default"}
 _RING_BODY = f"\n{queries('ring_body.sql')['body']}\n"
 
 # No suffix ends with an underscore and another one: `a` + `_x_idx` and `a_x` + `_idx` would be one name.
@@ -106,6 +111,18 @@ _SATELLITE_OBJECTS = {
     "component": {"primary_key": "pkey", "check_kind": "check_kind"},
     "control": {"primary_key": "pkey", "check_scope": "check_scope", "check_name": "check_name"},
     "lease": {"primary_key": "pkey"},
+    "audit": {
+        "primary_key": "pkey",
+        "check_outcome": "check_outcome",
+        "age_index": "age_idx",
+        "actor_index": "actor_idx",
+        "action_index": "action_idx",
+    },
+    "session": {"primary_key": "pkey"},
+    "login_failure": {"primary_key": "pkey"},
+    "confirmation": {"primary_key": "pkey"},
+    "idempotency": {"primary_key": "pkey", "check_answer": "check_answer"},
+    "group_note": {"primary_key": "pkey"},
 }
 
 

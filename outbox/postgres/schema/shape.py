@@ -14,6 +14,7 @@ SATELLITE_FILES = (
     "inbox_table.sql",
     "history_table.sql",
     "reporting_tables.sql",
+    "admin_tables.sql",
 )
 """Where the shapes of the tables beside an outbox table are written; a table's shape may lie in several."""
 

@@ -33,6 +33,16 @@ class Version:
         return self.outbox_table(table) + self.satellites(table.schema)
 
 
+_SECOND_FILES = (
+    "delivery_2.sql",
+    "dead_letter_2.sql",
+    "inbox_table.sql",
+    "history_table.sql",
+    "reporting_tables.sql",
+    "admin_tables.sql",
+)
+
+
 def _first_outbox_table(table: TableName) -> Statements:
     names = outbox_names(table)
     blocks = queries("outbox_table.sql", **names)
@@ -68,8 +78,7 @@ def _second_outbox_table(table: TableName) -> Statements:
 
 def _second_satellites(schema: str | None) -> Statements:
     names = satellite_names(schema)
-    files = ("delivery_2.sql", "dead_letter_2.sql", "inbox_table.sql", "history_table.sql", "reporting_tables.sql")
-    return tuple(statement for file in files for statement in _all_but_shapes(queries(file, **names)))
+    return tuple(statement for file in _SECOND_FILES for statement in _all_but_shapes(queries(file, **names)))
 
 
 def _second_downgrade(table: TableName) -> Statements:

@@ -25,6 +25,24 @@ drop table if exists {control}
 -- name: drop_lease
 drop table if exists {lease}
 
+-- name: drop_audit
+drop table if exists {audit}
+
+-- name: drop_session
+drop table if exists {session}
+
+-- name: drop_login_failure
+drop table if exists {login_failure}
+
+-- name: drop_confirmation
+drop table if exists {confirmation}
+
+-- name: drop_idempotency
+drop table if exists {idempotency}
+
+-- name: drop_group_note
+drop table if exists {group_note}
+
 -- name: drop_dead_letter_columns
 -- Their indexes go with them, and so do the two that follow.
 alter table if exists {dead_letter}

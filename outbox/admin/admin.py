@@ -1,0 +1,126 @@
+"""What the admin's routes work with: one object per application, open while the application runs."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from outbox.arguments import exactly_one
+from outbox.arguments import exchange_name as checked_exchange_name
+from outbox.dead_letters import INBOX_RETENTION, DeadLetters
+from outbox.errors import ConfigurationError
+from outbox.masking import Masking
+from outbox.postgres.pool import Connection, Pool, close_pool, open_pool, taken_from, unavailable_errors
+from outbox.postgres.schema.objects import outbox_table
+from outbox.urls import postgres_url
+
+if TYPE_CHECKING:
+    from outbox.ports import Broker
+
+POOL_SIZE = 5
+READ_TIMEOUT = timedelta(seconds=10)
+"""Longest wait for a statement that only reads, so that no question keeps a connection for long."""
+
+
+class Admin:
+    """Sees and repairs everything beside one outbox table, for the routes of `admin_router`.
+
+    Give exactly one of `db_engine_url` and `db_pool` (asyncpg), which is left open. `broker` is an `amqp(s)://` URL, a
+    `postgresql://` URL, or an object that implements `outbox.ports.Broker`; None: PostgreSQL itself is the broker.
+    `management_url` is RabbitMQ's HTTP API, for depths and bindings.
+
+    `tokens` are who may log in, as `outbox token` prints them: `name:role:hash`. Without any, and without a dependency of the
+    host's that authenticates, everybody is turned away. With `read_only` nothing can be changed, whatever the role.
+    `masking` says what is hidden. To be entered before requests come: `async with admin: …`, in the application's lifespan.
+    """
+
+    def __init__(
+        self,
+        db_engine_url: str | None = None,
+        db_pool: Pool | None = None,
+        table_name: str = "outbox_table",
+        *,
+        broker: "str | Broker | None" = None,
+        exchange_name: str = "outbox",
+        management_url: str | None = None,
+        tokens: Iterable[str] = (),
+        read_only: bool = False,
+        masking: Masking | None = None,
+        inbox_retention: timedelta = INBOX_RETENTION,
+        history: bool = True,
+    ) -> None:
+        exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
+        self.table = outbox_table(table_name)
+        self.broker = broker
+        self.exchange_name = checked_exchange_name(exchange_name)
+        self.management_url = management_url
+        self.tokens = tuple(tokens)
+        self.read_only = read_only
+        self.masking = masking or Masking()
+        self._url = None if db_engine_url is None else postgres_url(db_engine_url)
+        self._given_pool = db_pool
+        self._inbox_retention = inbox_retention
+        self._history = history
+        self._closing = AsyncExitStack()
+        self._pool: Pool | None = None
+        self._dead_letters: DeadLetters | None = None
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            self._pool = self._given_pool
+            if self._given_pool is None:
+                self._pool = await open_pool(self._url or "", size=POOL_SIZE, application_name="outbox admin")
+                stack.push_async_callback(close_pool, self._pool)
+            self._dead_letters = await stack.enter_async_context(
+                DeadLetters(
+                    db_pool=self._pool,
+                    table_name=str(self.table),
+                    broker=self.broker,
+                    exchange_name=self.exchange_name,
+                    inbox_retention=self._inbox_retention,
+                    history=self._history,
+                    masking=self.masking,
+                )
+            )
+            self._closing = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._pool = self._dead_letters = None
+        await self._closing.aclose()
+
+    @property
+    def pool(self) -> Pool:
+        """Connections to the database. Raises `ConfigurationError` unless the admin is open."""
+        if self._pool is None:
+            raise ConfigurationError("the admin is not open: enter it in the application's lifespan, async with admin")
+        return self._pool
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """What reads and repairs dead letters."""
+        if self._dead_letters is None:
+            raise ConfigurationError("the admin is not open: enter it in the application's lifespan, async with admin")
+        return self._dead_letters
+
+    @asynccontextmanager
+    async def reading(self, doing: str) -> AsyncIterator[Connection]:
+        """A connection in a read-only transaction, whose statements are bounded by `READ_TIMEOUT`."""
+        with unavailable_errors(doing):
+            async with taken_from(self.pool) as connection, connection.transaction(readonly=True):
+                await connection.execute(_BOUNDED, timeout=READ_TIMEOUT.total_seconds())
+                yield connection
+
+    @asynccontextmanager
+    async def changing(self, doing: str) -> AsyncIterator[Connection]:
+        """A connection in a transaction that is committed at the end of the block."""
+        with unavailable_errors(doing):
+            async with taken_from(self.pool) as connection, connection.transaction():
+                await connection.execute(_BOUNDED, timeout=READ_TIMEOUT.total_seconds())
+                yield connection
+
+
+_BOUNDED = f"set local statement_timeout = {int(READ_TIMEOUT.total_seconds() * 1_000)}; set local lock_timeout = '5s'"

@@ -1,0 +1,188 @@
+"""Answers that say what is wrong, as RFC 9457 problem details with a stable code; from our routes only."""
+
+import logging
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from fastapi import HTTPException, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from outbox.errors import BrokerUnavailableError, ConfigurationError, DatabaseUnavailableError, RefusedError
+from outbox.postgres.pool import DRIVER_ERRORS
+
+MEDIA_TYPE = "application/problem+json"
+
+logger = logging.getLogger("outbox")
+
+
+class Code(StrEnum):
+    """What went wrong, in a word that scripts may rely on."""
+
+    INVALID_CURSOR = "invalid-cursor"
+    CURSOR_MISMATCH = "cursor-mismatch"
+    UNAUTHENTICATED = "unauthenticated"
+    FORBIDDEN = "forbidden"
+    CROSS_SITE = "cross-site"
+    READ_ONLY = "read-only"
+    NOT_FOUND = "not-found"
+    CONFLICT = "conflict"
+    COUNT_DRIFTED = "count-drifted"
+    VERSION_CONFLICT = "version-conflict"
+    REQUEST_RUNNING = "request-running"
+    BODY_TOO_LARGE = "body-too-large"
+    INVALID_REQUEST = "invalid-request"
+    INVALID_EDIT = "invalid-edit"
+    HEADER_LOCKED = "header-locked"
+    KEY_REUSED = "key-reused"
+    CONFIRMATION_REQUIRED = "confirmation-required"
+    TOO_MANY_LOGINS = "too-many-logins"
+    TOO_MANY_STREAMS = "too-many-streams"
+    INTERNAL = "internal"
+    DATABASE_UNAVAILABLE = "database-unavailable"
+    BROKER_UNAVAILABLE = "broker-unavailable"
+
+    @property
+    def status(self) -> int:
+        """The status of the answer."""
+        return _KINDS[self][0]
+
+    @property
+    def sentence(self) -> str:
+        """The same in a sentence, whatever the case."""
+        return _KINDS[self][1]
+
+
+_KINDS: Mapping[Code, tuple[int, str]] = {
+    Code.INVALID_CURSOR: (400, "This is no cursor of ours"),
+    Code.CURSOR_MISMATCH: (400, "The cursor belongs to another filter or order"),
+    Code.UNAUTHENTICATED: (401, "Nobody known is asking"),
+    Code.FORBIDDEN: (403, "The role does not allow this"),
+    Code.CROSS_SITE: (403, "The request comes from another site"),
+    Code.READ_ONLY: (403, "This installation is read-only"),
+    Code.NOT_FOUND: (404, "There is no such thing"),
+    Code.CONFLICT: (409, "The state does not allow this"),
+    Code.COUNT_DRIFTED: (409, "What the filter means has changed since the dry run"),
+    Code.VERSION_CONFLICT: (409, "Somebody else has changed it meanwhile"),
+    Code.REQUEST_RUNNING: (409, "The same request is still running"),
+    Code.BODY_TOO_LARGE: (413, "The body of the request is too large"),
+    Code.INVALID_REQUEST: (422, "The request makes no sense"),
+    Code.INVALID_EDIT: (422, "The edited message would be refused"),
+    Code.HEADER_LOCKED: (422, "The header belongs to the system"),
+    Code.KEY_REUSED: (422, "The idempotency key was used for another request"),
+    Code.CONFIRMATION_REQUIRED: (428, "A dry run must come first"),
+    Code.TOO_MANY_LOGINS: (429, "Too many failed logins"),
+    Code.TOO_MANY_STREAMS: (503, "Too many streams are open"),
+    Code.INTERNAL: (500, "Something is wrong on our side"),
+    Code.DATABASE_UNAVAILABLE: (503, "The database is away"),
+    Code.BROKER_UNAVAILABLE: (503, "The broker is away"),
+}
+
+
+class ProblemDetails(BaseModel):
+    """RFC 9457, with a `code` that stays the same and the `request_id` that the log names."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(default="about:blank", description="`about:blank`: the code says all.")
+    title: str = Field(description="The problem in a sentence, the same each time.")
+    status: int = Field(description="The status of the answer, once more.")
+    code: Code = Field(description="What scripts may rely on.")
+    detail: str = Field(description="What is wrong here, and what to do about it.")
+    request_id: str = Field(description="What the log names the request by, and the header `X-Request-ID`.")
+
+
+class Problem(HTTPException):
+    """Raised by our routes and dependencies; the route turns it into an answer. `more` are further members of it.
+
+    An `HTTPException`, because only those pass where FastAPI reads a request's body.
+    """
+
+    def __init__(self, code: Code, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any) -> None:
+        super().__init__(code.status, detail, dict(headers or {}))
+        self.code = code
+        self.more = more
+
+
+def problem_of(error: Exception) -> Problem | None:
+    """The problem that an exception is; None for what belongs to the host."""
+    match error:
+        case Problem():
+            return error
+        case HTTPException():
+            return None
+        case RequestValidationError():
+            return Problem(Code.INVALID_REQUEST, _first_of(error), errors=_told(error))
+        case ConfigurationError():
+            return Problem(Code.INVALID_REQUEST, str(error))
+        case RefusedError():
+            return Problem(Code.CONFLICT, str(error))
+        case BrokerUnavailableError():
+            return Problem(Code.BROKER_UNAVAILABLE, "the broker does not answer: try again", headers={"retry-after": "2"})
+        case DatabaseUnavailableError() | OSError() | TimeoutError():
+            return _away()
+        case _ if isinstance(error, DRIVER_ERRORS) and not isinstance(error, AttributeError):
+            return _away()
+        case _:
+            return Problem(Code.INTERNAL, "the log tells more under the request id")
+
+
+def answer(problem: Problem, request: Request, error: Exception | None = None) -> JSONResponse:
+    """The answer that tells `problem`; what is our own fault is logged with `error`."""
+    request_id: str = request.state.request_id
+    if problem.status_code >= 500:
+        logger.error(
+            "%s %s: %s (request %s)",
+            request.method,
+            request.url.path,
+            problem.code,
+            request_id,
+            exc_info=error if problem.code is Code.INTERNAL else None,
+        )
+    else:
+        logger.info("%s %s: %s: %s (request %s)", request.method, request.url.path, problem.code, problem.detail, request_id)
+    details = ProblemDetails(
+        title=problem.code.sentence,
+        status=problem.status_code,
+        code=problem.code,
+        detail=problem.detail,
+        request_id=request_id,
+        **problem.more,
+    )
+    return JSONResponse(jsonable_encoder(details), problem.status_code, problem.headers, MEDIA_TYPE)
+
+
+def documented(*codes: Code) -> dict[int | str, dict[str, Any]]:
+    """The `responses=` of a route that may answer with these problems."""
+    by_status: dict[int | str, list[Code]] = {}
+    for code in codes:
+        by_status.setdefault(code.status, []).append(code)
+    return {
+        status: {
+            "description": " or ".join(f"`{code}`: {code.sentence}" for code in same),
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
+            "model": ProblemDetails,
+        }
+        for status, same in by_status.items()
+    }
+
+
+def _away() -> Problem:
+    return Problem(Code.DATABASE_UNAVAILABLE, "the database does not answer: try again", headers={"retry-after": "2"})
+
+
+def _first_of(error: RequestValidationError) -> str:
+    problem = error.errors()[0]
+    return f"{_place(problem)}: {problem['msg']}"
+
+
+def _told(error: RequestValidationError) -> list[dict[str, str]]:
+    """Where each problem is, and what it is; without the input, which may be secret or huge."""
+    return [{"at": _place(problem), "message": str(problem["msg"])} for problem in error.errors()[:20]]
+
+
+def _place(problem: Mapping[str, Any]) -> str:
+    return ".".join(str(part) for part in problem["loc"])[:200]
