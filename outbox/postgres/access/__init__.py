@@ -1,0 +1,1 @@
+"""Who may use the admin, and who did: tables that all processes share."""

@@ -1,0 +1,76 @@
+"""The audit: who did what, or was not allowed to, written with what was done."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from outbox.postgres.deaths import Storable
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import satellite_names
+
+AuditOutcome = Literal["done", "denied", "failed"]
+
+LONGEST_NAME = 250
+"""Characters kept of an actor, a role, an action, a request's id and an address."""
+LONGEST_TEXT = 2_000
+"""Characters kept of a target and of a reason."""
+LONGEST_DETAILS = 16_000
+"""Characters of the details, as JSON; of longer ones only the beginning is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Something that somebody did. Whatever the texts are, they can be stored: what is too long is cut."""
+
+    actor: str
+    role: str
+    action: str
+    target: str = ""
+    outcome: AuditOutcome = "done"
+    reason: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    request_id: str = ""
+    address: str = ""
+
+
+async def write_entry(connection: Connection, table: TableName, entry: Entry) -> None:
+    """Adds the entry, in whatever transaction is open on that connection."""
+    storable = Storable(connection.get_settings().server_encoding)
+    await connection.execute(_sql(table)["record"], *_arguments(entry, storable))
+
+
+def _arguments(entry: Entry, storable: Storable) -> tuple[str | None, ...]:
+    def name(text: str) -> str:
+        return _cut(storable.text(text), LONGEST_NAME)
+
+    def long(text: str) -> str:
+        return _cut(storable.text(text), LONGEST_TEXT)
+
+    return (
+        name(entry.actor),
+        name(entry.role),
+        name(entry.action),
+        long(entry.target),
+        entry.outcome,
+        None if entry.reason is None else long(entry.reason),
+        _details(entry.details, storable),
+        name(entry.request_id),
+        name(entry.address),
+    )
+
+
+def _details(details: Mapping[str, Any], storable: Storable) -> str:
+    text = storable.json(details)
+    if len(text) <= LONGEST_DETAILS:
+        return text
+    return storable.json({"cut": True, "begins": text[:LONGEST_TEXT]})
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def _sql(table: TableName) -> Mapping[str, str]:
+    return queries("audit.sql", **satellite_names(table.schema))
