@@ -1,0 +1,95 @@
+"""What many ask for and few should fetch: a value kept in the process for a moment, fetched once however many wait for it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+_FORGOTTEN, _RUNNING = float("-inf"), float("inf")
+"""When a value is stale: before everything; and while the next one is fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot(Generic[T]):
+    """A value, when it began to be fetched, and why it is no newer; `error` None: it is as new as was asked for."""
+
+    value: T
+    as_of: datetime
+    error: Exception | None = None
+
+
+class Snapshots(Generic[T]):
+    """Fetches a value by `refresh`, and gives the same one to everybody for `max_age`.
+
+    One refresh runs at a time and belongs to nobody: whoever stops waiting, for whatever reason, leaves it to the others. It
+    may take `timeout`. One that fails leaves the value that was there, which is then given with the error; after a failure the
+    next try is not before `max_age` has passed again.
+    """
+
+    def __init__(self, refresh: Callable[[], Awaitable[T]], *, max_age: timedelta, timeout: timedelta) -> None:
+        self._refresh = refresh
+        self._max_age = max_age.total_seconds()
+        self._timeout = timeout.total_seconds()
+        self._last: Snapshot[T] | None = None
+        self._error: Exception | None = None
+        self._stale_at = _FORGOTTEN
+        self._running: asyncio.Task[None] | None = None
+
+    @property
+    def last(self) -> Snapshot[T] | None:
+        """What is there now, however old."""
+        return self._last
+
+    async def get(self, *, patience: timedelta | None = None) -> Snapshot[T]:
+        """A value that is not older than `max_age`, or the last one, if no newer one can be had, or not within `patience`.
+
+        Without any value it raises what the refresh raised, and `TimeoutError` if there is none within `patience` or at all.
+        """
+        if monotonic() >= self._stale_at or self._stale_at == _RUNNING:
+            await self._refreshed(patience)
+        if self._last is not None:
+            return Snapshot(self._last.value, self._last.as_of, self._error)
+        raise self._error or TimeoutError("the value is still being fetched")
+
+    def forget(self) -> None:
+        """The next one who asks gets a new value: something has changed that it tells of."""
+        self._stale_at = _FORGOTTEN
+
+    async def close(self) -> None:
+        """Ends a refresh that runs."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+
+    async def _refreshed(self, patience: timedelta | None) -> None:
+        """Waits for a refresh, if that takes no longer than `patience`. Its errors are kept, not raised."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None if patience is None else patience.total_seconds()):
+                await asyncio.wait([self._begin()])
+                if self._stale_at == _FORGOTTEN:  # it may have begun before something was changed
+                    await asyncio.wait([self._begin()])
+
+    def _begin(self) -> asyncio.Task[None]:
+        """The task of the one refresh, which others may have begun."""
+        if self._running is None or self._running.done():
+            self._stale_at = _RUNNING
+            self._running = asyncio.create_task(self._run())
+        return self._running
+
+    async def _run(self) -> None:
+        as_of = datetime.now(UTC)
+        try:
+            async with asyncio.timeout(self._timeout):
+                value = await self._refresh()
+        except Exception as error:  # noqa: BLE001  told to whoever asks
+            self._error = error
+        else:
+            self._last, self._error = Snapshot(value, as_of), None
+        finally:
+            if self._stale_at == _RUNNING:  # it was not asked to be forgotten meanwhile
+                self._stale_at = monotonic() + self._max_age

@@ -1,0 +1,146 @@
+"""What is kept in the process for a moment."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from outbox.admin.snapshots import Snapshots
+from tests.support import eventually
+
+LONG = timedelta(seconds=30)
+AT_ONCE = timedelta(0)
+
+
+class Source:
+    """Counts from 1, as often as it is asked, when it may."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.may = asyncio.Event()
+        self.may.set()
+        self.error: Exception | None = None
+
+    async def __call__(self) -> int:
+        self.asked += 1
+        mine = self.asked
+        await self.may.wait()
+        if self.error is not None:
+            raise self.error
+        return mine
+
+
+def snapshots(source: Callable[[], object], max_age: timedelta = LONG, timeout: timedelta = LONG) -> Snapshots[int]:
+    return Snapshots(source, max_age=max_age, timeout=timeout)  # type: ignore[arg-type]
+
+
+async def test_however_many_ask_it_is_fetched_once() -> None:
+    source = Source()
+    kept = snapshots(source)
+
+    answers = await asyncio.gather(*(kept.get() for _ in range(50)))
+
+    assert {answer.value for answer in answers} == {1}
+    assert source.asked == 1
+    assert len({answer.as_of for answer in answers}) == 1
+
+
+async def test_a_value_that_is_too_old_is_fetched_again() -> None:
+    kept = snapshots(Source(), max_age=AT_ONCE)
+
+    assert [(await kept.get()).value, (await kept.get()).value] == [1, 2]
+
+
+async def test_whoever_stops_waiting_leaves_the_refresh_to_the_others() -> None:
+    source = Source()
+    source.may.clear()
+    kept = snapshots(source)
+    impatient = asyncio.create_task(kept.get())
+    patient = asyncio.create_task(kept.get())
+    await eventually(lambda: source.asked == 1)
+
+    impatient.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await impatient
+    source.may.set()
+
+    assert (await patient).value == 1
+    assert source.asked == 1
+
+
+async def test_a_failure_leaves_the_last_value_and_says_so() -> None:
+    source = Source()
+    kept = snapshots(source, max_age=AT_ONCE)
+    good = await kept.get()
+
+    source.error = ConnectionError("gone")
+    stale = await kept.get()
+
+    assert (stale.value, stale.as_of) == (good.value, good.as_of)
+    assert isinstance(stale.error, ConnectionError)
+    source.error = None
+    assert (await kept.get()).error is None
+
+
+async def test_without_any_value_the_failure_is_raised_and_not_tried_again_at_once() -> None:
+    source = Source()
+    source.error = ConnectionError("gone")
+    kept = snapshots(source)
+
+    for _ in range(2):
+        with pytest.raises(ConnectionError, match="gone"):
+            await kept.get()
+
+    assert source.asked == 1
+
+
+async def test_patience_ends_with_the_last_value_or_with_none() -> None:
+    source = Source()
+    source.may.clear()
+    kept = snapshots(source, max_age=AT_ONCE)
+
+    with pytest.raises(TimeoutError):
+        await kept.get(patience=AT_ONCE)
+    source.may.set()
+    assert (await kept.get()).value == 1
+    source.may.clear()
+    assert (await kept.get(patience=timedelta(milliseconds=1))).value == 1
+    await kept.close()
+
+
+async def test_a_refresh_that_takes_too_long_fails() -> None:
+    source = Source()
+    source.may.clear()
+
+    with pytest.raises(TimeoutError):
+        await snapshots(source, timeout=AT_ONCE).get()
+
+
+async def test_what_is_forgotten_while_it_is_fetched_is_fetched_once_more() -> None:
+    source = Source()
+    source.may.clear()
+    kept = snapshots(source)
+    before = asyncio.create_task(kept.get())
+    await eventually(lambda: source.asked == 1)
+
+    kept.forget()
+    after = [asyncio.create_task(kept.get()) for _ in range(3)]
+    source.may.set()
+
+    assert (await before).value == 1
+    assert [answer.value for answer in await asyncio.gather(*after)] == [2, 2, 2]
+    assert source.asked == 2
+
+
+async def test_closing_ends_the_refresh() -> None:
+    source = Source()
+    source.may.clear()
+    kept = snapshots(source)
+    waiting = asyncio.create_task(kept.get())
+    await eventually(lambda: source.asked == 1)
+
+    await kept.close()
+
+    with pytest.raises(TimeoutError):
+        await waiting
