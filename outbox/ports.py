@@ -313,7 +313,8 @@ class UnitsOfWork(Protocol):
         Left normally it commits, left by an exception it rolls back; a commit that fails raises, with marks always
         `CommitFailedError`. With marks it commits only together with them: a handler that committed by itself is refused.
         Entering raises `DatabaseUnavailableError` while the database is away, and `MarkHeldError` when another transaction
-        holds one of the marks for too long.
+        holds one of the marks for too long. The latter is also raised at the end, and everything rolled back, if the handler
+        had rolled back and somebody else took the marks before they were made again.
         """
         ...
 

@@ -20,7 +20,7 @@ HELD_PAUSE = timedelta(seconds=5)
 
 
 class NotBegunError(Exception):
-    """The handler was not called, because its transaction could not begin; `outcome` is what becomes of the message."""
+    """The handler was not called, or as good as not: its transaction is not there. `outcome` is what becomes of the message."""
 
     def __init__(self, outcome: DeliveryOutcome) -> None:
         super().__init__(outcome)
@@ -56,10 +56,13 @@ class Transactions:
         """A transaction for these messages; see `outbox.ports.UnitsOfWork.begin`.
 
         Raises `NotBegunError` when the database stays away for too long, when the worker stops meanwhile, and when one of the
-        messages is being handled elsewhere.
+        messages is being handled elsewhere; also at the end, after everything in it was undone.
         """
-        async with AsyncExitStack() as stack:
-            yield await self._begun(stack, self._marks(message_ids))
+        try:
+            async with AsyncExitStack() as stack:
+                yield await self._begun(stack, self._marks(message_ids))
+        except MarkHeldError as error:
+            raise NotBegunError(Postponed(HELD_PAUSE)) from error
 
     async def is_marked(self, message_id: str) -> bool:
         """Whether the message was marked, by whatever transaction, and that has been committed. Raises `NotBegunError`."""
@@ -81,8 +84,6 @@ class Transactions:
         while True:
             try:
                 unit = await stack.enter_async_context(self._units.begin(self._wanted, marks))
-            except MarkHeldError as error:
-                raise NotBegunError(Postponed(HELD_PAUSE)) from error
             except DatabaseUnavailableError as error:
                 if await self._stopping.wait(self._database.lost(str(error))):
                     raise NotBegunError(RETURNED) from error

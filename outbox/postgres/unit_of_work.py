@@ -97,22 +97,28 @@ class PostgresUnitsOfWork:
                     resources = {"session": session, "connection": await _driver_connection(session)}
                 if "publisher" in wanted:
                     resources["publisher"] = self._bind(session)
+                begun = session.get_transaction()
                 yield Unit(resources=resources, marked=marked)
                 if marking is not None and marked:
-                    await self._require_same_session_transaction(session, marking, marked)
+                    if session.get_transaction() is begun:
+                        await self._require_same_session_transaction(session)
+                    else:
+                        await self._mark_again(session, marking, marked)
                 elif session.in_transaction():
                     await session.flush()
                     await _require_sound(await _driver_connection(session))
 
-    async def _require_same_session_transaction(
-        self, session: "AsyncSession", marking: Marking, marked: frozenset[str]
-    ) -> None:
-        """Marks once more if the handler rolled back, so that what it wrote since is committed with the marks all the same."""
+    async def _require_same_session_transaction(self, session: "AsyncSession") -> None:
         await session.flush()
-        connection = await _driver_connection(session)
-        still_marked = _has_row(await connection.execute(self._inbox.same_transaction))
-        if not still_marked and await _marked_in_session(session, marking) != marked:
+        if not _has_row(await (await _driver_connection(session)).execute(self._inbox.same_transaction)):
             raise Reject(_ENDED_BY_ITSELF)
+
+    async def _mark_again(self, session: "AsyncSession", marking: Marking, marked: frozenset[str]) -> None:
+        """After a rollback by the handler, so that what it wrote since is committed with the marks all the same."""
+        await session.flush()
+        with _unavailable_errors():
+            if await _marked_in_session(session, marking) != marked:
+                raise MarkHeldError("after a rollback by the handler somebody else had marked the message")
 
     # --- with a connection ---------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from outbox import Consumer, RetryAfter, Worker, ensure_outbox_schema_async
 from outbox.errors import ConfigurationError, SchemaError
 from outbox.message import Message
-from outbox.outcome import Cause, Postponed
+from outbox.outcome import Cause
 from outbox.postgres.inbox import mark_of
 from outbox.publisher import BoundPublisher
 from outbox.transports.memory import MemoryBroker
@@ -235,20 +235,26 @@ async def _somebody_waits(db: Connection) -> None:
     )
 
 
-async def test_a_duplicate_does_not_wait_longer_than_it_may_and_comes_back_later(
-    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def put_off(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> list[timedelta]:
+    """The pauses of the messages that were put off so far. Each is short."""
     monkeypatch.setattr("outbox.engine.transactions.HELD_PAUSE", timedelta(milliseconds=100))
-    calls: list[int] = []
-    let_go = asyncio.Event()
-    settled: list[object] = []
+    pauses: list[timedelta] = []
     put_after = type(broker._queue(QUEUE)).put_after
 
-    def put_off(queue: Any, delay: timedelta, entry: Any) -> None:
-        settled.append(Postponed(delay))
+    def note(queue: Any, delay: timedelta, entry: Any) -> None:
+        pauses.append(delay)
         put_after(queue, delay, entry)
 
-    monkeypatch.setattr(type(broker._queue(QUEUE)), "put_after", put_off)
+    monkeypatch.setattr(type(broker._queue(QUEUE)), "put_after", note)
+    return pauses
+
+
+async def test_a_duplicate_does_not_wait_longer_than_it_may_and_comes_back_later(
+    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], put_off: list[timedelta]
+) -> None:
+    calls: list[int] = []
+    let_go = asyncio.Event()
 
     async def handle(body: bytes, attempt_count: int) -> None:
         calls.append(attempt_count)
@@ -257,7 +263,7 @@ async def test_a_duplicate_does_not_wait_longer_than_it_may_and_comes_back_later
     sent = message("order.placed")
     async with consuming(broker, shop, handle, inbox_wait=0.05):
         await broker.send([sent, sent], timeout=TIMEOUT)
-        await eventually(lambda: len(settled) >= 2, timeout=SOON)
+        await eventually(lambda: len(put_off) >= 2, timeout=SOON)
         let_go.set()
         await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
     assert (calls, duplicates()) == ([1], 1)
@@ -318,6 +324,33 @@ async def test_a_session_that_was_rolled_back_by_its_handler_marks_all_the_same(
         await handled(broker, first, second)
     assert not broker.dead_letters(QUEUE)
     assert (await events(db), await marks(db), duplicates()) == (1, sorted([first.id, second.id]), 2)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_message_that_another_takes_over_after_its_handler_rolled_back_is_put_off_and_no_dead_letter(
+    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], put_off: list[timedelta], at_once: bool
+) -> None:
+    """Between the rollback and the new mark somebody else can mark the message: what this one wrote since is undone."""
+    calls = 0
+
+    async def handle(body: bytes, session: AsyncSession) -> None:
+        nonlocal calls
+        calls += 1
+        await session.rollback()
+        await db.execute("begin")
+        await db.execute("insert into outbox_inbox (queue, message_id) values ('mail', $1)", sent.id)
+        if at_once:
+            await db.execute("commit")
+        await session.execute(text("insert into sale values (1)"))
+
+    sent = message("order.placed")
+    async with consuming(broker, shop, handle, inbox_wait=0.1):
+        await broker.send([sent], timeout=TIMEOUT)
+        await eventually(lambda: put_off, timeout=SOON)
+        if not at_once:
+            await db.execute("commit")
+        await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
+    assert (calls, duplicates(), len(broker.dead_letters(QUEUE)), await sales(db)) == (1, 1, 0, 0)
 
 
 @pytest.mark.parametrize(("statement", "with_session"), [("commit", True), ("commit", False), ("rollback", False)])
