@@ -10,9 +10,6 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-_FORGOTTEN, _RUNNING = float("-inf"), float("inf")
-"""When a value is stale: before everything; and while the next one is fetched."""
-
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(Generic[T]):
@@ -37,7 +34,8 @@ class Snapshots(Generic[T]):
         self._timeout = timeout.total_seconds()
         self._last: Snapshot[T] | None = None
         self._error: Exception | None = None
-        self._stale_at = _FORGOTTEN
+        self._stale_at = float("-inf")
+        self._changes = self._seen = 0
         self._running: asyncio.Task[None] | None = None
 
     @property
@@ -50,7 +48,7 @@ class Snapshots(Generic[T]):
 
         Without any value it raises what the refresh raised, and `TimeoutError` if there is none within `patience` or at all.
         """
-        if monotonic() >= self._stale_at or self._stale_at == _RUNNING:
+        if monotonic() >= self._stale_at or self._seen < self._changes:
             await self._refreshed(patience)
         if self._last is not None:
             return Snapshot(self._last.value, self._last.as_of, self._error)
@@ -58,7 +56,7 @@ class Snapshots(Generic[T]):
 
     def forget(self) -> None:
         """The next one who asks gets a new value: something has changed that it tells of."""
-        self._stale_at = _FORGOTTEN
+        self._changes += 1
 
     async def close(self) -> None:
         """Ends a refresh that runs."""
@@ -68,21 +66,21 @@ class Snapshots(Generic[T]):
 
     async def _refreshed(self, patience: timedelta | None) -> None:
         """Waits for a refresh, if that takes no longer than `patience`. Its errors are kept, not raised."""
+        changes = self._changes
         with suppress(TimeoutError):
             async with asyncio.timeout(None if patience is None else patience.total_seconds()):
                 await asyncio.wait([self._begin()])
-                if self._stale_at == _FORGOTTEN:  # it may have begun before something was changed
+                if self._seen < changes:  # it began before the last change
                     await asyncio.wait([self._begin()])
 
     def _begin(self) -> asyncio.Task[None]:
         """The task of the one refresh, which others may have begun."""
         if self._running is None or self._running.done():
-            self._stale_at = _RUNNING
             self._running = asyncio.create_task(self._run())
         return self._running
 
     async def _run(self) -> None:
-        as_of = datetime.now(UTC)
+        as_of, changes = datetime.now(UTC), self._changes
         try:
             async with asyncio.timeout(self._timeout):
                 value = await self._refresh()
@@ -91,5 +89,4 @@ class Snapshots(Generic[T]):
         else:
             self._last, self._error = Snapshot(value, as_of), None
         finally:
-            if self._stale_at == _RUNNING:  # it was not asked to be forgotten meanwhile
-                self._stale_at = monotonic() + self._max_age
+            self._stale_at, self._seen = monotonic() + self._max_age, changes
