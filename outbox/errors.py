@@ -17,6 +17,7 @@ OutboxError
 ├── MarkHeldError                        the same message is being handled elsewhere; look again later
 ├── CommitFailedError                    a handler's transaction was not committed, or nobody knows: the inbox tells
 ├── RefusedError                         what was asked for is not done, as things stand, and nothing was changed
+│   └── CountDriftedError                a filter means another number of dead letters than was agreed to
 ├── StaleDeliveryError                   the delivery is no longer ours: its lease ran out or its channel closed
 ├── MalformedMessageError (ValueError)   headers or body that cannot be read; retrying would not help
 ├── HandlerTimeoutError (TimeoutError)   a handler ran for longer than its consumer's `timeout`, and was cancelled
@@ -100,6 +101,15 @@ class CommitFailedError(OutboxError):
 
 class RefusedError(OutboxError):
     """What was asked for does not fit how things stand; the message says how they do. Nothing was changed."""
+
+
+class CountDriftedError(RefusedError):
+    """A filter means `found` dead letters now, and `expected` were agreed to. Nothing was changed."""
+
+    def __init__(self, *, expected: int, found: int) -> None:
+        super().__init__(f"it would be {found:,} dead letters now, and {expected:,} were agreed to: look at them again")
+        self.expected = expected
+        self.found = found
 
 
 class StaleDeliveryError(OutboxError):

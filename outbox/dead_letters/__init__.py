@@ -17,6 +17,7 @@ from outbox.postgres.repair.running import OperationsRunner
 from outbox.postgres.repair.values import (
     ORIGINAL_ROUTING,
     Action,
+    Also,
     Canary,
     Destination,
     Edit,
@@ -34,6 +35,7 @@ __all__ = [
     "INBOX_RETENTION",
     "ORIGINAL_ROUTING",
     "Action",
+    "Also",
     "Canary",
     "DeadLetter",
     "DeadLetterDetail",

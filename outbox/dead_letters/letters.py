@@ -19,8 +19,19 @@ from outbox.postgres.pool import Pool
 from outbox.postgres.repair.changes import Request
 from outbox.postgres.repair.operations import OperationItem
 from outbox.postgres.repair.running import OperationsRunner
-from outbox.postgres.repair.targeting import sensible
-from outbox.postgres.repair.values import Action, Canary, Destination, Edit, ItemOutcome, Operation, Options, Plan, Repaired
+from outbox.postgres.repair.targeting import oldest_ids, sensible
+from outbox.postgres.repair.values import (
+    Action,
+    Also,
+    Canary,
+    Destination,
+    Edit,
+    ItemOutcome,
+    Operation,
+    Options,
+    Plan,
+    Repaired,
+)
 from outbox.urls import ServerKind, postgres_url, server_kind
 
 if TYPE_CHECKING:
@@ -129,6 +140,8 @@ class DeadLetters:
         by: str | None = None,
         force: bool = False,
         max_items: int | None = None,
+        expected: int | None = None,
+        also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Sends dead letters again, through the outbox table, with their ids: marked and inserted in one transaction.
 
@@ -139,6 +152,11 @@ class DeadLetters:
         older than the inbox retention is refused without `force`. `max_items`: the oldest so many. Raises
         `BrokerUnavailableError` if nobody can say whether the queues are there, and `EncodingError` for an edit that cannot be
         stored.
+
+        `expected` is how many a filter shall mean, such as a plan has counted: if it means more or fewer by now,
+        `CountDriftedError` is raised. `also` is awaited with the connection and the answer in the transaction of the action,
+        right before its commit, so that what it writes is there if and only if the action is: an entry in an audit, say. What
+        it raises rolls everything back, and is raised. It must not end the transaction.
         """
         options = Options(
             destination=destination,
@@ -150,22 +168,36 @@ class DeadLetters:
         )
         request = Request(action=Action.REQUEUE, options=options, by=by, reason=reason)
         if edit is not None:
-            return await self._edited(request, selector, edit)
-        return await self._do(request, selector, max_items)
+            return await self._edited(request, selector, edit, also)
+        return await self._do(request, selector, max_items, expected, also)
 
     async def discard(
-        self, selector: Selector, *, reason: str | None = None, by: str | None = None, max_items: int | None = None
+        self,
+        selector: Selector,
+        *,
+        reason: str | None = None,
+        by: str | None = None,
+        max_items: int | None = None,
+        expected: int | None = None,
+        also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Marks dead letters as not to be sent again; `restore` takes it back. A parked message leaves the outbox for it."""
         request = Request(action=Action.DISCARD, options=self._options(), by=by, reason=reason)
-        return await self._do(request, selector, max_items)
+        return await self._do(request, selector, max_items, expected, also)
 
     async def restore(
-        self, selector: Selector, *, reason: str | None = None, by: str | None = None, max_items: int | None = None
+        self,
+        selector: Selector,
+        *,
+        reason: str | None = None,
+        by: str | None = None,
+        max_items: int | None = None,
+        expected: int | None = None,
+        also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Opens discarded dead letters again."""
         request = Request(action=Action.RESTORE, options=self._options(), by=by, reason=reason)
-        return await self._do(request, selector, max_items)
+        return await self._do(request, selector, max_items, expected, also)
 
     async def purge(
         self,
@@ -175,10 +207,12 @@ class DeadLetters:
         by: str | None = None,
         force: bool = False,
         max_items: int | None = None,
+        expected: int | None = None,
+        also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Deletes discarded dead letters with everything that is known of them, for good; with `force`, others too."""
         request = Request(action=Action.PURGE, options=self._options(force=force), by=by, reason=reason)
-        return await self._do(request, selector, max_items)
+        return await self._do(request, selector, max_items, expected, also)
 
     async def plan(
         self,
@@ -202,9 +236,15 @@ class DeadLetters:
         """The operation of that number as it is now; None if there is none."""
         return await (await self._opening.parts()).operations.get(number)
 
-    async def operations(self, *, going_on: bool = False, limit: int = 50) -> Sequence[Operation]:
-        """Operations, the newest first; `going_on`: only those that have not ended."""
-        return await (await self._opening.parts()).operations.list(going_on=going_on, limit=limit)
+    async def operations(
+        self, *, going_on: bool = False, limit: int = 50, before: int | None = None, after: int | None = None
+    ) -> Sequence[Operation]:
+        """Operations, the newest first; `going_on`: only those that have not ended.
+
+        With `before` the first of those that are older than that operation, with `after` the last of those that are newer.
+        """
+        operations = (await self._opening.parts()).operations
+        return await operations.list(going_on=going_on, limit=limit, before=before, after=after)
 
     async def operation_items(
         self, number: int, *, outcome: ItemOutcome | None = None, after: int = 0, limit: int = 200
@@ -212,17 +252,20 @@ class DeadLetters:
         """What came of each letter of an operation, from the one behind position `after` on."""
         return await (await self._opening.parts()).operations.items(number, outcome=outcome, after=after, limit=limit)
 
-    async def pause(self, number: int) -> Operation:
-        """No further batch of an operation begins until it is resumed. Raises `RefusedError` unless it is running."""
-        return await (await self._opening.parts()).operations.pause(number)
+    async def pause(self, number: int, *, also: Also[Operation] | None = None) -> Operation:
+        """No further batch of an operation begins until it is resumed. Raises `RefusedError` unless it is running.
 
-    async def resume(self, number: int) -> Operation:
+        `also` is as with `requeue`, here and with the others.
+        """
+        return await (await self._opening.parts()).operations.pause(number, also=also)
+
+    async def resume(self, number: int, *, also: Also[Operation] | None = None) -> Operation:
         """A paused operation goes on, wherever operations are run. Raises `RefusedError` unless it is paused."""
-        return await (await self._opening.parts()).operations.resume(number)
+        return await (await self._opening.parts()).operations.resume(number, also=also)
 
-    async def cancel(self, number: int) -> Operation:
+    async def cancel(self, number: int, *, also: Also[Operation] | None = None) -> Operation:
         """Ends an operation: what is done stays done, the rest is free. Raises `RefusedError` if it has ended."""
-        return await (await self._opening.parts()).operations.cancel(number)
+        return await (await self._opening.parts()).operations.cancel(number, also=also)
 
     async def runner(self) -> OperationsRunner:
         """What does the batches of operations that are running; any number of processes may have one."""
@@ -230,21 +273,31 @@ class DeadLetters:
 
     # --- helpers -------------------------------------------------------------------------------------------------------
 
-    async def _do(self, request: Request, selector: Selector, max_items: int | None) -> Repaired | Operation:
+    async def _do(
+        self,
+        request: Request,
+        selector: Selector,
+        max_items: int | None,
+        expected: int | None,
+        also: Also[Repaired | Operation] | None,
+    ) -> Repaired | Operation:
         parts = await self._opening.parts()
         limit = None if max_items is None else at_least_one("max_items", max_items)
         if isinstance(selector, DeadLetterFilter):
-            return await parts.operations.create(request, _meant(selector, request), limit=limit)
-        ids = _ids(selector)[:limit]
+            meant = _meant(selector, request)
+            return await parts.operations.create(request, meant, limit=limit, expected=expected, also=also)
+        ids = oldest_ids(_ids(selector), limit)
         if len(ids) > AT_ONCE or request.options.rate is not None or request.options.canary is not None:
-            return await parts.operations.create(request, ids)
-        return await parts.changes.at_once(request, ids)
+            return await parts.operations.create(request, ids, also=also)
+        return await parts.changes.at_once(request, ids, also=also)
 
-    async def _edited(self, request: Request, selector: Selector, edit: Edit) -> Repaired:
+    async def _edited(
+        self, request: Request, selector: Selector, edit: Edit, also: Also[Repaired | Operation] | None
+    ) -> Repaired:
         ids = [] if isinstance(selector, DeadLetterFilter) else _ids(selector)
         if len(ids) != 1 or request.options.rate is not None or request.options.canary is not None:
             raise ConfigurationError("an edit is for one dead letter, named by its id, and done at once")
-        return await (await self._opening.parts()).editing.requeue(request, ids[0], edit)
+        return await (await self._opening.parts()).editing.requeue(request, ids[0], edit, also=also)
 
     def _options(self, *, force: bool = False) -> Options:
         return Options(force=force, retention=self._retention)

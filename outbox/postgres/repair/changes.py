@@ -8,7 +8,7 @@ from outbox.postgres.dead_letters.selecting import dead_ids, parked_ids
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool
 from outbox.postgres.repair.statements import TIMEOUT, Statements
-from outbox.postgres.repair.values import Action, Item, ItemOutcome, Options, OriginalRouting, Repaired, ToQueue
+from outbox.postgres.repair.values import Action, Also, Item, ItemOutcome, Options, OriginalRouting, Repaired, ToQueue
 
 HasQueue = Callable[[str], Awaitable[bool]]
 """Whether a queue is there to send to. Raises `BrokerUnavailableError` if nobody can say now."""
@@ -47,12 +47,15 @@ class Changes:
         self._has_queue = has_queue
         self._history = history
 
-    async def at_once(self, request: Request, ids: Sequence[str]) -> Repaired:
-        """Does it in one transaction of its own, and says what came of each of `ids`, in their order."""
+    async def at_once(self, request: Request, ids: Sequence[str], *, also: Also[Repaired] | None = None) -> Repaired:
+        """Does it in one transaction of its own, `also` in it, and says what came of each of `ids`, in their order."""
         queues = await self.known_queues(request, ids)
         async with self._sql.transaction(f"{request.action} of dead letters") as connection:
             changes = await self.apply(connection, request, ids, queues)
-        return Repaired(request.action, [change.item for change in changes])
+            repaired = Repaired(request.action, [change.item for change in changes])
+            if also is not None:
+                await also(connection, repaired)
+        return repaired
 
     async def known_queues(self, request: Request, ids: Sequence[str]) -> frozenset[str]:
         """Those of the queues that `ids` would be requeued to that exist; asked before the transaction, which waits for nobody.

@@ -15,7 +15,7 @@ from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool
 from outbox.postgres.repair.changes import Changes, Request
 from outbox.postgres.repair.statements import TIMEOUT, Statements
-from outbox.postgres.repair.values import Edit, Item, ItemOutcome, Repaired
+from outbox.postgres.repair.values import Also, Edit, Item, ItemOutcome, Repaired
 
 _SAME_DEATH = "edited so, it would be another dead letter of this message: requeue that one"
 
@@ -30,9 +30,10 @@ class Editing:
         self._changes = changes
         self._masking = masking
 
-    async def requeue(self, request: Request, id_: str, edit: Edit) -> Repaired:
+    async def requeue(self, request: Request, id_: str, edit: Edit, *, also: Also[Repaired] | None = None) -> Repaired:
         """Requeues the dead letter `id_` as `edit` wants it, if it is still the version that was read.
 
+        `also` is done in the transaction of it; if nothing came of it, in one of its own, because everything was taken back.
         Raises `EncodingError` for a body or headers that cannot be stored, reserved headers among them.
         """
         queues = await self._changes.known_queues(request, [id_])
@@ -42,9 +43,10 @@ class Editing:
                 await self._edit(connection, request, id_, edit)
                 [change] = await self._changes.apply(connection, request, [id_], queues)
                 _require_done(change.item)
+                return await _told(connection, Repaired(request.action, [change.item]), also)
         except _UndoneError as undone:
-            return Repaired(request.action, [undone.item])
-        return Repaired(request.action, [change.item])
+            async with self._sql.transaction("telling of an edit that was refused") as connection:
+                return await _told(connection, Repaired(request.action, [undone.item]), also)
 
     async def _edit(self, connection: Connection, request: Request, id_: str, edit: Edit) -> None:
         """Changes what is there; what is not, or is no dead letter any more, is told by the requeue that follows."""
@@ -71,7 +73,10 @@ class Editing:
                 raise _UndoneError(Item(id_, ItemOutcome.REFUSED, _KNOWN_DEATH))
             row = await connection.fetchrow(self._sql["letter_to_edit"], copy, timeout=TIMEOUT)
             payload = _edited(row, edit)
-            await self._replace(connection, request, copy, row, payload)
+            try:
+                await self._replace(connection, request, copy, row, payload)
+            except asyncpg.UniqueViolationError:
+                raise _UndoneError(Item(id_, ItemOutcome.REFUSED, _SAME_DEATH)) from None
             await connection.execute(
                 self._sql["edit_parked"], number, payload.body, payload.content_type, payload.headers, timeout=TIMEOUT
             )
@@ -110,6 +115,12 @@ class _Payload:
     body: bytes
     content_type: str | None
     headers: str | None
+
+
+async def _told(connection: Connection, repaired: Repaired, also: Also[Repaired] | None) -> Repaired:
+    if also is not None:
+        await also(connection, repaired)
+    return repaired
 
 
 def _require_done(item: Item) -> None:

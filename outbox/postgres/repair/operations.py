@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from outbox.errors import RefusedError
+from outbox.errors import CountDriftedError, RefusedError
 from outbox.postgres.dead_letters import DeadLetterFilter
 from outbox.postgres.dead_letters.selecting import Arguments
 from outbox.postgres.names import TableName
@@ -15,7 +15,7 @@ from outbox.postgres.repair.changes import Request
 from outbox.postgres.repair.encoding import decode_options, encode_options, encode_selector
 from outbox.postgres.repair.statements import SELECTION, TIMEOUT, Statements
 from outbox.postgres.repair.targeting import Selecting
-from outbox.postgres.repair.values import Action, Item, ItemOutcome, Operation, OperationState
+from outbox.postgres.repair.values import Action, Also, Item, ItemOutcome, Operation, OperationState
 
 _FIXING_TIMEOUT = timedelta(minutes=10).total_seconds()
 """Longest time that fixing the letters of one operation takes; a million take about one minute."""
@@ -38,9 +38,18 @@ class Operations:
         self._selecting = Selecting(table)
 
     async def create(
-        self, request: Request, selector: Sequence[str] | DeadLetterFilter, *, limit: int | None = None
+        self,
+        request: Request,
+        selector: Sequence[str] | DeadLetterFilter,
+        *,
+        limit: int | None = None,
+        expected: int | None = None,
+        also: Also[Operation] | None = None,
     ) -> Operation:
-        """A running operation on what `selector` means now, the oldest `limit`; what another one has to do is skipped."""
+        """A running operation on what `selector` means now, the oldest `limit`; what another one has to do is skipped.
+
+        Raises `CountDriftedError` if these are not `expected`. `also` is done in the transaction that fixes the letters.
+        """
         async with self._sql.transaction("creating an operation") as connection:
             await connection.execute(self._sql["take_turn"], timeout=TIMEOUT)
             id_ = await connection.fetchval(
@@ -55,8 +64,10 @@ class Operations:
             arguments = Arguments([id_])
             statement = self._sql["fix_letters"].replace(SELECTION, self._selecting.oldest(selector, limit, arguments))
             total = await connection.fetchval(statement, *arguments.values, timeout=_FIXING_TIMEOUT)
+            if expected is not None and total != expected:
+                raise CountDriftedError(expected=expected, found=total)
             await connection.execute(self._sql["created"], id_, total, timeout=TIMEOUT)
-            return await self._read(connection, id_)
+            return await self._told(connection, id_, also)
 
     async def get(self, id_: int) -> Operation | None:
         """The operation as it is now; None if there is none of that number."""
@@ -64,10 +75,15 @@ class Operations:
             row = await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT)
         return None if row is None else operation_of(row)
 
-    async def list(self, *, going_on: bool = False, limit: int = 50) -> Sequence[Operation]:
-        """The newest first; `going_on`: only those that have not ended."""
+    async def list(
+        self, *, going_on: bool = False, limit: int = 50, before: int | None = None, after: int | None = None
+    ) -> Sequence[Operation]:
+        """The newest first; `going_on`: only those that have not ended. `before`: older ones; `after`: the next newer ones."""
         async with self._sql.transaction("reading operations") as connection:
-            rows = await connection.fetch(self._sql["operations"], going_on, limit, timeout=TIMEOUT)
+            if after is None:
+                rows = await connection.fetch(self._sql["operations"], going_on, limit, before, timeout=TIMEOUT)
+            else:
+                rows = await connection.fetch(self._sql["newer_operations"], going_on, limit, after, timeout=TIMEOUT)
         return [operation_of(row) for row in rows]
 
     async def items(
@@ -81,29 +97,33 @@ class Operations:
             for row in rows
         ]
 
-    async def pause(self, id_: int) -> Operation:
+    async def pause(self, id_: int, *, also: Also[Operation] | None = None) -> Operation:
         """Afterwards nothing more of it is done until it is resumed. Raises `RefusedError` unless it is running."""
-        return await self._change("pause", id_)
+        return await self._change("pause", id_, also)
 
-    async def resume(self, id_: int) -> Operation:
+    async def resume(self, id_: int, *, also: Also[Operation] | None = None) -> Operation:
         """Afterwards it goes on where it was. Raises `RefusedError` unless it is paused."""
-        return await self._change("resume", id_)
+        return await self._change("resume", id_, also)
 
-    async def cancel(self, id_: int) -> Operation:
+    async def cancel(self, id_: int, *, also: Also[Operation] | None = None) -> Operation:
         """Ends it; what is done stays done, and its other letters are free. Raises `RefusedError` if it has ended."""
         async with self._sql.transaction("cancelling an operation") as connection:
             if await end(connection, self._sql, id_, OperationState.CANCELLED, None, CANCELLED):
-                return await self._read(connection, id_)
+                return await self._told(connection, id_, also)
             raise await self._refusal(connection, "cancelled", id_)
 
-    async def _change(self, name: str, id_: int) -> Operation:
+    async def _change(self, name: str, id_: int, also: Also[Operation] | None) -> Operation:
         async with self._sql.transaction(f"changing operation {id_}") as connection:
             if await connection.fetchval(self._sql[name], id_, timeout=TIMEOUT) is None:
                 raise await self._refusal(connection, f"{name}d", id_)
-            return await self._read(connection, id_)
+            return await self._told(connection, id_, also)
 
-    async def _read(self, connection: Connection, id_: int) -> Operation:
-        return operation_of(await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT))
+    async def _told(self, connection: Connection, id_: int, also: Also[Operation] | None) -> Operation:
+        """The operation as it is at the end of the transaction, of which `also` has been told."""
+        operation = operation_of(await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT))
+        if also is not None:
+            await also(connection, operation)
+        return operation
 
     async def _refusal(self, connection: Connection, wanted: str, id_: int) -> RefusedError:
         row = await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from outbox.postgres.dead_letters import DeadLetterFilter, Status
-from outbox.postgres.dead_letters.selecting import Arguments, Letters
+from outbox.postgres.dead_letters.selecting import Arguments, Letters, dead_ids, parked_ids
 from outbox.postgres.names import TableName
 from outbox.postgres.repair.values import Action
 
@@ -38,6 +38,22 @@ def sensible(selector: DeadLetterFilter, action: Action, *, force: bool) -> Dead
     if selector.status is not None or (action is Action.PURGE and force):
         return selector
     return replace(selector, status=Status.OPEN if action in (Action.REQUEUE, Action.DISCARD) else Status.DISCARDED)
+
+
+def oldest_ids(ids: Sequence[str], limit: int | None) -> Sequence[str]:
+    """Those of `ids` that an operation would come to first, as many as `limit`, in the order given; None: all."""
+    if limit is None or len(ids) <= limit:
+        return ids
+    kept = set(sorted(ids, key=_turn)[:limit])
+    return [id_ for id_ in ids if id_ in kept]
+
+
+def _turn(id_: str) -> tuple[int, int]:
+    """Where an id stands among others: dead letters in front, in their order, then parked rows; what is no id comes last."""
+    for kind, numbers in enumerate((dead_ids([id_]), parked_ids([id_]))):
+        for number in numbers:
+            return kind, number
+    return 2, 0
 
 
 def _limited(selection: str, limit: int | None, arguments: Arguments) -> str:

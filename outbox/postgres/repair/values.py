@@ -1,14 +1,19 @@
 """What can be asked of dead letters, and what is answered: actions, destinations, edits, outcomes, operations, plans."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from outbox.arguments import at_least_one
 from outbox.errors import ConfigurationError
 from outbox.postgres.dead_letters import DeadLetter
+from outbox.postgres.pool import Connection
+
+T = TypeVar("T")
+Also = Callable[[Connection, T], Awaitable[None]]
+"""What is done in the transaction of an action, before its commit; it is told the action's answer."""
 
 
 class Action(StrEnum):

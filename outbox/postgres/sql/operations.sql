@@ -50,9 +50,25 @@ select {operation_columns},
         from (select outcome, count(*) from {operation_item} where operation_id = id group by outcome) as counted
     ) as counts
 from {operation}
-where not $1::boolean or finished_at is null
+where (not $1::boolean or finished_at is null) and ($3::bigint is null or id < $3)
 order by id desc
 limit $2
+
+-- name: newer_operations
+-- Those that came after the operation $3, as many as make a page, the newest first too.
+select *
+from (
+    select {operation_columns},
+        (
+            select coalesce(json_object_agg(outcome, count), '{}')::text
+            from (select outcome, count(*) from {operation_item} where operation_id = id group by outcome) as counted
+        ) as counts
+    from {operation}
+    where (not $1::boolean or finished_at is null) and id > $3::bigint
+    order by id
+    limit $2
+) as page
+order by id desc
 
 -- name: items
 select position, letter, outcome, detail

@@ -1,0 +1,138 @@
+"""What is done in the transaction of a repair, and nowhere else."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from outbox.dead_letters import DeadLetterFilter, DeadLetters, Edit, ItemOutcome, Operation, OperationState, Repaired
+from outbox.errors import CountDriftedError, DatabaseUnavailableError, RefusedError
+from outbox.postgres.pool import Connection, Pool
+from tests.dead_letters.repairs import at_once, bury, operation, outbox, park, statuses
+
+ALL = DeadLetterFilter()
+
+
+@pytest.fixture
+async def dead_letters(database: str, pool: Pool) -> AsyncIterator[DeadLetters]:
+    """The dead letters of the test's database, and a table `deed` for what is written with them."""
+    await pool.execute("create table deed (what text not null)")
+    async with DeadLetters(database) as opened:
+        yield opened
+
+
+async def deeds(pool: Pool) -> list[str]:
+    """What was written."""
+    return [row["what"] for row in await pool.fetch("select what from deed")]
+
+
+async def write(connection: Connection, answer: Repaired | Operation) -> None:
+    """Writes down what the answer says."""
+    said = f"{answer.done} at once" if isinstance(answer, Repaired) else f"{answer.state} {answer.total}"
+    await connection.execute("insert into deed values ($1)", said)
+
+
+async def write_and_regret(connection: Connection, answer: Repaired | Operation) -> None:
+    """Writes it down, and raises."""
+    await write(connection, answer)
+    raise LookupError("no")
+
+
+async def test_what_is_done_with_an_action_is_committed_with_it(pool: Pool, dead_letters: DeadLetters) -> None:
+    ids = await bury(pool, 4)
+    await dead_letters.requeue(ids[0], also=write)
+    await dead_letters.discard(ids[1:], also=write)
+    await dead_letters.restore(ids[1:3], also=write)
+    await dead_letters.purge(ids[3], also=write)
+    number = operation(await dead_letters.requeue(ALL, also=write)).id
+    await dead_letters.pause(number, also=write)
+    await dead_letters.resume(number, also=write)
+    await dead_letters.cancel(number, also=write)
+    assert await deeds(pool) == [
+        "1 at once", "3 at once", "2 at once", "1 at once", "running 2", "paused 2", "running 2", "cancelled 2",
+    ]  # fmt: skip
+
+
+Ask = Callable[[DeadLetters, str, Any], Awaitable[object]]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda dead, id_, also: dead.requeue(id_, also=also), id="requeue"),
+        pytest.param(lambda dead, id_, also: dead.discard(id_, also=also), id="discard"),
+        pytest.param(lambda dead, id_, also: dead.purge(id_, force=True, also=also), id="purge"),
+        pytest.param(lambda dead, id_, also: dead.requeue(ALL, also=also), id="an operation"),
+        pytest.param(lambda dead, id_, also: dead.requeue(id_, edit=Edit(version=1, body={}), also=also), id="an edit"),
+    ],
+)
+async def test_what_it_raises_takes_the_action_back(pool: Pool, dead_letters: DeadLetters, ask: Ask) -> None:
+    [id_] = await bury(pool)
+    with pytest.raises(LookupError):
+        await ask(dead_letters, id_, write_and_regret)
+    assert (await statuses(pool), await outbox(pool), await deeds(pool)) == (["open"], [], [])
+    assert await dead_letters.operations() == []
+    assert await pool.fetchval("select body from outbox_dead_letter") == b'{"id": 7}'
+
+
+async def test_what_it_raises_leaves_an_operation_as_it_was(pool: Pool, dead_letters: DeadLetters) -> None:
+    await bury(pool)
+    number = operation(await dead_letters.requeue(ALL)).id
+    for ask in (dead_letters.pause, dead_letters.cancel):
+        with pytest.raises(LookupError):
+            await ask(number, also=write_and_regret)
+    found = await dead_letters.operation(number)
+    assert found is not None
+    assert found.state is OperationState.RUNNING
+    with pytest.raises(RefusedError):
+        await dead_letters.resume(number, also=write)
+    assert await deeds(pool) == []
+
+
+async def test_what_the_driver_raises_in_it_is_a_database_that_refuses(pool: Pool, dead_letters: DeadLetters) -> None:
+    [id_] = await bury(pool)
+
+    async def divide(connection: Connection, answer: Repaired | Operation) -> None:
+        await connection.execute("select 1 / 0")
+
+    with pytest.raises(DatabaseUnavailableError):
+        await dead_letters.requeue(id_, also=divide)
+    assert await statuses(pool) == ["open"]
+
+
+async def test_a_refused_edit_is_told_too(pool: Pool, dead_letters: DeadLetters) -> None:
+    [id_] = await bury(pool)
+    await dead_letters.requeue(id_, edit=Edit(version=3, body={}), also=write)
+    assert await deeds(pool) == ["0 at once"]
+
+
+async def test_a_filter_that_means_another_number_by_now_does_nothing(pool: Pool, dead_letters: DeadLetters) -> None:
+    await bury(pool, 3)
+    with pytest.raises(CountDriftedError) as raised:
+        await dead_letters.discard(ALL, expected=2, also=write)
+    assert (raised.value.expected, raised.value.found) == (2, 3)
+    assert (await dead_letters.operations(), await deeds(pool)) == ([], [])
+    assert operation(await dead_letters.discard(ALL, expected=2, max_items=2)).total == 2
+
+
+async def test_of_ids_that_are_given_the_oldest_are_taken(pool: Pool, dead_letters: DeadLetters) -> None:
+    ids, parked = await bury(pool, 12), await park(pool)
+    given = ["none", parked, *reversed(ids)]
+    assert list(at_once(await dead_letters.discard(given, max_items=3))) == [ids[2], ids[1], ids[0]]
+    assert len(at_once(await dead_letters.discard(given, max_items=12))) == 12
+    assert at_once(await dead_letters.discard(["none", parked], max_items=1)) == {parked: (ItemOutcome.DONE, "")}
+
+
+async def test_operations_are_read_page_by_page(pool: Pool, dead_letters: DeadLetters) -> None:
+    await bury(pool)
+    for _ in range(5):
+        number = operation(await dead_letters.requeue(ALL)).id
+        await dead_letters.cancel(number)
+    await dead_letters.requeue(ALL)
+
+    async def page(**wanted: Any) -> list[int]:
+        return [each.id for each in await dead_letters.operations(limit=2, **wanted)]
+
+    assert [await page(), await page(before=5), await page(before=1)] == [[6, 5], [4, 3], []]
+    assert [await page(after=2), await page(after=5), await page(after=6)] == [[4, 3], [6], []]
+    assert [await page(going_on=True), await page(going_on=True, before=6)] == [[6], []]
