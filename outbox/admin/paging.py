@@ -1,15 +1,19 @@
-"""Cursors: places in a list, opaque to clients, each bound to the filter and the order that it was made under."""
+"""Paging: cursors, places in a list that are opaque to clients and bound to its filter and order, and pages made with them."""
 
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from fastapi import Query
+from pydantic import Field
 
+from outbox.admin.models import Request, Total
 from outbox.admin.problems import Code, Problem
+
+T = TypeVar("T")
 
 Direction = Literal["next", "previous"]
 
@@ -22,16 +26,28 @@ MOST_COUNTED = 10_000
 """How far `total=true` counts."""
 
 
+class Paged(Request):
+    """The parameters of every list, to be inherited by models for `Annotated[…, Query()]`."""
+
+    limit: Annotated[int, Field(ge=1, le=200, description="Most items of the page.")] = 50
+    cursor: Annotated[
+        str | None, Field(max_length=2_000, description="`next` or `previous` of a page before; with its filter.")
+    ] = None
+    total: Annotated[bool, Field(description="Whether to count all, up to 10,000.")] = False
+
+
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A place in a list: behind (`next`) or before (`previous`) the item with the sort keys `place`."""
+    """A place in a list: behind (`next`) or before (`previous`) the item with the sort keys `place`; or from that item on."""
 
     direction: Direction
     place: Sequence[Any]
+    inclusive: bool = False
 
     def encode(self, bound_to: Mapping[str, Any]) -> str:
         """As text, for lists under the filter and order `bound_to` only."""
-        raw = json.dumps([self.direction, _mark(bound_to), list(self.place)], separators=(",", ":"), default=str)
+        parts = [self.direction, _mark(bound_to), list(self.place), self.inclusive]
+        raw = json.dumps(parts, separators=(",", ":"), default=str)
         return base64.urlsafe_b64encode(raw.encode()).decode().rstrip("=")
 
 
@@ -44,15 +60,56 @@ def decode_cursor(text: str | None, bound_to: Mapping[str, Any], kinds: Sequence
         return None
     try:
         raw = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        direction, mark, place = json.loads(raw)
+        direction, mark, place, inclusive = json.loads(raw)
     except (ValueError, TypeError, RecursionError):
         raise _invalid() from None
-    well_formed = direction in ("next", "previous") and isinstance(mark, str) and isinstance(place, list)
+    well_formed = direction in _WAYS and isinstance(mark, str) and isinstance(place, list) and isinstance(inclusive, bool)
     if not well_formed or [type(value) for value in place] != list(kinds):
         raise _invalid()
     if mark != _mark(bound_to):
         raise Problem(Code.CURSOR_MISMATCH, "begin again without a cursor, or keep filter and order as they were")
-    return Cursor(direction, place)
+    return Cursor(direction, place, inclusive)
+
+
+@dataclass(frozen=True, slots=True)
+class Turned(Generic[T]):
+    """One page: its items in the order of the list, and the cursors of those beside it."""
+
+    items: Sequence[T]
+    next: str | None
+    previous: str | None
+
+
+def turned(
+    read: Sequence[T], *, limit: int, cursor: Cursor | None, bound_to: Mapping[str, Any], place: Callable[[T], Sequence[Any]]
+) -> Turned[T]:
+    """The page that `read` is: up to one more than `limit` items from behind the cursor on, in the direction that it leads.
+
+    `place` says what a cursor keeps of an item. Whether anything is on the side that one came from is not asked: a client that
+    goes back finds out.
+    """
+    direction = cursor.direction if cursor else "next"
+    items, is_end = list(read[:limit]), len(read) <= limit
+    if direction == "previous":
+        items.reverse()
+
+    def leading(way: Direction) -> str | None:
+        if (way == direction and is_end) or (cursor is None and way == "previous"):
+            return None
+        if items:
+            return Cursor(way, place(items[-1] if way == "next" else items[0])).encode(bound_to)
+        # All that was here is gone, and perhaps the item that the cursor was made of is not.
+        return None if cursor is None else Cursor(way, cursor.place, inclusive=not cursor.inclusive).encode(bound_to)
+
+    return Turned(items, leading("next"), leading("previous"))
+
+
+def counted(found: int) -> Total:
+    """What is said of `found` items, of which at most one more than `MOST_COUNTED` were counted."""
+    return Total(value=min(found, MOST_COUNTED), relation="eq" if found <= MOST_COUNTED else "gte")
+
+
+_WAYS: tuple[Direction, Direction] = ("next", "previous")
 
 
 def _mark(bound_to: Mapping[str, Any]) -> str:

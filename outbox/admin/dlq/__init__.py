@@ -1,0 +1,1 @@
+"""Dead letters over HTTP: lists, groups, one of them with everything."""
