@@ -106,10 +106,14 @@ class DeadLetters:
         *,
         limit: int = 50,
         after: Position | None = None,
+        before: Position | None = None,
         sort: Sort = "newest",
     ) -> Sequence[DeadLetter]:
-        """Up to `limit` that fit `filter_`, from behind the position `after` on. Reading changes nothing anywhere."""
-        return await (await self._opening.parts()).listing.list(filter_, limit=limit, after=after, sort=sort)
+        """Up to `limit` that fit `filter_`, from behind the position `after` on, or up to the position `before`.
+
+        Reading changes nothing anywhere.
+        """
+        return await (await self._opening.parts()).listing.list(filter_, limit=limit, after=after, before=before, sort=sort)
 
     async def get(self, id_: str) -> DeadLetterDetail | None:
         """The whole of the one with that id; None if there is none, or none any more."""

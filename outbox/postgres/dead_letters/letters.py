@@ -147,10 +147,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Where a page of the list ended: the last line's time of failure and id."""
+    """Where a page of the list ended: the last line's time of failure and id; `inclusive`: that line comes again."""
 
     failed_at: datetime
     id: str
+    inclusive: bool = False
 
     @classmethod
     def of(cls, letter: DeadLetter) -> "Position":

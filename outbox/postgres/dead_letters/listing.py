@@ -1,7 +1,8 @@
 """Reading dead letters: lists page by page, one of them, groups, counts. Nothing is changed or locked by any of it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -26,23 +27,26 @@ from outbox.postgres.dead_letters.letters import (
 )
 from outbox.postgres.dead_letters.selecting import Arguments, Branch, Letters, dead_ids, parked_ids
 from outbox.postgres.names import TableName
-from outbox.postgres.pool import Pool, taken_from, unavailable_errors
+from outbox.postgres.pool import Connection, Pool, taken_from, unavailable_errors
 
 MOST_AT_ONCE = 1_000
 """Most lines of one page, and most groups."""
 STATEMENT_TIMEOUT = timedelta(seconds=30)
 """Longest wait for one answer."""
 EVERYTHING = DeadLetterFilter()
+Reading = Callable[[str], AbstractAsyncContextManager[Connection]]
+"""Gives a connection for what the text says."""
 
 
 class DeadLetterListing:
     """Dead letters, and with them the rows of the outbox table that the relay parked.
 
-    Every method raises `DatabaseUnavailableError` while the database is away. `masking` is applied to what is shown.
+    Every method raises `DatabaseUnavailableError` while the database is away. `masking` is applied to what is shown. `reading`
+    gives connections and says what they are for; without it they are taken out of `pool`.
     """
 
-    def __init__(self, pool: Pool, table: TableName, *, masking: Masking | None = None) -> None:
-        self._pool = pool
+    def __init__(self, pool: Pool, table: TableName, *, masking: Masking | None = None, reading: Reading | None = None) -> None:
+        self._reading = reading or _reading(pool)
         self._letters = Letters(table)
         self._masking = masking or Masking()
 
@@ -52,18 +56,26 @@ class DeadLetterListing:
         *,
         limit: int = 50,
         after: Position | None = None,
+        before: Position | None = None,
         sort: Sort = "newest",
     ) -> Sequence[DeadLetter]:
-        """Up to `limit` that fit `filter_`, those that died last first, or last; those behind the position `after`.
+        """Up to `limit` that fit `filter_`, those that died last first, or last.
 
-        Pages do not shift: what dies meanwhile comes before the first page, or after the last one.
+        Those next behind the position `after`; or those next before the position `before`, in the same order. Pages do not
+        shift: what dies meanwhile comes before the first page, or after the last one.
         """
+        if before is None:
+            return await self._read(filter_, limit, after, sort)
+        backwards = await self._read(filter_, limit, before, "oldest" if sort == "newest" else "newest")
+        return backwards[::-1]
+
+    async def _read(self, filter_: DeadLetterFilter, limit: int, position: Position | None, sort: Sort) -> Sequence[DeadLetter]:
         arguments = Arguments()
         order = "desc" if sort == "newest" else "asc"
         most = arguments.add(max(1, min(limit, MOST_AT_ONCE)))
         parts = []
         for branch in self._letters.branches(filter_, arguments):
-            behind = [] if after is None else [_behind(after, branch, sort, arguments)]
+            behind = [] if position is None else [_behind(position, branch, sort, arguments)]
             parts.append(f"({branch.where(*behind)}\norder by failed_at {order}, id {order}\nlimit {most})")
         if not parts:
             return []
@@ -81,15 +93,17 @@ class DeadLetterListing:
         editions = [] if parked else await self._fetch("reading its editions", self._letters.sql("editions"), *numbers)
         return _detail(found[0], rows[0], [_edition(row) for row in editions])
 
-    async def count(self, filter_: DeadLetterFilter = EVERYTHING) -> int:
-        """How many fit `filter_`."""
+    async def count(self, filter_: DeadLetterFilter = EVERYTHING, *, most: int | None = None) -> int:
+        """How many fit `filter_`. With `most`, nothing beyond that many is counted."""
         arguments = Arguments()
-        parts = [
-            f"(select count(*) from ({branch.where()}) as counted)" for branch in self._letters.branches(filter_, arguments)
-        ]
-        if not parts:
+        branches = self._letters.branches(filter_, arguments)
+        if not branches:
             return 0
-        [row] = await self._fetch("counting dead letters", f"select {' + '.join(parts)}", *arguments.values)
+        # A limit of null is none.
+        limit = f"limit {arguments.add(most)}::bigint"
+        letters = "\nunion all\n".join(f"(select 1 from ({branch.where()}) as each {limit})" for branch in branches)
+        statement = f"select count(*) from (select 1 from (\n{letters}\n) as fitting {limit}) as counted"
+        [row] = await self._fetch("counting dead letters", statement, *arguments.values)
         count: int = row[0]
         return count
 
@@ -128,9 +142,8 @@ class DeadLetterListing:
         return DeadLetter(**values)
 
     async def _fetch(self, doing: str, statement: str, *arguments: Any) -> Sequence[asyncpg.Record]:
-        with unavailable_errors(doing):
-            async with taken_from(self._pool) as connection:
-                return await connection.fetch(statement, *arguments, timeout=STATEMENT_TIMEOUT.total_seconds())
+        async with self._reading(doing) as connection:
+            return await connection.fetch(statement, *arguments, timeout=STATEMENT_TIMEOUT.total_seconds())
 
 
 _LIST = """
@@ -166,16 +179,27 @@ limit {most}
 """
 
 
+def _reading(pool: Pool) -> Reading:
+    @asynccontextmanager
+    async def reading(doing: str) -> AsyncIterator[Connection]:
+        with unavailable_errors(doing):
+            async with taken_from(pool) as connection:
+                yield connection
+
+    return reading
+
+
 def _behind(after: Position, branch: Branch, sort: Sort, arguments: Arguments) -> str:
     """Whether a row comes after that position. Of two with one time and number, the parked one is the later."""
     parked = parked_ids([after.id])
     kind, numbers = (1, parked) if parked else (0, dead_ids([after.id]))
     number = numbers[0] if numbers else 0
+    from_it_on = after.inclusive and branch.kind == kind
     if sort == "newest":
-        number += branch.kind < kind
+        number += branch.kind < kind or from_it_on
         sign = "<"
     else:
-        number -= branch.kind > kind
+        number -= branch.kind > kind or from_it_on
         sign = ">"
     return f"(failed_at, id) {sign} ({arguments.add(after.failed_at)}::timestamptz, {arguments.add(number)}::bigint)"
 
