@@ -1,10 +1,10 @@
 """What the admin's routes work with: one object per application, open while the application runs."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 from outbox.arguments import exactly_one
 from outbox.arguments import exchange_name as checked_exchange_name
@@ -17,6 +17,17 @@ from outbox.urls import postgres_url
 
 if TYPE_CHECKING:
     from outbox.ports import Broker
+
+
+class Closable(Protocol):
+    """What is closed with the admin."""
+
+    async def close(self) -> None:
+        """Ends what it runs, and gives back what it holds."""
+        ...
+
+
+S = TypeVar("S", bound=Closable)
 
 POOL_SIZE = 5
 READ_TIMEOUT = timedelta(seconds=10)
@@ -63,6 +74,7 @@ class Admin:
         self._inbox_retention = inbox_retention
         self._history = history
         self._closing = AsyncExitStack()
+        self._shared: dict[Any, Closable] = {}
         self._pool: Pool | None = None
         self._dead_letters: DeadLetters | None = None
 
@@ -89,6 +101,7 @@ class Admin:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._shared = {}
         self._pool = self._dead_letters = None
         await self._closing.aclose()
 
@@ -105,6 +118,15 @@ class Admin:
         if self._dead_letters is None:
             raise ConfigurationError("the admin is not open: enter it in the application's lifespan, async with admin")
         return self._dead_letters
+
+    def shared(self, kind: "Callable[[Admin], S]") -> S:
+        """What `kind` makes of this admin: one object for all requests, made when it is first asked for, closed at the end."""
+        if self._pool is None:
+            raise ConfigurationError("the admin is not open: enter it in the application's lifespan, async with admin")
+        if kind not in self._shared:
+            self._shared[kind] = made = kind(self)
+            self._closing.push_async_callback(made.close)
+        return cast("S", self._shared[kind])
 
     @asynccontextmanager
     async def reading(self, doing: str) -> AsyncIterator[Connection]:
