@@ -7,10 +7,11 @@ from fastapi import APIRouter, Depends
 
 from outbox.admin.access import entrance
 from outbox.admin.admin import Admin
+from outbox.admin.backlog import backlog
 from outbox.admin.problems import Code, documented
 from outbox.admin.routing import AdminRoute
 
-AREAS: tuple[APIRouter, ...] = ()
+AREAS: tuple[APIRouter, ...] = (backlog,)
 """The routers of the endpoints that ask who is asking."""
 
 

@@ -7,8 +7,13 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+import asyncpg
+
 from outbox.postgres.pool import Connection
 from outbox.postgres.reporting.statements import reporting_queries
+
+MOST_ENDED = 50
+"""Lost and stopped components that are listed."""
 
 
 class Condition(StrEnum):
@@ -42,16 +47,24 @@ class KnownComponent:
 
 async def components(connection: Connection, *, schema: str | None = None) -> Sequence[KnownComponent]:
     """All that are known, by kind and name. Raises the driver's errors."""
-    rows = await connection.fetch(reporting_queries(schema)["list_components"])
-    return [
-        KnownComponent(
-            **{
-                **dict(row),
-                "condition": Condition(row["condition"]),
-                "activity": json.loads(row["activity"]),
-                "consumers": json.loads(row["consumers"]),
-                "applied": json.loads(row["applied"]),
-            }
-        )
-        for row in rows
-    ]
+    return [_component(row) for row in await connection.fetch(reporting_queries(schema)["list_components"])]
+
+
+async def recent_components(
+    connection: Connection, *, schema: str | None = None, ended: int = MOST_ENDED, schemas: bool = False
+) -> Sequence[KnownComponent]:
+    """Those that live, up to a thousand, and of the lost and stopped the `ended` last. `schemas`: with those of bodies."""
+    rows = await connection.fetch(reporting_queries(schema)["list_recent_components"], ended, schemas)
+    return [_component(row) for row in rows]
+
+
+def _component(row: asyncpg.Record) -> KnownComponent:
+    return KnownComponent(
+        **{
+            **dict(row),
+            "condition": Condition(row["condition"]),
+            "activity": json.loads(row["activity"]),
+            "consumers": json.loads(row["consumers"]),
+            "applied": json.loads(row["applied"]),
+        }
+    )

@@ -89,6 +89,32 @@ select id, kind, name, host, process_id, version, started_at, seen_at, every, ac
 from {component}
 order by kind, name, started_at
 
+-- name: list_recent_components
+-- All that live, and the $1 that ended last; restarts in quick succession leave one row each. $2: with the schemas of bodies.
+-- The time is the server's, so that ages are right whatever the reader's clock says.
+select id, kind, name, host, process_id, version, started_at, seen_at, every, activity::text as activity,
+    case
+        when $2::boolean or jsonb_typeof(consumers) <> 'array' then consumers
+        else coalesce((select jsonb_agg(consumer - 'body' order by number) from jsonb_array_elements(consumers)
+            with ordinality as each (consumer, number)), '[]')
+    end::text as consumers,
+    applied::text as applied, stopped_at, condition
+from (
+    select *, row_number() over (partition by condition in ('lost', 'stopped') order by seen_at desc) as place
+    from (
+        select *,
+            case
+                when stopped_at is not null then 'stopped'
+                when seen_at < clock_timestamp() - 6 * every then 'lost'
+                when seen_at < clock_timestamp() - 2 * every then 'late'
+                else 'alive'
+            end as condition
+        from {component}
+    ) as judged
+) as ranked
+where place <= case when condition in ('lost', 'stopped') then $1 else 1000 end
+order by kind, name, started_at
+
 -- name: thin_stats
 -- Rows of spans shorter than $1 seconds that are older than $2 become rows of $1 seconds, up to $3 of them at once. In one
 -- statement, so that nothing is counted twice or not at all, whoever adds to them meanwhile.

@@ -13,6 +13,10 @@ from outbox.errors import BrokerUnavailableError, ConfigurationError
 
 TIMEOUT = timedelta(seconds=10)
 """Longest wait for one answer."""
+MOST_QUEUES = 5_000
+"""Queues of a virtual host that are looked at."""
+_PAGE = 500
+_COLUMNS = "name,type,messages_ready,messages_unacknowledged,consumers,arguments,effective_policy_definition"
 
 
 class Management:
@@ -36,6 +40,28 @@ class Management:
         """The bindings of a queue."""
         found = await self._get(f"queues/{self._host}/{quote(queue, safe='')}/bindings")
         return found if isinstance(found, list) else []
+
+    async def exchange(self, name: str) -> dict[str, Any] | None:
+        """What the broker knows of an exchange; None if there is none."""
+        found = await self._get(f"exchanges/{self._host}/{quote(name, safe='')}")
+        return found if isinstance(found, dict) else None
+
+    async def bindings_from(self, exchange: str) -> list[dict[str, Any]]:
+        """What an exchange gives its messages to."""
+        found = await self._get(f"exchanges/{self._host}/{quote(exchange, safe='')}/bindings/source")
+        return found if isinstance(found, list) else []
+
+    async def queues(self) -> list[dict[str, Any]]:
+        """All queues, the first `MOST_QUEUES` of them, with what is in them."""
+        queues: list[dict[str, Any]] = []
+        for page in range(1, MOST_QUEUES // _PAGE + 1):
+            found = await self._get(f"queues/{self._host}?page={page}&page_size={_PAGE}&columns={_COLUMNS}")
+            if not isinstance(found, dict):
+                break
+            queues += found.get("items", [])
+            if page >= found.get("page_count", 0):
+                break
+        return queues
 
     async def _get(self, path: str) -> Any:
         return await asyncio.to_thread(self._get_now, path)

@@ -1,0 +1,170 @@
+"""The backlog as it is told."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from outbox.admin.backlog.rates import drained_in
+from outbox.admin.backlog.view import Backlog
+from outbox.admin.models import Model, Moment
+from outbox.postgres.backlog import NONE, Count, QueueCounts, State
+
+if TYPE_CHECKING:
+    from outbox.transports.rabbitmq.overview import QueueSeen
+
+WAITING = (State.PENDING, State.SCHEDULED, State.HELD, State.BLOCKED, State.RETRYING, State.PARKED)
+
+
+class Counted(Model):
+    """How many there are."""
+
+    value: int
+    relation: Literal["eq", "about", "gte"] = Field(
+        description="`eq`: exactly; `about`: estimated from a sample; `gte`: at least, counting was ended."
+    )
+
+
+class ByState(Model):
+    """Messages of the outbox by where they are."""
+
+    pending: Annotated[Counted, Field(description="Due, or being sent.")]
+    scheduled: Annotated[Counted, Field(description="Due later, as their publisher wanted.")]
+    held: Annotated[Counted, Field(description="Waiting for a queue that is bound for them.")]
+    blocked: Annotated[Counted, Field(description="Waiting for an earlier message of their ordering key.")]
+    retrying: Annotated[Counted, Field(description="Refused by the broker, to be sent again later.")]
+    parked: Annotated[Counted, Field(description="Given up, for a person to look at: they are listed as dead letters too.")]
+
+
+class OfRoutingKey(ByState):
+    """The same of one routing key."""
+
+    routing_key: str
+
+
+class OtherRoutingKeys(Model):
+    """The routing keys that are not listed, taken together."""
+
+    routing_keys: int = Field(description="How many there are; of an estimate, how many were seen.")
+    total: Counted
+
+
+class QueueDepth(Model):
+    """A queue of the broker. Null: the broker does not tell."""
+
+    queue: str
+    exists: bool
+    queued: Counted | None = Field(description="Waiting for a worker.")
+    in_hand: Counted | None = Field(description="With a worker, not settled yet.")
+    retrying: Counted | None = Field(description="To be handled again later; RabbitMQ keeps these in delay queues.")
+    consumers: int | None
+    oldest_seconds: float | None = Field(description="How long the first one has been waiting.")
+
+
+class Rates(Model):
+    """Messages a second, over the last seconds or minutes; null while nothing is known."""
+
+    incoming: float | None = Field(description="Published.")
+    outgoing: float | None = Field(description="Sent by relays.")
+
+
+class BacklogNow(Model):
+    """What waits in the outbox and at the broker."""
+
+    as_of: Moment
+    complete: bool = Field(description="False: the counts are a first estimate, and the rest is still being found out.")
+    degraded: list[Literal["broker", "database"]] = Field(
+        description="What could not be asked: its part is missing, or as old as `as_of` says."
+    )
+    states: ByState
+    sent_kept: Counted = Field(description="Sent, and kept in the table until clean-up.")
+    oldest_pending_seconds: float | None = Field(description="How long the first message has been due.")
+    per_second: Rates
+    drained_in_seconds: float | None = Field(
+        description="Until nothing is due any more, at these rates; null: not at these rates, or not known."
+    )
+    routing_keys: list[OfRoutingKey] = Field(description="Those with the most messages, the most first.")
+    other_routing_keys: OtherRoutingKeys
+    broker: Literal["postgresql", "rabbitmq", "other"]
+    broker_error: str | None = Field(description="Why the broker's part is missing.")
+    queues: list[QueueDepth] | None = Field(description="The broker's queues; null: not known.")
+
+
+def told(backlog: Backlog, *, top: int) -> BacklogNow:
+    """The answer, with the `top` routing keys that have the most messages."""
+    figures, states = backlog.figures, backlog.figures.counts.states
+    listed, rest = _ranked(figures.counts.routing_keys, top)
+    rates = Rates(incoming=_rounded(backlog.incoming), outgoing=_rounded(figures.out_per_second))
+    problem = _broker_problem(backlog)
+    return BacklogNow(
+        as_of=backlog.as_of,
+        complete=backlog.complete,
+        degraded=[*(["broker"] if problem else []), *(["database"] if backlog.stale else [])],
+        states=ByState(**_of_states(states)),
+        sent_kept=_counted(states[State.SENT]),
+        oldest_pending_seconds=_rounded(figures.oldest_seconds),
+        per_second=rates,
+        drained_in_seconds=_rounded(
+            drained_in(states[State.PENDING].value, incoming=backlog.incoming, outgoing=figures.out_per_second)
+        ),
+        routing_keys=listed,
+        other_routing_keys=rest,
+        broker=backlog.broker.value,
+        broker_error=problem,
+        queues=None if problem else _queues(backlog),
+    )
+
+
+def _ranked(routing_keys: Mapping[str, Mapping[State, Count]], top: int) -> tuple[list[OfRoutingKey], OtherRoutingKeys]:
+    totals = {key: sum(states.values(), NONE) for key, states in routing_keys.items()}
+    ranked = sorted(totals, key=lambda key: (-totals[key].value, key))
+    others = [totals[key] for key in ranked[top:]]
+    listed = [OfRoutingKey(routing_key=key, **_of_states(routing_keys[key])) for key in ranked[:top]]
+    return listed, OtherRoutingKeys(routing_keys=len(others), total=_counted(sum(others, NONE)))
+
+
+def _of_states(states: Mapping[State, Count]) -> dict[str, Counted]:
+    return {state.value: _counted(states.get(state, NONE)) for state in WAITING}
+
+
+def _counted(count: Count) -> Counted:
+    return Counted(value=count.value, relation=count.relation.value)
+
+
+def _broker_problem(backlog: Backlog) -> str | None:
+    if backlog.queues is None:
+        return "the broker has not answered yet"
+    return backlog.queues.problem
+
+
+def _queues(backlog: Backlog) -> list[QueueDepth]:
+    seen: Sequence[QueueSeen] = backlog.queues.queues if backlog.queues else ()
+    return [*map(_of_database, backlog.figures.deliveries), *map(_of_rabbitmq, seen)]
+
+
+def _of_database(queue: QueueCounts) -> QueueDepth:
+    return QueueDepth(
+        queue=queue.queue,
+        exists=True,
+        queued=_counted(queue.queued),
+        in_hand=_counted(queue.in_hand),
+        retrying=_counted(queue.retrying),
+        consumers=None,
+        oldest_seconds=_rounded(queue.oldest_seconds),
+    )
+
+
+def _of_rabbitmq(queue: "QueueSeen") -> QueueDepth:
+    return QueueDepth(
+        queue=queue.name,
+        exists=queue.there,
+        queued=None if queue.ready is None else _counted(Count(queue.ready)),
+        in_hand=None if queue.unacked is None else _counted(Count(queue.unacked)),
+        retrying=None,
+        consumers=queue.consumers,
+        oldest_seconds=None,
+    )
+
+
+def _rounded(figure: float | None) -> float | None:
+    return None if figure is None else round(max(figure, 0.0), 3)

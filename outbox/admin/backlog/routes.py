@@ -1,0 +1,30 @@
+"""`GET /backlog`."""
+
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import Field
+
+from outbox.admin.access import Viewer
+from outbox.admin.backlog.answers import BacklogNow, told
+from outbox.admin.backlog.view import BacklogView
+from outbox.admin.models import Request
+from outbox.admin.routing import area
+
+backlog = area("backlog")
+
+
+class BacklogQuestion(Request):
+    """How much of it is told."""
+
+    routing_keys: Annotated[int, Field(ge=0, le=200, description="How many routing keys are listed one by one.")] = 20
+
+
+@backlog.get("/backlog", operation_id="outbox_backlog_show")
+async def show(asked: Viewer, question: Annotated[BacklogQuestion, Query()]) -> BacklogNow:
+    """How much waits in the outbox, by state and by routing key, since when, and for how much longer; and in the queues.
+
+    The figures are counted at most every two seconds, whoever asks: `as_of` says when. Beyond ten thousand of a state they are
+    estimated. When the broker is away the answer still comes, without its queues, and says so in `degraded`.
+    """
+    return told(await asked.admin.shared(BacklogView).now(), top=question.routing_keys)

@@ -1,0 +1,113 @@
+"""What is asked for the backlog, once for all who want to know: the database, and beside it the broker."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from outbox.admin.backlog.rates import Intake
+from outbox.admin.brokers import BrokerKind, BrokerView, Depths
+from outbox.admin.declared import declared
+from outbox.admin.snapshots import Snapshot, Snapshots
+from outbox.postgres.backlog import BacklogFigures, BacklogReader
+from outbox.postgres.reporting.components import recent_components
+
+if TYPE_CHECKING:
+    from outbox.admin.admin import Admin
+
+MAX_AGE = timedelta(seconds=2)
+PATIENCE = timedelta(milliseconds=120)
+"""How long an answer waits for newer figures while there are older ones, or an estimate can be had."""
+DATABASE_TIMEOUT = timedelta(seconds=10)
+BROKER_TIMEOUT = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The figures as they were at `as_of`; `complete` False: only what could be said at once. `queues` are the broker's."""
+
+    figures: BacklogFigures
+    as_of: datetime
+    complete: bool
+    stale: bool
+    incoming: float | None
+    queues: Depths | None
+    broker: BrokerKind
+
+
+class BacklogView:
+    """Keeps the figures of one admin for a moment. However many ask, each part is fetched once at a time."""
+
+    def __init__(self, admin: "Admin") -> None:
+        self._admin = admin
+        self._broker = admin.shared(BrokerView)
+        self._reader = BacklogReader(admin.table)
+        self._intake = Intake()
+        self._figures = Snapshots(self._read, max_age=MAX_AGE, timeout=DATABASE_TIMEOUT)
+        self._estimate = Snapshots(self._guess, max_age=MAX_AGE, timeout=DATABASE_TIMEOUT)
+        self._depths = Snapshots(self._look, max_age=MAX_AGE, timeout=BROKER_TIMEOUT)
+
+    async def now(self) -> Backlog:
+        """The latest figures that can be had soon. Raises what reading raised if there are none at all."""
+        figures, depths = await asyncio.gather(self._latest(), self._latest_depths())
+        snapshot, complete = figures
+        return Backlog(
+            figures=snapshot.value,
+            as_of=snapshot.as_of,
+            complete=complete,
+            stale=snapshot.error is not None,
+            incoming=self._intake.per_second,
+            queues=depths,
+            broker=self._broker.kind,
+        )
+
+    async def close(self) -> None:
+        """Ends what is being fetched."""
+        for snapshots in (self._figures, self._estimate, self._depths):
+            await snapshots.close()
+
+    async def _latest(self) -> tuple[Snapshot[BacklogFigures], bool]:
+        """Figures, and whether they are all that is told."""
+        try:
+            return await self._figures.get(patience=PATIENCE), True
+        except TimeoutError:
+            return await self._estimate.get(), False
+
+    async def _latest_depths(self) -> Depths | None:
+        """What the broker holds; None if it has not answered yet, or not in time."""
+        if self._broker.kind is not BrokerKind.RABBITMQ:
+            return Depths()
+        try:
+            return (await self._depths.get(patience=PATIENCE)).value
+        except TimeoutError:
+            return None
+
+    async def _read(self) -> BacklogFigures:
+        async with self._admin.reading("counting the backlog") as connection:
+            at = monotonic()
+            deliveries = self._broker.kind is BrokerKind.POSTGRESQL
+            figures = await self._reader.figures(connection, deliveries=deliveries)
+        if figures.inserted is not None:
+            self._intake.saw(at, figures.inserted)
+        return figures
+
+    async def _guess(self) -> BacklogFigures:
+        async with self._admin.reading("estimating the backlog") as connection:
+            return await self._reader.estimate(connection)
+
+    async def _look(self) -> Depths:
+        return await self._broker.depths(await self._named_queues())
+
+    async def _named_queues(self) -> Sequence[str]:
+        async with self._admin.reading("looking for queues") as connection:
+            consumers = declared(await recent_components(connection, schema=self._admin.table.schema))
+        if not consumers:
+            return ()
+        from outbox.transports.rabbitmq.topology import dead_letter_queue, delay_resource
+
+        exchange = self._admin.exchange_name
+        queues = {consumer.queue for consumer in consumers}
+        delays = {delay_resource(exchange, delay) for consumer in consumers for delay in consumer.delays}
+        return sorted({*queues, *map(dead_letter_queue, queues), *delays})

@@ -1,0 +1,65 @@
+"""What the admin knows of the broker: which kind it is, and how full its queues are."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from outbox.brokers import keeps_dead_letters
+from outbox.errors import BrokerUnavailableError
+
+if TYPE_CHECKING:
+    from outbox.admin.admin import Admin
+    from outbox.transports.rabbitmq.overview import Overview, QueueSeen
+
+
+class BrokerKind(StrEnum):
+    """Who holds the queues; `other`: an object that the host gave, which tells of none."""
+
+    POSTGRESQL = "postgresql"
+    RABBITMQ = "rabbitmq"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """RabbitMQ's queues, or why nothing is known of them."""
+
+    queues: "Sequence[QueueSeen]" = ()
+    problem: str | None = None
+
+
+class BrokerView:
+    """Looks at the broker of an admin; a connection to RabbitMQ is opened when it is first needed."""
+
+    def __init__(self, admin: "Admin") -> None:
+        self.kind = _kind(admin)
+        self.rabbitmq = _overview(admin) if self.kind is BrokerKind.RABBITMQ else None
+
+    async def depths(self, named: Collection[str]) -> Depths:
+        """How full RabbitMQ's queues are; none with any other broker. Raises nothing."""
+        if self.rabbitmq is None:
+            return Depths()
+        try:
+            return Depths(await self.rabbitmq.queues(named))
+        except BrokerUnavailableError as error:
+            return Depths(problem=str(error))
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        if self.rabbitmq is not None:
+            await self.rabbitmq.close()
+
+
+def _overview(admin: "Admin") -> "Overview":
+    from outbox.transports.rabbitmq.overview import Overview
+
+    return Overview(str(admin.broker), management_url=admin.management_url)
+
+
+def _kind(admin: "Admin") -> BrokerKind:
+    if admin.broker is None:
+        return BrokerKind.POSTGRESQL
+    if not isinstance(admin.broker, str):
+        return BrokerKind.OTHER
+    return BrokerKind.RABBITMQ if keeps_dead_letters(admin.broker) else BrokerKind.POSTGRESQL

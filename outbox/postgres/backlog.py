@@ -1,0 +1,232 @@
+"""How much waits in the outbox, and in the queues of the Postgres transport: counted up to a limit, estimated beyond it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import asyncpg
+
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import outbox_names, satellite_names
+
+COUNTED = 10_000
+"""Rows of one state that are counted one by one."""
+COUNTED_DELIVERIES = 50_000
+"""Deliveries of all queues that are."""
+SAMPLED_PAGES = 500
+"""Pages that an estimate looks at."""
+FEW_PAGES = 50
+"""Pages that one looks at which must be there at once."""
+
+
+class State(StrEnum):
+    """Where a row of the outbox is."""
+
+    PENDING = "pending"
+    SCHEDULED = "scheduled"
+    HELD = "held"
+    BLOCKED = "blocked"
+    RETRYING = "retrying"
+    PARKED = "parked"
+    SENT = "sent"
+
+
+class Relation(StrEnum):
+    """How a count is to the truth: it is it, it is about it, it is not more than it."""
+
+    EXACT = "eq"
+    ABOUT = "about"
+    AT_LEAST = "gte"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many there are."""
+
+    value: int
+    relation: Relation = Relation.EXACT
+
+    def __add__(self, other: "Count") -> "Count":
+        worst = max(self.relation, other.relation, key=_RELATIONS.index)
+        return Count(self.value + other.value, worst)
+
+
+_RELATIONS = (Relation.EXACT, Relation.ABOUT, Relation.AT_LEAST)
+NONE = Count(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueCounts:
+    """A queue of the Postgres transport: `queued` are due, `in_hand` are with workers, `retrying` are due later."""
+
+    queue: str
+    queued: Count
+    in_hand: Count
+    retrying: Count
+    oldest_seconds: float | None = None
+    """How long the first one has been due."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Rows by state, and by routing key and state; sent ones have no routing key here."""
+
+    states: Mapping[State, Count]
+    routing_keys: Mapping[str, Mapping[State, Count]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogFigures:
+    """`oldest_seconds`: how long the first row has been due. `inserted`: ids that were given out so far.
+
+    `out_per_second` is what relays said of the last seconds, or that of the last minutes; None: nobody told.
+    """
+
+    counts: Counts
+    oldest_seconds: float | None = None
+    inserted: int | None = None
+    out_per_second: float | None = None
+    deliveries: Sequence[QueueCounts] = field(default=())
+
+
+class BacklogReader:
+    """Counts beside one outbox table, on connections within a read-only transaction. Raises the driver's errors."""
+
+    def __init__(self, table: TableName) -> None:
+        self._sql = _queries(table)
+
+    async def figures(self, connection: Connection, *, deliveries: bool) -> BacklogFigures:
+        """All of it; `deliveries`: also of the queues that are in the database."""
+        await connection.execute(self._sql["settings"])
+        return BacklogFigures(
+            counts=await self._counts(connection),
+            oldest_seconds=await connection.fetchval(self._sql["oldest"]),
+            inserted=await connection.fetchval(self._sql["inserted"]),
+            out_per_second=await self._out_per_second(connection),
+            deliveries=await self._deliveries(connection) if deliveries else (),
+        )
+
+    async def estimate(self, connection: Connection) -> BacklogFigures:
+        """What can be said at once: counts only, from a few pages."""
+        await connection.execute(self._sql["settings"])
+        sample = await self._sample(connection, FEW_PAGES)
+        return BacklogFigures(counts=_gathered(sample))
+
+    async def _counts(self, connection: Connection) -> Counts:
+        counted = _table_of(await connection.fetch(self._sql["counted"], COUNTED))
+        full = _full(counted)
+        if not full:
+            return _gathered(counted)
+        sample = await self._sample(connection, SAMPLED_PAGES)
+        estimated = {key: count for key, count in sample.items() if key[0] in full}
+        kept = {key: count for key, count in counted.items() if key[0] not in full}
+        return _at_least(_gathered({**kept, **estimated}), full)
+
+    async def _sample(self, connection: Connection, pages: int) -> "Table":
+        percent = _percent(pages, await connection.fetchval(self._sql["pages"]))
+        return _scaled(await connection.fetch(self._sql["sampled"], percent), percent)
+
+    async def _out_per_second(self, connection: Connection) -> float | None:
+        try:
+            async with connection.transaction():
+                told: float | None = await connection.fetchval(self._sql["relays"])
+                if told is not None:
+                    return told
+                [row] = await connection.fetch(self._sql["rates"])
+        except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
+            return None
+        return row["sent"] / (60 * row["minutes"]) if row["minutes"] else None
+
+    async def _deliveries(self, connection: Connection) -> Sequence[QueueCounts]:
+        try:
+            async with connection.transaction():
+                rows = await connection.fetch(self._sql["deliveries"], COUNTED_DELIVERIES)
+                full = [row for row in rows if max(row["queued"], row["in_hand"] + row["retrying"]) >= row["rows"]]
+                estimates = await self._sampled_deliveries(connection) if full else {}
+        except asyncpg.UndefinedTableError:
+            return ()
+        return [_queue_counts(row, estimates) for row in rows]
+
+    async def _sampled_deliveries(self, connection: Connection) -> Mapping[tuple[str, str], int]:
+        percent = _percent(SAMPLED_PAGES, await connection.fetchval(self._sql["delivery_pages"]))
+        rows = await connection.fetch(self._sql["deliveries_sampled"], percent)
+        return {(row["queue"], row["state"]): round(row["count"] * 100 / percent) for row in rows}
+
+
+Table = Mapping[tuple[State, str], Count]
+
+
+def _queries(table: TableName) -> Mapping[str, str]:
+    names = {**outbox_names(table), **satellite_names(table.schema)}
+    return queries("backlog.sql", **names, **queries("backlog_parts.sql", **names))
+
+
+def _table_of(rows: Sequence[asyncpg.Record]) -> dict[tuple[State, str], Count]:
+    return {(State(row["state"]), row["routing_key"]): Count(row["count"]) for row in rows}
+
+
+def _scaled(rows: Sequence[asyncpg.Record], percent: float) -> dict[tuple[State, str], Count]:
+    """Counts of a sample as what they mean for the whole."""
+    if percent >= 100:
+        return _table_of(rows)
+    return {
+        (State(row["state"]), row["routing_key"]): Count(round(row["count"] * 100 / percent), Relation.ABOUT) for row in rows
+    }
+
+
+def _percent(pages: int, all_pages: int) -> float:
+    return min(100.0, 100 * pages / all_pages)
+
+
+def _full(counted: Table) -> frozenset[State]:
+    """The states of which there are more than were counted."""
+    states = _by_state(counted)
+    full = {state for state, count in states.items() if count.value >= COUNTED}
+    if states[State.SCHEDULED].value + states[State.RETRYING].value >= COUNTED:  # they share an index
+        full |= {State.SCHEDULED, State.RETRYING}
+    return frozenset(full)
+
+
+def _by_state(table: Table) -> dict[State, Count]:
+    states = dict.fromkeys(State, NONE)
+    for (state, _), count in table.items():
+        states[state] += count
+    return states
+
+
+def _gathered(table: Table) -> Counts:
+    routing_keys: dict[str, dict[State, Count]] = {}
+    for (state, routing_key), count in table.items():
+        if state is not State.SENT:
+            routing_keys.setdefault(routing_key, {})[state] = count
+    return Counts(states=_by_state(table), routing_keys=routing_keys)
+
+
+def _at_least(counts: Counts, full: frozenset[State]) -> Counts:
+    """An estimate is never less than what was counted."""
+    least = {state: Count(COUNTED, Relation.AT_LEAST) for state in full if state is not State.RETRYING}
+    states = {
+        state: least[state] if state in least and count.value < COUNTED else count for state, count in counts.states.items()
+    }
+    return Counts(states=states, routing_keys=counts.routing_keys)
+
+
+def _queue_counts(row: asyncpg.Record, estimates: Mapping[tuple[str, str], int]) -> QueueCounts:
+    queue, most = row["queue"], row["rows"]
+
+    def count(state: str, *, full: bool) -> Count:
+        if not full:
+            return Count(row[state])
+        estimate = estimates.get((queue, state), 0)
+        return Count(estimate, Relation.ABOUT) if estimate > row[state] else Count(row[state], Relation.AT_LEAST)
+
+    later_full = row["in_hand"] + row["retrying"] >= most
+    return QueueCounts(
+        queue=queue,
+        queued=count("queued", full=row["queued"] >= most),
+        in_hand=count("in_hand", full=later_full),
+        retrying=count("retrying", full=later_full),
+        oldest_seconds=row["oldest"],
+    )

@@ -1,0 +1,198 @@
+-- name: settings
+-- Every count has an index to be read from, in order and up to a limit; statistics, which lag behind a queue's table, shall not
+-- talk the planner into reading and sorting all of it. Compiling would take longer than counting.
+set local enable_seqscan = off;
+set local enable_bitmapscan = off;
+set local enable_sort = off;
+set local jit = off;
+set local max_parallel_workers_per_gather = 0
+
+-- name: counted
+-- How many rows are in each state, by routing key, each state read up to $1 rows from its index.
+select state, routing_key, count(*) as count
+from (
+    (
+        select 'pending' as state, routing_key
+        from (
+            {due}
+                and send_after <= now()
+            {due_and_ordered}
+                and send_after <= now()
+            {due_end}
+        ) as due
+        where coalesce(last_error, '') not in ('unroutable', 'blocked')
+        limit $1
+    )
+    union all
+    (
+        select case when attempts > 0 then 'retrying' else 'scheduled' end, routing_key
+        from (
+            {due}
+                and send_after > now() and send_after < 'infinity'
+            {due_and_ordered}
+                and send_after > now() and send_after < 'infinity'
+            {due_end}
+        ) as later
+        where coalesce(last_error, '') not in ('unroutable', 'blocked')
+        limit $1
+    )
+    union all
+    (
+        select 'held', routing_key
+        from {table}
+        where sent_at is null and failed_at is null and last_error = 'unroutable'
+        order by routing_key, send_after, id
+        limit $1
+    )
+    union all
+    (
+        select 'blocked', routing_key
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is not null and last_error = 'blocked'
+        order by hashtextextended(ordering_key, 0), id
+        limit $1
+    )
+    union all
+    (
+        select 'parked', routing_key
+        from {table}
+        where failed_at is not null
+        order by failed_at desc, id desc
+        limit $1
+    )
+    union all
+    (
+        select 'sent', ''
+        from {table}
+        where sent_at is not null
+        order by sent_at
+        limit $1
+    )
+) as counted
+group by state, routing_key
+
+-- name: pages
+select greatest(pg_relation_size('{table}'::regclass) / current_setting('block_size')::integer, 1)
+
+-- name: sampled
+-- The same of $1 percent of the table's pages, the same ones each time, so that the estimate does not jump.
+select state, routing_key, count(*) as count
+from (
+    select {state} as state, case when sent_at is null then routing_key else '' end as routing_key
+    from {table} tablesample system ($1) repeatable (0)
+) as sampled
+group by state, routing_key
+
+-- name: oldest
+-- Since when the row has been due that has been due the longest.
+select (extract(epoch from now()) - extract(epoch from min(send_after)))::float8
+from (
+    select first.send_after
+    from generate_series(0, 9) as class (priority)
+    cross join lateral (
+        select send_after
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+            and send_after > '-infinity' and send_after <= now() and coalesce(last_error, '') not in ('unroutable', 'blocked')
+        order by send_after, id
+        limit 1
+    ) as first
+    union all
+    (
+        select send_after
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is not null
+            and send_after > '-infinity' and send_after <= now() and coalesce(last_error, '') not in ('unroutable', 'blocked')
+        order by send_after, id
+        limit 1
+    )
+) as due
+
+-- name: inserted
+-- How many ids were given out so far; null for who may not know.
+select case when has_sequence_privilege(sequence, 'select') then pg_sequence_last_value(sequence::regclass) end
+from pg_get_serial_sequence('{table}', 'id') as sequence
+
+-- name: rates
+-- What was sent in the last five minutes that are over, and in how many of them anybody told of anything.
+select coalesce(sum(sent) filter (where queue = ''), 0)::bigint as sent, count(distinct starts_at) as minutes
+from {stats}
+where starts_at >= date_trunc('minute', now()) - interval '5 minutes' and starts_at < date_trunc('minute', now())
+    and seconds = 60
+
+-- name: relays
+-- What relays that live have told of the last seconds.
+select sum((activity -> 'per_second' ->> 'sent')::float8)
+from {component}
+where kind = 'relay' and stopped_at is null and seen_at > clock_timestamp() - 2 * every
+    and jsonb_typeof(activity -> 'per_second' -> 'sent') = 'number'
+
+-- name: deliveries
+-- By queue: walks the index from queue to queue, and reads up to $1 rows of all of them, but a hundred of each.
+with recursive walk (queue) as (
+    (
+        select queue
+        from {delivery}
+        order by queue, available_at, id
+        limit 1
+    )
+    union all
+    select following.queue
+    from walk
+    cross join lateral (
+        select queue
+        from {delivery}
+        where queue > walk.queue
+        order by queue, available_at, id
+        limit 1
+    ) as following
+),
+known as materialized (
+    select queue
+    from (
+        select queue
+        from walk
+        union
+        select queue
+        from {subscription}
+    ) as each
+    limit 1000
+),
+most as materialized (
+    select greatest($1 / greatest(count(*), 1), 100) as rows
+    from known
+)
+select known.queue, most.rows, due.queued, later.in_hand, later.retrying,
+    (extract(epoch from now()) - extract(epoch from due.oldest))::float8 as oldest
+from known
+cross join most
+cross join lateral (
+    select count(*) as queued, min(available_at) as oldest
+    from (
+        select available_at
+        from {delivery}
+        where queue = known.queue and available_at <= now()
+        order by queue, available_at, id
+        limit most.rows
+    ) as front
+) as due
+cross join lateral (
+    select count(*) filter (where leased) as in_hand, count(*) filter (where not leased) as retrying
+    from (
+        select lease_token is not null as leased
+        from {delivery}
+        where queue = known.queue and available_at > now()
+        order by queue, available_at, id
+        limit most.rows
+    ) as back
+) as later
+order by known.queue
+
+-- name: delivery_pages
+select greatest(pg_relation_size('{delivery}'::regclass) / current_setting('block_size')::integer, 1)
+
+-- name: deliveries_sampled
+select queue, case when available_at <= now() then 'queued' when lease_token is null then 'retrying' else 'in_hand' end as state,
+    count(*) as count
+from {delivery} tablesample system ($1) repeatable (0)
+group by 1, 2
