@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from outbox.errors import ConfigurationError
+from outbox.json_paths import Places, beyond, check_paths, is_meant, places
+from outbox.masked_json import MOST_NESTED, Rules, masked_json
 from outbox.urls import redacted
 
 MASK = "***"
@@ -50,27 +52,31 @@ SEARCH_LIMIT = 20_000
 READ_LIMIT = 262_144
 """Bytes of the largest body that is read for either."""
 
-_DEEPEST = 40
 _LONGEST_WHOLE_WORD = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Masking:
-    """Masks the value of every key that `keys` name, at any depth, and in strings that are JSON themselves.
+    """Masks the value of every key that `keys` name, and what is at `paths`; at any depth, and in strings that are JSON too.
 
     A key is named in words, however it is written: `api key` masks `apiKey`, `X-Api-Key` and `api_keys`. Names of up to four
     letters must be words of their own, so that `pin` masks `card_pin` and leaves `shipping` alone; longer ones may be parts.
+
+    A path leads from the root of a document to what is masked: `$.customer.email`, `$.items[*].name`, `$["odd key"][0]`. One
+    that comes to a string that is JSON leads on inside of it; and each such string is a document with a root of its own too.
     """
 
     keys: tuple[str, ...] = USUAL_KEYS
+    paths: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if any(not isinstance(key, str) or not _words(key) for key in self.keys):
             raise ConfigurationError("a key to mask is named in letters, such as 'password' or 'api key'")
+        check_paths(self.paths)
 
-    def also(self, *keys: str) -> "Masking":
-        """This one, masking `keys` too."""
-        return replace(self, keys=(*self.keys, *keys))
+    def also(self, *keys: str, paths: Iterable[str] = ()) -> "Masking":
+        """This one, masking `keys` and what is at `paths` too."""
+        return replace(self, keys=(*self.keys, *keys), paths=(*self.paths, *paths))
 
     def masks(self, key: str) -> bool:
         """Whether the value of `key` is masked."""
@@ -78,33 +84,44 @@ class Masking:
 
     def masked(self, value: Any) -> Any:
         """`value`, as JSON knows it, with masked values in it. What is nested too deep to be read is masked as a whole."""
-        return self._masked(value, 0)
+        return self._masked(value, 0, self._root)
+
+    def masked_json(self, text: str) -> str | None:
+        """The JSON `text`, masked, and all else in it exactly as it was written; None if it is no JSON."""
+        return masked_json(text, Rules(masks=self.masks, root=self._root, words=redacted, mask=MASK))
 
     def masked_text(self, text: str) -> str:
         """`text` such as an error's message: values that follow a key are masked, and passwords in addresses."""
-        whole = self._masked_json(text, 0)
+        whole = self._masked_inside(text, 0, self._root)
         if whole is not None:
             return whole
         text = _INPUT.sub(rf"\1{MASK}", redacted(text))
         text = _BEARER.sub(rf"\1 {MASK}", text)
         return _KEY_AND_VALUE.sub(self._masked_pair, text)
 
-    def _masked(self, value: Any, depth: int) -> Any:
-        if depth > _DEEPEST:
+    @property
+    def _root(self) -> Places:
+        return places(self.paths)
+
+    def _masked(self, value: Any, depth: int, here: Places) -> Any:
+        if depth > MOST_NESTED or (is_meant(here) and value is not None):
             return MASK
         match value:
             case Mapping():
-                return self._masked_mapping(value, depth)
+                return self._masked_mapping(value, depth, here)
             case list() | tuple():
-                return [self._masked(element, depth + 1) for element in value]
+                return [self._masked(element, depth + 1, beyond(here, index)) for index, element in enumerate(value)]
             case str():
-                return self._masked_json(value, depth) or redacted(value)
+                inside = self._masked_inside(value, depth, here | self._root)
+                return redacted(value) if inside is None else inside
             case _:
                 return value
 
-    def _masked_mapping(self, mapping: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+    def _masked_mapping(self, mapping: Mapping[Any, Any], depth: int, here: Places) -> dict[str, Any]:
         masked = {
-            str(key): MASK if value is not None and self.masks(str(key)) else self._masked(value, depth + 1)
+            str(key): MASK
+            if value is not None and self.masks(str(key))
+            else self._masked(value, depth + 1, beyond(here, str(key)))
             for key, value in mapping.items()
         }
         # {"name": "password", "value": …}: headers and form fields often look like this.
@@ -112,15 +129,17 @@ class Masking:
             masked |= {key: MASK for key in ("value", "values") if mapping.get(key) is not None}
         return masked
 
-    def _masked_json(self, text: str, depth: int) -> str | None:
+    def _masked_inside(self, text: str, depth: int, here: Places) -> str | None:
         """A string that is a JSON object or array, masked; None for any other."""
         if text.lstrip()[:1] not in ("{", "[") or len(text) > READ_LIMIT:
             return None
         try:
             value = json.loads(text)
-        except (ValueError, RecursionError):
+        except ValueError:
             return None
-        return json.dumps(self._masked(value, depth + 1), ensure_ascii=False)
+        except RecursionError:
+            return MASK
+        return json.dumps(self._masked(value, depth + 1, here), ensure_ascii=False)
 
     def _masked_pair(self, match: "re.Match[str]") -> str:
         return match["before"] + MASK if self.masks(match["key"]) else match[0]
@@ -191,7 +210,8 @@ def _masked_body(body: bytes, content_type: str | None, masking: Masking) -> str
         return None
     try:
         value = json.loads(body)
-        return json.dumps(masking.masked(value), ensure_ascii=False, separators=(", ", ": "))
+        text = json.dumps(masking.masked(value), ensure_ascii=False, separators=(", ", ": "))
+        return text.encode(errors="replace").decode()
     except (ValueError, RecursionError):
         return None
 

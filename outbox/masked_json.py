@@ -1,0 +1,160 @@
+"""JSON text with values masked in it, and all else exactly as it was written: numbers, spaces, keys that are repeated."""
+
+import json
+import re
+from collections.abc import Callable
+from json.decoder import scanstring  # type: ignore[attr-defined]  # of the standard library, though not in its stubs
+from typing import NamedTuple
+
+from outbox.json_paths import Places, beyond, is_meant
+
+MOST_NESTED = 40
+"""What is nested deeper is masked as a whole."""
+
+
+class Rules(NamedTuple):
+    """What is masked: values of keys, values at places; `words` masks within a text, and `mask` stands for what is hidden."""
+
+    masks: Callable[[str], bool]
+    root: Places
+    words: Callable[[str], str]
+    mask: str
+
+
+def masked_json(text: str, rules: Rules) -> str | None:
+    """`text` as it may be shown; None if it is no JSON."""
+    return _Text(text, rules).masked(rules.root, 0)
+
+
+class _Value(NamedTuple):
+    end: int
+    shown: str
+    string: str | None = None
+    is_null: bool = False
+
+
+class _Member(NamedTuple):
+    key: str
+    start: int
+    value: _Value
+
+
+class _Text:
+    """Reads a text once, from its front to its end."""
+
+    def __init__(self, text: str, rules: Rules) -> None:
+        self._text = text
+        self._rules = rules
+        self._mask = json.dumps(rules.mask)
+
+    def masked(self, places: Places, depth: int) -> str | None:
+        try:
+            start = self._skip(0)
+            value = self._value(start, depth, places)
+            if self._skip(value.end) != len(self._text):
+                return None
+        except (ValueError, IndexError):
+            return None
+        except RecursionError:
+            return self._mask
+        return self._text[:start] + value.shown + self._text[value.end :]
+
+    def _value(self, at: int, depth: int, places: Places) -> _Value:
+        """The value that begins there. Raises `ValueError` or `IndexError` where there is none."""
+        if depth > MOST_NESTED:
+            return _Value(json.JSONDecoder().raw_decode(self._text, at)[1], self._mask)
+        match self._text[at]:
+            case "{":
+                value = self._object(at, depth, places)
+            case "[":
+                value = self._array(at, depth, places)
+            case '"':
+                value = self._string(at, depth, places)
+            case _:
+                value = self._scalar(at)
+        return value._replace(shown=self._mask) if is_meant(places) and not value.is_null else value
+
+    def _scalar(self, at: int) -> _Value:
+        match = _SCALAR.match(self._text, at)
+        if match is None:
+            raise ValueError
+        return _Value(match.end(), match[0], is_null=match[0] == "null")
+
+    def _string(self, at: int, depth: int, places: Places) -> _Value:
+        string, end = scanstring(self._text, at + 1)
+        masked = None
+        if string.lstrip()[:1] in ("{", "["):
+            masked = _Text(string, self._rules).masked(places | self._rules.root, depth + 1)
+        if masked is None:
+            masked = self._rules.words(string)
+        return _Value(end, self._text[at:end] if masked == string else _quoted(masked), string)
+
+    def _array(self, at: int, depth: int, places: Places) -> _Value:
+        shown, copied = [], at
+        index, at = 0, self._skip(at + 1)
+        while self._text[at] != "]" or index:
+            value = self._value(at, depth + 1, beyond(places, index))
+            shown += [self._text[copied:at], value.shown]
+            copied, at, index = value.end, self._skip(value.end), index + 1
+            if self._text[at] != ",":
+                break
+            at = self._skip(at + 1)
+        return _Value(self._closed(at, "]"), "".join(shown) + self._text[copied : at + 1])
+
+    def _object(self, at: int, depth: int, places: Places) -> _Value:
+        members: list[_Member] = []
+        start, at = at, self._skip(at + 1)
+        while self._text[at] != "}" or members:
+            member = self._member(at, depth, places)
+            members.append(member)
+            at = self._skip(member.value.end)
+            if self._text[at] != ",":
+                break
+            at = self._skip(at + 1)
+        return _Value(self._closed(at, "}"), self._shown(start, members, at + 1))
+
+    def _member(self, at: int, depth: int, places: Places) -> _Member:
+        if self._text[at] != '"':
+            raise ValueError
+        key, end = scanstring(self._text, at + 1)
+        colon = self._skip(end)
+        if self._text[colon] != ":":
+            raise ValueError
+        start = self._skip(colon + 1)
+        value = self._value(start, depth + 1, beyond(places, key))
+        return _Member(key, start, value)
+
+    def _shown(self, start: int, members: list[_Member], end: int) -> str:
+        """The object from `start` to `end`. Its member `name` or `key` may say that its `value` and `values` are secret."""
+        names = (member.value.string for member in members if member.key in ("name", "key"))
+        is_pair = any(name is not None and self._rules.masks(name) for name in names)
+        shown, copied = [], start
+        for key, at, value in members:
+            hidden = not value.is_null and (self._rules.masks(key) or (is_pair and key in ("value", "values")))
+            shown += [self._text[copied:at], self._mask if hidden else value.shown]
+            copied = value.end
+        return "".join(shown) + self._text[copied:end]
+
+    def _skip(self, at: int) -> int:
+        """The next place that is no space."""
+        match = _SPACES.match(self._text, at)
+        return match.end() if match else at
+
+    def _closed(self, at: int, bracket: str) -> int:
+        if self._text[at] != bracket:
+            raise ValueError
+        return at + 1
+
+
+_SPACES = re.compile(r"[ \t\n\r]*")
+# The last two are no JSON, and what Python writes and reads all the same.
+_SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null|NaN|-?Infinity")
+
+
+def _quoted(text: str) -> str:
+    """`text` in JSON; halves of surrogate pairs, which no encoding has, are written as escapes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(text)
+    return json.dumps(text, ensure_ascii=False)
