@@ -42,6 +42,9 @@ class HandedState(StrEnum):
     PARKED = "parked"
 
 
+_STATES = {state.value: state for state in HandedState}
+
+
 @dataclass(frozen=True, slots=True)
 class HandedMessage:
     """One row that was due: what became of it, how old it was, and whether it had been held before; `ordered` by a key."""
@@ -262,7 +265,7 @@ async def require_tables(pool: Pool, tables: TransportTables) -> None:
 
 def _handed(row: asyncpg.Record, *, ordered: bool = False) -> HandedMessage:
     row_id, message_id, routing_key, state, was_held, age_seconds, *_ = row
-    return HandedMessage(row_id, message_id, routing_key, HandedState(state), was_held, _age(age_seconds), ordered)
+    return HandedMessage(row_id, message_id, routing_key, _STATES[state], was_held, _age(age_seconds), ordered)
 
 
 def _age(seconds: float) -> timedelta:

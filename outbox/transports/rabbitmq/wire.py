@@ -24,7 +24,7 @@ from outbox.codec import (
 from outbox.errors import MalformedMessageError
 from outbox.message import NO_HEADERS, Message
 from outbox.tracking import new_id
-from outbox.transports.rabbitmq.frames import Publication, encode_properties
+from outbox.transports.rabbitmq.frames import Publication, encode_named, encode_properties
 from outbox.transports.rabbitmq.typed import restored
 
 PERSISTENT = 2
@@ -66,16 +66,16 @@ def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEF
     if message.target_queue is not None:
         headers[ROUTING_KEY] = routing_key
         exchange, routing_key = queue_exchange, message.target_queue
-    properties = Basic.Properties(
-        content_type=message.content_type,
-        headers=headers,
-        delivery_mode=PERSISTENT,
-        expiration=None if message.expiration is None else _encode_expiration(message.expiration),
-        message_id=message.id,
-        timestamp=message.created_at,
+    properties = {
+        "content_type": message.content_type,
+        "headers": headers,
+        "delivery_mode": PERSISTENT,
+        "expiration": None if message.expiration is None else _encode_expiration(message.expiration),
+        "message_id": message.id,
+        "timestamp": message.created_at,
         **more,
-    )
-    return Publication(exchange, routing_key, message.id, encode_properties(properties), message.body)
+    }
+    return Publication(exchange, routing_key, message.id, encode_named(properties), message.body)
 
 
 def copy_of(
