@@ -117,11 +117,13 @@ _SATELLITE_OBJECTS = {
         "age_index": "age_idx",
         "actor_index": "actor_idx",
         "action_index": "action_idx",
+        "target_index": "target_idx",
+        "outcome_index": "outcome_idx",
     },
-    "session": {"primary_key": "pkey"},
-    "login_failure": {"primary_key": "pkey"},
-    "confirmation": {"primary_key": "pkey"},
-    "idempotency": {"primary_key": "pkey", "check_answer": "check_answer"},
+    "session": {"primary_key": "pkey", "age_index": "age_idx"},
+    "login_failure": {"primary_key": "pkey", "age_index": "age_idx"},
+    "confirmation": {"primary_key": "pkey", "age_index": "age_idx"},
+    "idempotency": {"primary_key": "pkey", "check_answer": "check_answer", "age_index": "age_idx"},
     "group_note": {"primary_key": "pkey"},
 }
 

@@ -17,25 +17,36 @@ create table if not exists {audit} (
 )
 
 -- name: audit_age_index
--- What pruning deletes, oldest first.
-create index if not exists {audit_age_index} on {audit} (at)
+-- What is listed newest first, and what pruning deletes, oldest first.
+create index if not exists {audit_age_index} on {audit} (at, id)
 
 -- name: audit_actor_index
-create index if not exists {audit_actor_index} on {audit} (actor, id)
+create index if not exists {audit_actor_index} on {audit} (actor, at, id)
 
 -- name: audit_action_index
-create index if not exists {audit_action_index} on {audit} (action, id)
+create index if not exists {audit_action_index} on {audit} (action, at, id)
+
+-- name: audit_target_index
+-- Of the beginning only: an index takes no long texts.
+create index if not exists {audit_target_index} on {audit} (left(target, 200), at, id)
+
+-- name: audit_outcome_index
+-- What was denied or failed is rare, and looked for.
+create index if not exists {audit_outcome_index} on {audit} (outcome, at, id) where outcome <> 'done'
 
 -- name: session_table
--- One row is somebody who has logged in; the cookie is known by its hash only.
+-- One row is somebody who has logged in: the cookie, and the token that they logged in with, are known by their hashes only.
 create table if not exists {session} (
     token_hash bytea not null,
+    login_hash bytea not null,
     name text not null,
-    role text not null,
     created_at timestamptz not null default now(),
     expires_at timestamptz not null,
     constraint {session_primary_key} primary key (token_hash)
 )
+
+-- name: session_age_index
+create index if not exists {session_age_index} on {session} (expires_at)
 
 -- name: login_failure_table
 -- How often logging in failed from one address, or from all, in the present window of time: what several processes share.
@@ -45,6 +56,9 @@ create table if not exists {login_failure} (
     failures integer not null default 0,
     constraint {login_failure_primary_key} primary key (bucket)
 )
+
+-- name: login_failure_age_index
+create index if not exists {login_failure_age_index} on {login_failure} (window_ends_at)
 
 -- name: confirmation_table
 -- One row is a dry run that somebody may follow up: what it was about, and how many it meant. Good for one use.
@@ -56,6 +70,9 @@ create table if not exists {confirmation} (
     expires_at timestamptz not null,
     constraint {confirmation_primary_key} primary key (token_hash)
 )
+
+-- name: confirmation_age_index
+create index if not exists {confirmation_age_index} on {confirmation} (expires_at)
 
 -- name: idempotency_table
 -- One row is a change that was asked for with a key: running under `token` until `held_until`, or done, with its answer.
@@ -72,6 +89,9 @@ create table if not exists {idempotency} (
     constraint {idempotency_primary_key} primary key (actor, key),
     constraint {idempotency_check_answer} check ((status is null) = (body is null))
 )
+
+-- name: idempotency_age_index
+create index if not exists {idempotency_age_index} on {idempotency} (created_at)
 
 -- name: group_note_table
 -- What somebody noted about a group of dead letters.
@@ -100,21 +120,25 @@ create table if not exists {group_note} (
 ('constraint', '{audit_check_outcome_name}', 'valid'),
 ('index', '{audit_age_index_name}', 'valid'),
 ('index', '{audit_actor_index_name}', 'valid'),
-('index', '{audit_action_index_name}', 'valid')
+('index', '{audit_action_index_name}', 'valid'),
+('index', '{audit_target_index_name}', 'valid'),
+('index', '{audit_outcome_index_name}', 'valid')
 
 -- name: session_shape
 ('column', 'token_hash', 'bytea not null'),
+('column', 'login_hash', 'bytea not null'),
 ('column', 'name', 'text not null'),
-('column', 'role', 'text not null'),
 ('column', 'created_at', 'timestamp with time zone not null default'),
 ('column', 'expires_at', 'timestamp with time zone not null'),
-('constraint', '{session_primary_key_name}', 'valid')
+('constraint', '{session_primary_key_name}', 'valid'),
+('index', '{session_age_index_name}', 'valid')
 
 -- name: login_failure_shape
 ('column', 'bucket', 'text not null'),
 ('column', 'window_ends_at', 'timestamp with time zone not null'),
 ('column', 'failures', 'integer not null default'),
-('constraint', '{login_failure_primary_key_name}', 'valid')
+('constraint', '{login_failure_primary_key_name}', 'valid'),
+('index', '{login_failure_age_index_name}', 'valid')
 
 -- name: confirmation_shape
 ('column', 'token_hash', 'bytea not null'),
@@ -122,7 +146,8 @@ create table if not exists {group_note} (
 ('column', 'request_hash', 'bytea not null'),
 ('column', 'total', 'bigint not null'),
 ('column', 'expires_at', 'timestamp with time zone not null'),
-('constraint', '{confirmation_primary_key_name}', 'valid')
+('constraint', '{confirmation_primary_key_name}', 'valid'),
+('index', '{confirmation_age_index_name}', 'valid')
 
 -- name: idempotency_shape
 ('column', 'actor', 'text not null'),
@@ -135,7 +160,8 @@ create table if not exists {group_note} (
 ('column', 'headers', 'jsonb'),
 ('column', 'body', 'bytea'),
 ('constraint', '{idempotency_primary_key_name}', 'valid'),
-('constraint', '{idempotency_check_answer_name}', 'valid')
+('constraint', '{idempotency_check_answer_name}', 'valid'),
+('index', '{idempotency_age_index_name}', 'valid')
 
 -- name: group_note_shape
 ('column', 'by', 'text not null'),
