@@ -8,10 +8,11 @@ from fastapi import APIRouter, Depends
 from outbox.admin.access import entrance
 from outbox.admin.admin import Admin
 from outbox.admin.backlog import backlog
+from outbox.admin.chains import router as chains
 from outbox.admin.problems import Code, documented
 from outbox.admin.routing import AdminRoute
 
-AREAS: tuple[APIRouter, ...] = (backlog,)
+AREAS: tuple[APIRouter, ...] = (backlog, chains)
 """The routers of the endpoints that ask who is asking."""
 
 

@@ -17,19 +17,25 @@ MOST_NODES = 2_000
 
 
 async def chain(
-    database: "Pool | Connection | str", any_id: str, *, max_nodes: int = MOST_NODES, table_name: str = "outbox_table"
+    database: "Pool | Connection | str",
+    any_id: str,
+    *,
+    max_nodes: int = MOST_NODES,
+    table_name: str = "outbox_table",
+    bounded: bool = False,
 ) -> Chain:
     """The whole chain that a message belongs to, by the id of any message in it.
 
     `database` is a pool of asyncpg, a connection that is in no transaction, or a URL. Made of the history, and of what still is
     in the outbox, in queues of the Postgres transport, and among the dead letters; also where there is no history. Changes
-    nothing and blocks nobody. Each table is read for a few seconds at most. Raises the driver's errors.
+    nothing and blocks nobody. Each table is read for a few seconds at most. With `bounded`, of large tables of messages on
+    their way only the newest rows are looked at, and `unknown` says so. Raises the driver's errors.
     """
     from outbox.chains.tree import Tree
 
     if not isinstance(any_id, str) or not any_id or "\0" in any_id:
         raise ConfigurationError(f"a message id is text, not {any_id!r}")
-    async with _reader(database, table_name) as reader:
+    async with _reader(database, table_name, bounded=bounded) as reader:
         traces = await reader.traces(any_id, max_nodes)
     return Tree(traces, max_nodes).chain()
 
@@ -37,36 +43,34 @@ async def chain(
 async def recent(
     database: "Pool | Connection | str", limit: int = 50, *, table_name: str = "outbox_table"
 ) -> Sequence[Beginning]:
-    """The chains that began last, newest first, as far as the history goes; up to a thousand facts of each are counted."""
-    from outbox.postgres.chains import moment
+    """The chains that began last, newest first, as far as the history goes; the first facts of each are counted."""
+    from outbox.chains.listing import BeginningFilter, beginnings
+    from outbox.postgres.beginnings import BeginningsReader, reading
+    from outbox.postgres.schema.objects import outbox_table
 
-    async with _reader(database, table_name) as reader:
-        rows = await reader.recent(limit)
-    return [
-        Beginning(
-            root_id=row["root_id"],
-            routing_key=row["routing_key"],
-            sent_at=moment(row["at"]),
-            last_at=moment(row["last_at"]),
-            facts=row["facts"],
-            deaths=row["deaths"],
-        )
-        for row in rows
-    ]
+    async with _connection(database) as connection, reading(connection):
+        page = await beginnings(BeginningsReader(connection, outbox_table(table_name)), BeginningFilter(), limit)
+    return page.items
 
 
 @asynccontextmanager
-async def _reader(database: "Pool | Connection | str", table_name: str) -> AsyncIterator["ChainReader"]:
+async def _reader(database: "Pool | Connection | str", table_name: str, *, bounded: bool) -> AsyncIterator["ChainReader"]:
     from outbox.postgres.chains import ChainReader
-    from outbox.postgres.pool import connect_to, taken_from
     from outbox.postgres.schema.objects import outbox_table
 
-    table = outbox_table(table_name)
+    async with _connection(database) as connection:
+        yield ChainReader(connection, outbox_table(table_name), bounded=bounded)
+
+
+@asynccontextmanager
+async def _connection(database: "Pool | Connection | str") -> AsyncIterator["Connection"]:
+    from outbox.postgres.pool import connect_to, taken_from
+
     if isinstance(database, str):
         async with connect_to(database, application_name="outbox chain")() as connection:
-            yield ChainReader(connection, table)
+            yield connection
     elif hasattr(database, "acquire"):
         async with taken_from(cast("Pool", database)) as connection:
-            yield ChainReader(connection, table)
+            yield connection
     else:
-        yield ChainReader(database, table)
+        yield database

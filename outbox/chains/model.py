@@ -1,5 +1,6 @@
 """What a chain is: a tree of messages, what became of each in each queue, attempt by attempt."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -22,6 +23,30 @@ class State(StrEnum):
     REQUEUED = "requeued"
     DISCARDED = "discarded"
     UNKNOWN = "unknown"
+
+
+WORST_FIRST = (
+    State.DEAD,
+    State.PARKED,
+    State.HELD,
+    State.BLOCKED,
+    State.RETRYING,
+    State.IN_HAND,
+    State.QUEUED,
+    State.REQUEUED,
+    State.SENT,
+    State.PENDING,
+    State.SCHEDULED,
+    State.DISCARDED,
+    State.PROCESSED,
+    State.UNKNOWN,
+)
+"""A chain has the state of its messages that comes first here: what needs somebody, what is on its way, what is over."""
+
+
+def worst(states: Iterable[State]) -> State:
+    """The worst of `states`; unknown if there are none."""
+    return min(states, key=WORST_FIRST.index, default=State.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +112,21 @@ class Node:
     requeues: int = 0
     legs: tuple[Leg, ...] = ()
 
+    @property
+    def last_at(self) -> datetime | None:
+        """When something last happened to it, as far as that is known."""
+        tries = [each.at for leg in self.legs for each in leg.tries]
+        return max((at for at in (self.published_at, self.sent_at, *tries) if at is not None), default=None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
     """A tree of messages: `nodes` with their `parent_id`s, each after its parent and before its next sibling.
 
     `found` says whether anything is known of the id that was asked for. `truncated`: there are more nodes. `unknown` says, in
-    sentences, what cannot be known, and why.
+    sentences, what cannot be known, and why. `state` is the worst of any node. `duration` is the time from the first thing that
+    is known of it to the last, and `critical_path` the ids that lead from the beginning to the message that this last thing
+    happened to.
     """
 
     root_id: str
@@ -101,6 +134,9 @@ class Chain:
     found: bool = True
     truncated: bool = False
     unknown: tuple[str, ...] = ()
+    state: State = State.UNKNOWN
+    duration: timedelta | None = None
+    critical_path: tuple[str, ...] = ()
 
     def node(self, id_: str) -> Node | None:
         """The message of that id."""
@@ -109,7 +145,11 @@ class Chain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """A chain in a list: its first message, when that was sent, when something last happened, and how many died in it."""
+    """A chain in a list: its first message, when that was sent, when something last happened, and how many died in it.
+
+    It is what the first `facts` facts of the history tell, `more` if there are others: `messages` is how many they are about,
+    `state` the worst that any of those was left in.
+    """
 
     root_id: str
     routing_key: str
@@ -117,3 +157,11 @@ class Beginning:
     last_at: datetime | None
     facts: int
     deaths: int
+    messages: int = 0
+    state: State = State.UNKNOWN
+    more: bool = False
+
+    @property
+    def duration(self) -> timedelta | None:
+        """From its first message's leaving the outbox to the last that happened."""
+        return None if self.sent_at is None or self.last_at is None else max(self.last_at - self.sent_at, timedelta(0))

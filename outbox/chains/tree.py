@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
-from outbox.chains.model import Chain, Leg, Node, State, Try
+from outbox.chains.model import Chain, Leg, Node, State, Try, worst
 from outbox.failures import decode_trail
 from outbox.postgres.chains import Row, Traces, ids_of, moment, span
 
@@ -42,6 +43,9 @@ class Tree:
             found=bool(kept),
             truncated=self._truncated or len(nodes) > len(kept),
             unknown=tuple(self._unknown()),
+            state=worst(node.state for node in kept),
+            duration=_duration(kept),
+            critical_path=_critical_path(kept),
         )
 
     # --- gathering -----------------------------------------------------------------------------------------------------
@@ -115,6 +119,26 @@ class Tree:
             yield "when some of it was sent: the relay wrote no history then, or it is not a message but where the chain began"
         if not self._traces.deliveries and any(_only_sent(draft) for draft in self._drafts.values()):
             yield "what became of messages that were only sent: they wait in RabbitMQ, or their worker writes no history"
+
+
+def _duration(nodes: Sequence[Node]) -> timedelta | None:
+    began = [node.published_at for node in nodes if node.published_at is not None]
+    ended = [node.last_at for node in nodes if node.last_at is not None]
+    return max(ended) - min(began) if began else None
+
+
+def _critical_path(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """From the beginning to the message to which something happened last; parents come before their children."""
+    known = [node for node in nodes if node.last_at is not None]
+    if not known:
+        return ()
+    parents = {node.id: node.parent_id for node in nodes}
+    path: dict[str, None] = {}
+    at: str | None = max(known, key=lambda node: (node.last_at, -node.depth)).id
+    while at is not None and at in parents and at not in path:
+        path[at] = None
+        at = parents[at]
+    return tuple(reversed(path))
 
 
 def _only_sent(draft: _Draft) -> bool:

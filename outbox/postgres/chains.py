@@ -10,13 +10,15 @@ import asyncpg
 
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, reason_of
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import queries, query
 from outbox.postgres.schema.objects import satellite_names
 
 LOOK_TIMEOUT = timedelta(seconds=5)
 """Longest that reading by an index may take, for each table."""
 SCAN_TIMEOUT = timedelta(seconds=2)
 """Longest that a table is scanned: those of messages on their way have no index on tracking ids, for which all would pay."""
+MOST_ROWS = 10_000
+"""Rows of those tables that are looked at where an answer must not take long."""
 FACTS_PER_NODE = 10
 
 Row = Mapping[str, Any]
@@ -37,11 +39,16 @@ class Traces:
 
 
 class ChainReader:
-    """Reads chains over one connection, in one snapshot that changes nothing and waits for no row lock."""
+    """Reads chains over one connection, in one snapshot that changes nothing and waits for no row lock.
 
-    def __init__(self, connection: Connection, table: TableName) -> None:
+    The tables of messages on their way are searched through; with `bounded` only what is newest in them, and what waits for
+    somebody.
+    """
+
+    def __init__(self, connection: Connection, table: TableName, *, bounded: bool = False) -> None:
         self._connection = connection
-        self._sql = queries("chains.sql", table=table.sql, **satellite_names(table.schema))
+        self._bounded = bounded
+        self._sql = statements(table, bounded=bounded)
         self._unseen: dict[str, str] = {}
 
     async def traces(self, any_id: str, most: int) -> Traces:
@@ -55,14 +62,10 @@ class ChainReader:
             letters = await self._read("letters", root, most + 1)
             rows = await self._read("rows", root, most + 1, timeout=SCAN_TIMEOUT)
             deliveries = await self._read("deliveries", root, most + 1, timeout=SCAN_TIMEOUT)
+            if self._bounded:
+                await self._note_what_was_left_out()
         truncated = len(facts) > most * FACTS_PER_NODE or any(len(each) > most for each in (letters, rows, deliveries))
         return Traces(root, facts, letters, rows, deliveries, truncated, self._unseen)
-
-    async def recent(self, limit: int) -> Sequence[Row]:
-        """The chains that began last."""
-        async with self._connection.transaction(isolation="repeatable_read", readonly=True):
-            await self._limit(LOOK_TIMEOUT)
-            return await self._read("recent", limit)
 
     async def _root(self, place: str, any_id: str) -> str | None:
         timeout = SCAN_TIMEOUT if place in ("outbox", "deliveries") else LOOK_TIMEOUT
@@ -86,6 +89,14 @@ class ChainReader:
             self._unseen[place] = reason_of(error)
         return ()
 
+    async def _note_what_was_left_out(self) -> None:
+        for name, place in _LEFT_OUT.items():
+            rows = await self._read(name)
+            if rows and rows[0][0]:
+                self._unseen[place] = (
+                    f"it is large, and of what is not parked or held only the newest {MOST_ROWS:,} were looked at"
+                )
+
     async def _limit(self, timeout: timedelta) -> None:
         await self._connection.execute(f"set local statement_timeout = {timeout / timedelta(milliseconds=1):.0f}")
 
@@ -93,14 +104,24 @@ class ChainReader:
 _PLACES = {
     "root_in_history": "history",
     "facts": "history",
-    "recent": "history",
     "root_in_letters": "dead letters",
     "letters": "dead letters",
     "root_in_outbox": "outbox",
     "rows": "outbox",
     "root_in_deliveries": "deliveries",
     "deliveries": "deliveries",
+    "more_rows": "outbox",
+    "more_deliveries": "deliveries",
 }
+_LEFT_OUT = {"more_rows": "outbox", "more_deliveries": "deliveries"}
+
+
+def statements(table: TableName, *, bounded: bool = False) -> Mapping[str, str]:
+    """The SQL of chains; `bounded` as in `ChainReader`."""
+    names = {"table": table.sql, "most_rows": str(MOST_ROWS), **satellite_names(table.schema)}
+    parts = {name: query("chains.sql", name, **names) for name in ("newest_rows", "newest_deliveries")}
+    rows, deliveries = (parts["newest_rows"], parts["newest_deliveries"]) if bounded else (table.sql, names["delivery"])
+    return queries("chains.sql", **names, rows_looked_at=rows, deliveries_looked_at=deliveries)
 
 
 def ids_of(chain: str | None) -> tuple[str, ...]:

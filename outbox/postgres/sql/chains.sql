@@ -27,13 +27,13 @@ limit 1
 
 -- name: root_in_outbox
 select tracking_ids ->> 0
-from {table}
+from {rows_looked_at}
 where tracking_ids @> jsonb_build_array($1::text)
 limit 1
 
 -- name: root_in_deliveries
 select tracking_ids ->> 0
-from {delivery}
+from {deliveries_looked_at}
 where tracking_ids @> jsonb_build_array($1::text)
 limit 1
 
@@ -69,7 +69,7 @@ select id, tracking_ids ->> -1 as message_id, routing_key, tracking_ids::text as
         when send_after > clock_timestamp() then 'scheduled'
         else 'pending'
     end as state
-from {table}
+from {rows_looked_at}
 where tracking_ids @> jsonb_build_array($1::text)
 limit $2
 
@@ -81,28 +81,73 @@ select message_id, routing_key, queue, tracking_ids::text as chain, attempt,
         when available_at > clock_timestamp() and attempt > 1 then 'retrying'
         else 'in a queue'
     end as state
-from {delivery}
+from {deliveries_looked_at}
 where tracking_ids @> jsonb_build_array($1::text)
 limit $2
 
--- name: recent
--- The chains that began last, by the time at which their first message was sent.
-select root.message_id as root_id, root.routing_key, extract(epoch from root.at)::float8 as at, chain.facts, chain.deaths,
-    chain.last_at
-from (
-    select message_id, routing_key, at
-    from {history}
-    where fact = 'sent' and parent_id is null
-    order by at desc
-    limit $1
-) as root
+-- name: beginnings
+-- The first messages of chains, by the time at which they were sent, newest first, behind the place $1, $2, from $3 to before $4.
+select message_id as root_id, routing_key, at, hashtextextended(message_id, 0) as hash
+from {history}
+where fact = 'sent' and parent_id is null
+    and at <= coalesce($1::timestamptz, 'infinity')
+    and at >= coalesce($3::timestamptz, '-infinity') and at < coalesce($4::timestamptz, 'infinity')
+    and (at, hashtextextended(message_id, 0)) < (coalesce($1::timestamptz, 'infinity'), coalesce($2::bigint, 0))
+order by at desc, hash desc
+limit $5
+
+-- name: later_beginnings
+-- The same before the place, oldest first.
+select message_id as root_id, routing_key, at, hashtextextended(message_id, 0) as hash
+from {history}
+where fact = 'sent' and parent_id is null
+    and at >= coalesce($1::timestamptz, '-infinity')
+    and at >= coalesce($3::timestamptz, '-infinity') and at < coalesce($4::timestamptz, 'infinity')
+    and (at, hashtextextended(message_id, 0)) > (coalesce($1::timestamptz, '-infinity'), coalesce($2::bigint, 0))
+order by at, hash
+limit $5
+
+-- name: members
+-- What the history tells first of each of these chains, up to $3 facts. Nothing of a chain is much older than its beginning.
+select root.number, member.fact, member.message_id, member.queue, extract(epoch from member.at)::float8 as at
+from unnest($1::text[], $2::timestamptz[]) with ordinality as root (id, at, number)
 cross join lateral (
-    select count(*) as facts, count(*) filter (where fact = 'died') as deaths, max(extract(epoch from member.at))::float8 as last_at
-    from (
-        select fact, at
-        from {history}
-        where hashtextextended(root_id, 0) = hashtextextended(root.message_id, 0) and root_id = root.message_id
-        limit 1000
-    ) as member
-) as chain
-order by root.at desc
+    select fact, message_id, queue, at
+    from {history}
+    where hashtextextended(root_id, 0) = hashtextextended(root.id, 0) and root_id = root.id
+        and {history}.at >= root.at - interval '1 hour'
+    order by {history}.at
+    limit $3
+) as member
+order by root.number, member.at
+
+-- name: resolved
+-- Which of these dead letters somebody has resolved since, by message and queue; the latest of each.
+select message_id, queue, status
+from {dead_letter}
+where message_id = any($1::text[]) and status <> 'open'
+
+-- name: newest_rows
+-- Of a table that may be too large to be searched: what came last, what is parked, and what nobody could be found for.
+(
+    (select * from {table} order by id desc limit {most_rows})
+    union all
+    (select * from {table} where failed_at is not null order by failed_at desc, id desc limit {most_rows})
+    union all
+    (
+        select *
+        from {table}
+        where sent_at is null and failed_at is null and last_error = 'unroutable'
+        order by routing_key, send_after, id
+        limit {most_rows}
+    )
+) as looked_at
+
+-- name: newest_deliveries
+(select * from {delivery} order by id desc limit {most_rows}) as looked_at
+
+-- name: more_rows
+select exists(select from {table} order by id desc offset {most_rows} limit 1)
+
+-- name: more_deliveries
+select exists(select from {delivery} order by id desc offset {most_rows} limit 1)

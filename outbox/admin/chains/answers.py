@@ -1,0 +1,90 @@
+"""Chains as they are answered."""
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from outbox.admin.models import Model, Moment, Page
+from outbox.chains import State
+
+
+def _in_seconds(value: Any) -> Any:
+    return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+Length = Annotated[float, BeforeValidator(_in_seconds), Field(ge=0, description="In seconds.")]
+"""A length of time."""
+
+
+class TryAnswer(Model):
+    """One attempt of a handler."""
+
+    at: Moment | None = Field(description="When it had ended.")
+    attempt: int
+    outcome: str = Field(description="`processed`, `retried`, `died`, or `duplicate`: it had been handled before.")
+    ran: Length | None = Field(description="How long the handler ran, in seconds.")
+    error_type: str | None
+    error_message: str | None = Field(description="Masked.")
+    component: str = Field(description="The worker that it ran in.")
+
+
+class LegAnswer(Model):
+    """What became of a message in one queue."""
+
+    queue: str
+    state: State
+    attempts: int
+    received_at: Moment | None = Field(description="When a handler began with it first.")
+    waited: Length | None = Field(description="In the broker, before the first attempt, in seconds.")
+    ran: Length | None = Field(description="All attempts together, in seconds.")
+    due_at: Moment | None = Field(description="When it is tried again.")
+    tries: list[TryAnswer]
+
+
+class NodeAnswer(Model):
+    """One message: its time in the outbox, then a leg for each queue that it came to."""
+
+    id: str
+    parent_id: str | None = Field(description="The message whose handling published it.")
+    depth: int = Field(description="0 for the beginning of a chain.")
+    state: State = Field(description="The most urgent of its legs', or what it waits for in the outbox.")
+    routing_key: str
+    published_at: Moment | None
+    sent_at: Moment | None = Field(description="When it left the outbox.")
+    waited: Length | None = Field(description="In the outbox, in seconds.")
+    due_at: Moment | None = Field(description="When it is sent, for a message that waits for its time.")
+    relay: str
+    error: str | None = Field(description="What keeps it in the outbox, masked.")
+    requeues: int
+    legs: list[LegAnswer]
+
+
+class ChainAnswer(Model):
+    """A tree of messages as a list: each after its parent, and before its next sibling."""
+
+    root_id: str
+    state: State = Field(description="The worst of any message's.")
+    duration: Length | None = Field(description="From the first thing that is known of it to the last, in seconds.")
+    critical_path: list[str] = Field(description="The ids from the beginning to the message to which something happened last.")
+    truncated: bool = Field(description="There are more messages: ask for more with `max_nodes`.")
+    unknown: list[str] = Field(description="What cannot be known of it, and why, in sentences.")
+    nodes: list[NodeAnswer]
+
+
+class BeginningAnswer(Model):
+    """A chain in a list: what the history tells of it, up to 200 facts."""
+
+    root_id: str
+    routing_key: str = Field(description="That of its first message.")
+    state: State = Field(description="The worst that a message of it was left in, as far as the history tells.")
+    sent_at: Moment | None = Field(description="When its first message left the outbox.")
+    last_at: Moment | None = Field(description="When something last happened.")
+    duration: Length | None = Field(description="From the one to the other, in seconds.")
+    messages: int = Field(description="How many messages of it are known.")
+    deaths: int
+    more: bool = Field(description="There are more facts than were looked at: the numbers are those of the first 200.")
+
+
+class ChainPage(Page[BeginningAnswer]):
+    """Chains, the newest first. Under a filter a page may hold fewer than asked for, though `next` leads on."""

@@ -1,0 +1,165 @@
+"""The chains that there were lately, page by page, each with the worst that the history tells of it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from outbox.chains.model import Beginning, State, worst
+from outbox.postgres.beginnings import FACTS_OF_EACH, BeginningsReader, Place, Span
+from outbox.postgres.chains import moment
+
+MOST_LOOKED_AT = 1_000
+"""Chains of which a page under a filter by state looks at the facts."""
+MOST_BEGINNINGS = 20_000
+"""First messages that a page under a filter by routing key looks at."""
+_CHAINS_AT_ONCE = 200
+_BEGINNINGS_AT_ONCE = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginningFilter:
+    """Which chains are meant: begun `since` then and before `until`, with that routing key, and in that state."""
+
+    routing_key: str | None = None
+    state: State | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginnings:
+    """A page, the newest chain first, and the places that lead on; None where the list ends.
+
+    Under a filter a page may have fewer than were asked for, or none, though the list goes on: looking is bounded.
+    """
+
+    items: tuple[Beginning, ...]
+    next: Place | None
+    previous: Place | None
+
+
+async def beginnings(
+    reader: BeginningsReader, wanted: BeginningFilter, limit: int, place: Place | None = None, *, backwards: bool = False
+) -> Beginnings:
+    """The page behind `place`, or before it; without a place the first one. Raises the driver's errors."""
+    walk = _Walk(reader, wanted, limit, place, backwards=backwards and place is not None)
+    await walk.go()
+    return walk.page()
+
+
+class _Walk:
+    """From a place on, until a page is full, the list ends, or enough was looked at."""
+
+    def __init__(
+        self, reader: BeginningsReader, wanted: BeginningFilter, limit: int, place: Place | None, *, backwards: bool
+    ) -> None:
+        self._reader = reader
+        self._wanted = wanted
+        self._limit = limit
+        self._start = self._at = place
+        self._backwards = backwards
+        self._span = Span(since=wanted.since, until=wanted.until)
+        self._found: list[tuple[Place, Beginning]] = []
+        self._more = True
+        self._looked_at = self._begun = 0
+
+    async def go(self) -> None:
+        while self._more and not self._is_full() and self._looked_at < MOST_LOOKED_AT and self._begun < MOST_BEGINNINGS:
+            rows = await self._next_rows()
+            members = await self._reader.members(rows)
+            resolved = await self._reader.resolved([message for facts in members for message in _dead(facts)])
+            for row, facts in zip(rows, members, strict=True):
+                self._take(row, facts, worst(_states(facts, resolved).values()))
+
+    def page(self) -> Beginnings:
+        """What was found, and where it goes on: behind what was looked at last, or what fitted last."""
+        found, more, end = self._found, self._more, self._at
+        if len(found) > self._limit:
+            found, more = found[: self._limit], True
+            end = found[-1][0]
+        onward = end if more else None
+        items = tuple(beginning for _, beginning in found)
+        if self._backwards:
+            return Beginnings(items=items[::-1], next=self._way_back(found), previous=onward)
+        return Beginnings(items=items, next=onward, previous=None if self._start is None else self._way_back(found))
+
+    def _way_back(self, found: Sequence[tuple[Place, Beginning]]) -> Place | None:
+        """To what lies behind this page, seen in the direction of the walk; with where that began, if nothing was found."""
+        if found:
+            return found[0][0]
+        return self._start and Place(self._start.at, self._start.hash + (1 if self._backwards else -1))
+
+    def _is_full(self) -> bool:
+        return len(self._found) > self._limit
+
+    async def _next_rows(self) -> Sequence[Mapping[str, Any]]:
+        """The next beginnings that may fit, no more than are looked at in one go."""
+        most = _CHAINS_AT_ONCE if self._wanted.state else self._limit + 1 - len(self._found)
+        size = most if self._wanted.routing_key is None else _BEGINNINGS_AT_ONCE
+        if self._backwards and self._at is not None:
+            rows = await self._reader.before(self._at, self._span, size)
+        else:
+            rows = await self._reader.behind(self._at, self._span, size)
+        fitting = [row for row in rows if self._wanted.routing_key in (None, row["routing_key"])]
+        self._more = len(rows) == size or len(fitting) > most
+        kept = fitting[:most]
+        last = kept[-1] if len(fitting) > most else rows[-1] if rows else None
+        self._at = self._at if last is None else Place(last["at"], last["hash"])
+        self._looked_at += len(kept)
+        self._begun += len(rows)
+        return kept
+
+    def _take(self, row: Mapping[str, Any], facts: Sequence[Mapping[str, Any]], state: State) -> None:
+        if self._wanted.state in (None, state):
+            self._found.append((Place(row["at"], row["hash"]), _beginning(row, facts, state)))
+
+
+def _dead(facts: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    return (message for (message, _), state in _states(facts, {}).items() if state is State.DEAD)
+
+
+def _states(
+    facts: Sequence[Mapping[str, Any]], resolved: Mapping[tuple[str, str], str]
+) -> Mapping[tuple[str, str | None], State]:
+    """The state that each message was left in, by queue; by no queue those that were only sent."""
+    states: dict[tuple[str, str | None], State] = {}
+    for fact in facts[:FACTS_OF_EACH]:
+        states[fact["message_id"], fact["queue"]] = _LEFT_IN[fact["fact"]]
+    handled = {message for message, queue in states if queue is not None}
+    return {
+        (message, queue): State(resolved[message, queue or ""])
+        if _is_resolved(state, (message, queue or ""), resolved)
+        else state
+        for (message, queue), state in states.items()
+        if queue is not None or message not in handled
+    }
+
+
+def _is_resolved(state: State, letter: tuple[str, str], resolved: Mapping[tuple[str, str], str]) -> bool:
+    return state is State.DEAD and letter in resolved
+
+
+_LEFT_IN = {
+    "sent": State.SENT,
+    "processed": State.PROCESSED,
+    "duplicate": State.PROCESSED,
+    "retried": State.RETRYING,
+    "died": State.DEAD,
+    "requeued": State.REQUEUED,
+}
+
+
+def _beginning(row: Mapping[str, Any], facts: Sequence[Mapping[str, Any]], state: State) -> Beginning:
+    known = facts[:FACTS_OF_EACH]
+    return Beginning(
+        root_id=row["root_id"],
+        routing_key=row["routing_key"],
+        sent_at=row["at"],
+        last_at=max((moment(fact["at"]) or row["at"] for fact in known), default=row["at"]),
+        facts=len(known),
+        deaths=sum(fact["fact"] == "died" for fact in known),
+        messages=len({fact["message_id"] for fact in known}),
+        state=state,
+        more=len(facts) > FACTS_OF_EACH,
+    )

@@ -1,0 +1,27 @@
+"""A chain without the secrets that errors may quote."""
+
+from dataclasses import replace
+
+from outbox.chains.model import Chain, Leg, Node, Try
+from outbox.masking import Masking
+
+
+def masked(chain: Chain, masking: Masking) -> Chain:
+    """The same chain, its errors masked."""
+    return replace(chain, nodes=tuple(_node(node, masking) for node in chain.nodes))
+
+
+def _node(node: Node, masking: Masking) -> Node:
+    return replace(node, error=_text(node.error, masking), legs=tuple(_leg(leg, masking) for leg in node.legs))
+
+
+def _leg(leg: Leg, masking: Masking) -> Leg:
+    return replace(leg, tries=tuple(_try(each, masking) for each in leg.tries))
+
+
+def _try(each: Try, masking: Masking) -> Try:
+    return replace(each, error_message=_text(each.error_message, masking))
+
+
+def _text(text: str | None, masking: Masking) -> str | None:
+    return None if text is None else masking.masked_text(text)

@@ -1,0 +1,71 @@
+"""Reading which chains there were lately: their first messages, and what the history tells of the rest, in bounded time."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from outbox.postgres.chains import LOOK_TIMEOUT, statements
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection
+
+FACTS_OF_EACH = 200
+"""Facts of one chain that a list looks at."""
+
+
+class Place(NamedTuple):
+    """Where a chain stands in the list: when its first message was sent, and a hash of its id."""
+
+    at: datetime
+    hash: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """The chains that began `since` then, and before `until`; None: no limit."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@asynccontextmanager
+async def reading(connection: Connection) -> AsyncIterator[None]:
+    """A transaction in which nothing changes, whose statements are bounded."""
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        await connection.execute(f"set local statement_timeout = {LOOK_TIMEOUT / timedelta(milliseconds=1):.0f}")
+        yield
+
+
+class BeginningsReader:
+    """Reads over one connection, which may be in a transaction. Everything raises the driver's errors."""
+
+    def __init__(self, connection: Connection, table: TableName) -> None:
+        self._connection = connection
+        self._sql = statements(table)
+
+    async def behind(self, place: Place | None, span: Span, limit: int) -> Sequence[Mapping[str, Any]]:
+        """Up to `limit` beginnings, newest first, behind the place; None: from the first one."""
+        return await self._beginnings("beginnings", place, span, limit)
+
+    async def before(self, place: Place, span: Span, limit: int) -> Sequence[Mapping[str, Any]]:
+        """Up to `limit` beginnings before the place: those next to it, and those first."""
+        return await self._beginnings("later_beginnings", place, span, limit)
+
+    async def members(self, beginnings: Sequence[Mapping[str, Any]]) -> Sequence[Sequence[Mapping[str, Any]]]:
+        """The facts of each chain as they happened, one more than `FACTS_OF_EACH` if there are more."""
+        ids, times = [row["root_id"] for row in beginnings], [row["at"] for row in beginnings]
+        found: list[list[Mapping[str, Any]]] = [[] for _ in beginnings]
+        for row in await self._connection.fetch(self._sql["members"], ids, times, FACTS_OF_EACH + 1):
+            found[row["number"] - 1].append(row)
+        return found
+
+    async def resolved(self, message_ids: Sequence[str]) -> Mapping[tuple[str, str], str]:
+        """What somebody made of the dead letters of these messages, by message and queue."""
+        rows = await self._connection.fetch(self._sql["resolved"], list(message_ids)) if message_ids else []
+        return {(row["message_id"], row["queue"]): row["status"] for row in rows}
+
+    async def _beginnings(self, name: str, place: Place | None, span: Span, limit: int) -> Sequence[Mapping[str, Any]]:
+        at, hash_ = place or (None, None)
+        rows: Sequence[Any] = await self._connection.fetch(self._sql[name], at, hash_, span.since, span.until, limit)
+        return rows

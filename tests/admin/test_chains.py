@@ -1,0 +1,215 @@
+"""Chains over HTTP: the whole tree for any id, and the list of those that began last."""
+
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+
+from outbox.admin import Role
+from tests.admin.conftest import MakeClient
+
+FACT = """
+    insert into outbox_history (
+        at, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message, component
+    )
+    values (now() - make_interval(secs => $1), $2, $3, $4, $5, $6, $7, $8, interval '2 ms', interval '3 ms', $9, $10, 'test')
+"""
+
+
+class History:
+    """Writes facts."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+
+    async def tells(
+        self,
+        ago: float,
+        fact: str,
+        id_: str,
+        root: str,
+        parent: str | None = None,
+        queue: str | None = None,
+        *,
+        key: str | None = None,
+        attempt: int = 1,
+        error: str | None = None,
+    ) -> None:
+        """One fact, so many seconds ago."""
+        type_ = None if error is None else "ValueError"
+        await self._connection.execute(FACT, ago, fact, id_, root, parent, key or f"event.{id_}", queue, attempt, type_, error)
+
+    async def beginnings(self, count: int, routing_key: str = "order.placed") -> None:
+        """Chains `c1`, the newest, to the oldest, each of one message that was handled."""
+        await self._connection.execute(
+            "insert into outbox_history (at, fact, message_id, root_id, routing_key, queue)"
+            " select now() - make_interval(secs => n), fact, 'c' || n, 'c' || n, $2, nullif(queue, '')"
+            " from generate_series(1, $1) as n, (values ('sent', ''), ('processed', 'q')) as facts (fact, queue)",
+            count,
+            routing_key,
+        )
+
+
+@pytest.fixture
+async def history(database: str) -> Any:
+    connection = await asyncpg.connect(database)
+    yield History(connection)
+    await connection.close()
+
+
+@pytest.fixture
+async def order(history: History) -> None:
+    """An order, paid at the second attempt, whose mail died; stock was reserved sooner."""
+    await history.tells(10, "sent", "order", "order", key="order.placed")
+    await history.tells(9, "retried", "order", "order", None, "payments", error="password=hunter2 was refused")
+    await history.tells(8, "processed", "order", "order", None, "payments", attempt=2)
+    await history.tells(7, "sent", "stock", "order", "order", key="stock.reserved")
+    await history.tells(6, "sent", "paid", "order", "order", key="payment.taken")
+    await history.tells(2, "died", "paid", "order", "order", "mail", error="no such address")
+
+
+def ids(page: Any) -> list[str]:
+    """The chains of a page, in order."""
+    return [item["root_id"] for item in page["items"]]
+
+
+@pytest.mark.usefixtures("order")
+async def test_any_id_gives_the_whole_chain_and_what_decided_when_it_ended(viewer: httpx.AsyncClient) -> None:
+    answers = [(await viewer.get(f"/chains/{id_}")).json() for id_ in ("order", "stock", "paid")]
+    chain = answers[0]
+    assert answers[1:] == [chain, chain]
+    assert (chain["root_id"], chain["state"], chain["critical_path"]) == ("order", "dead", ["order", "paid"])
+    assert chain["duration"] == pytest.approx(8, abs=0.1)
+    shape = [(node["id"], node["parent_id"], node["depth"], node["state"]) for node in chain["nodes"]]
+    assert shape == [("order", None, 0, "processed"), ("stock", "order", 1, "sent"), ("paid", "order", 1, "dead")]
+    order, _, paid = chain["nodes"]
+    assert order["waited"] == pytest.approx(0.002)
+    [payments] = order["legs"]
+    assert (payments["queue"], payments["attempts"], payments["state"]) == ("payments", 2, "processed")
+    assert payments["ran"] == pytest.approx(0.006)
+    assert [each["outcome"] for each in payments["tries"]] == ["retried", "processed"]
+    assert paid["legs"][0]["tries"][0]["error_message"] == "no such address"
+    assert chain["truncated"] is False
+
+
+@pytest.mark.usefixtures("order")
+async def test_errors_of_a_chain_are_masked(viewer: httpx.AsyncClient) -> None:
+    answer = await viewer.get("/chains/order")
+    assert answer.json()["nodes"][0]["legs"][0]["tries"][0]["error_message"] == "password=*** was refused"
+    assert "hunter2" not in answer.text
+
+
+@pytest.mark.parametrize("id_", ["a/b", "a//b/", "é ü", "..", "%2F", "?x=1&y", "x" * 3_000])
+async def test_an_id_may_be_any_text(viewer: httpx.AsyncClient, history: History, id_: str) -> None:
+    await history.tells(1, "sent", id_, id_)
+    assert (await viewer.get("/chains/-", params={"id": id_})).json()["root_id"] == id_
+    if id_ != "..":
+        path = "".join(f"%{byte:02X}" for byte in id_.encode())
+        assert (await viewer.get(f"/chains/{path}")).json()["root_id"] == id_
+
+
+async def test_nobody_knows_of_an_unknown_id(viewer: httpx.AsyncClient) -> None:
+    answer = await viewer.get("/chains/nobody")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
+    for strange in ("/chains/-?id=a%00b", "/chains/x?max_nodes=0", "/chains/x?max_nodes=2001", "/chains/x?depth=2", "/chains/"):
+        refused = await viewer.get(strange)
+        assert refused.status_code == 422, strange
+
+
+async def test_circles_and_orphans_end_and_too_many_are_cut(viewer: httpx.AsyncClient, history: History) -> None:
+    await history.tells(9, "sent", "r", "r")
+    await history.tells(8, "sent", "orphan", "r", "lost")
+    await history.tells(7, "sent", "x", "r", "y")
+    await history.tells(6, "processed", "y", "r", "x", "q")
+    whole = (await viewer.get("/chains/y")).json()
+    assert [node["id"] for node in whole["nodes"]] == ["r", "lost", "orphan", "x", "y"]
+    assert whole["critical_path"] == ["x", "y"]
+    assert whole["unknown"]
+    part = (await viewer.get("/chains/y?max_nodes=2")).json()
+    assert ([node["id"] for node in part["nodes"]], part["truncated"]) == (["r", "lost"], True)
+
+
+async def test_the_newest_chains_come_first_with_the_worst_that_became_of_them(
+    viewer: httpx.AsyncClient, history: History, order: None
+) -> None:
+    await history.tells(20, "sent", "old", "old")
+    await history.tells(19, "processed", "old", "old", None, "q")
+    page = (await viewer.get("/chains")).json()
+    assert ids(page) == ["order", "old"]
+    assert (page["next"], page["previous"]) == (None, None)
+    newest = page["items"][0]
+    assert (newest["state"], newest["messages"], newest["deaths"], newest["more"]) == ("dead", 3, 1, False)
+    assert newest["duration"] == pytest.approx(8, abs=0.1)
+    assert page["items"][1]["state"] == "processed"
+
+
+async def test_a_death_that_somebody_resolved_is_no_worse_than_that(
+    viewer: httpx.AsyncClient, database: str, order: None
+) -> None:
+    connection = await asyncpg.connect(database)
+    await connection.execute(
+        "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at,"
+        " attempt, cause, exception_type, exception_message, exception_traceback, status, resolved_at) values ('worker', 'o', 'mail',"
+        " 'paid', 'e', '', '[\"order\", \"paid\"]', now(), 1, 'exhausted', '', '', '', 'discarded', now())"
+    )
+    await connection.close()
+    [chain] = (await viewer.get("/chains")).json()["items"]
+    assert (chain["state"], chain["deaths"]) == ("sent", 1)  # the stock's, which nobody handled
+
+
+async def test_pages_lead_on_and_back(viewer: httpx.AsyncClient, history: History) -> None:
+    await history.beginnings(7)
+    first = (await viewer.get("/chains?limit=3")).json()
+    second = (await viewer.get("/chains", params={"limit": 3, "cursor": first["next"]})).json()
+    third = (await viewer.get("/chains", params={"limit": 3, "cursor": second["next"]})).json()
+    assert [ids(page) for page in (first, second, third)] == [["c1", "c2", "c3"], ["c4", "c5", "c6"], ["c7"]]
+    assert (first["previous"], third["next"]) == (None, None)
+    back = (await viewer.get("/chains", params={"limit": 3, "cursor": third["previous"]})).json()
+    assert ids(back) == ["c4", "c5", "c6"]
+    start = (await viewer.get("/chains", params={"limit": 3, "cursor": back["previous"]})).json()
+    assert (ids(start), start["previous"]) == (["c1", "c2", "c3"], None)
+    assert ids((await viewer.get("/chains", params={"limit": 3, "cursor": start["next"]})).json()) == ["c4", "c5", "c6"]
+
+
+async def test_chains_are_found_by_their_first_routing_key_their_state_and_their_time(
+    viewer: httpx.AsyncClient, history: History
+) -> None:
+    await history.beginnings(250)
+    await history.tells(300, "sent", "rare", "rare", key="rare")
+    await history.tells(299, "died", "rare", "rare", None, "q")
+    assert ids((await viewer.get("/chains?routing_key=rare")).json()) == ["rare"]
+    assert ids((await viewer.get("/chains?state=dead")).json()) == ["rare"]
+    assert ids((await viewer.get("/chains?state=dead&routing_key=order.placed")).json()) == []
+    newest = (await viewer.get("/chains?limit=2")).json()
+    since = newest["items"][0]["sent_at"]
+    later = await viewer.get("/chains", params={"before": since, "limit": 1})
+    assert ids(later.json()) == ["c2"]
+    assert len(ids((await viewer.get("/chains", params={"routing_key": "order.placed", "limit": 200})).json())) == 200
+
+
+async def test_a_look_under_a_filter_is_bounded_and_goes_on_with_the_next_page(
+    viewer: httpx.AsyncClient, history: History
+) -> None:
+    await history.beginnings(1_100)
+    await history.tells(2_000, "died", "last", "last", None, "q")
+    await history.tells(2_001, "sent", "last", "last")
+    page = (await viewer.get("/chains?state=dead")).json()
+    assert ids(page) == []
+    page = (await viewer.get("/chains", params={"state": "dead", "cursor": page["next"]})).json()
+    assert (ids(page), page["next"]) == (["last"], None)
+
+
+async def test_a_cursor_belongs_to_its_filter(viewer: httpx.AsyncClient, history: History) -> None:
+    await history.beginnings(3)
+    cursor = (await viewer.get("/chains?limit=1")).json()["next"]
+    other = await viewer.get("/chains", params={"limit": 1, "cursor": cursor, "state": "dead"})
+    assert (other.status_code, other.json()["code"]) == (400, "cursor-mismatch")
+    forged = await viewer.get("/chains?cursor=bm90aGluZw")
+    assert (forged.status_code, forged.json()["code"]) == (400, "invalid-cursor")
+
+
+async def test_chains_are_for_those_who_are_known(make_client: MakeClient) -> None:
+    nobody = make_client(None)
+    assert {(await nobody.get(path)).status_code for path in ("/chains", "/chains/x")} == {401}
+    assert (await make_client(Role.VIEWER).get("/chains")).status_code == 200
