@@ -58,6 +58,8 @@ KNOWN = frozenset(
     )
 )
 """Every variable of ours: the processes of one installation share an environment, and each knows the others' settings."""
+OF_COMMANDS = frozenset({PREFIX + "TOKEN", PREFIX + "URL"})
+"""What only the commands read that ask a running service: where it is, and as whom."""
 
 _SIMILAR = 0.8
 _TESTS = PREFIX + "TEST_"
@@ -82,7 +84,7 @@ def check_environment(environment: Mapping[str, str] | None = None) -> None:
 def _strangers(environment: Mapping[str, str]) -> Iterator[str]:
     for name, value in environment.items():
         upper = name.upper()
-        if not upper.startswith(PREFIX) or upper.startswith(_TESTS) or upper in KNOWN:
+        if not upper.startswith(PREFIX) or upper.startswith(_TESTS) or upper in KNOWN | OF_COMMANDS:
             continue
         if not _INJECTED.fullmatch(upper) and not _INJECTED_ADDRESS.match(value):
             yield name

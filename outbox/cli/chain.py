@@ -12,7 +12,11 @@ import click
 from outbox.chains import MOST_NODES, Chain, Leg, Node, State
 from outbox.chains import chain as look_up
 from outbox.cli import options
+from outbox.cli.api.client import Api, ApiError
+from outbox.cli.api.opening import over_http
+from outbox.cli.api.places import NOWHERE, remote, service
 from outbox.cli.command import Command, Sentence
+from outbox.cli.dlq.decoding import read
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.postgres.pool import unavailable_errors
@@ -30,23 +34,42 @@ _MOST_ERROR = 160
 @click.option("--max-nodes", type=click.IntRange(1, 100_000), default=MOST_NODES, show_default=True, help="Messages shown.")
 @options.database
 @options.masking
-def chain(
-    id_: str, *, as_json: bool, max_nodes: int, database_url: str | None, table_name: str, mask_keys: tuple[str, ...] | None
-) -> None:
+@service
+def chain(id_: str, *, as_json: bool, max_nodes: int, **given: Any) -> None:
     """Shows the chain that a message belongs to: what led to it, what followed, and what became of each.
 
     ID is that of any message in the chain. OUTBOX, BROKER and HANDLER are the times that a message waited in the outbox, waited
     in the broker, and was handled; RabbitMQ's part of it is known where the history is on.
     """
-    if database_url is None:
-        raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
-    found = _masked(asyncio.run(_look_up(database_url, id_, max_nodes, table_name)), Masking().also(*mask_keys or ()))
+    found = asyncio.run(_found(given, id_, max_nodes))
     if as_json:
         click.echo(json.dumps(_plain(asdict(found)), indent=2))
     elif found.found:
         click.echo("\n".join(_lines(found)))
     if not found.found:
         raise Sentence("; ".join((f"nothing is known of {id_}", *found.unknown)))
+
+
+async def _found(given: dict[str, Any], id_: str, max_nodes: int) -> Chain:
+    """The chain, of a service or of a database."""
+    service_ = remote(given)
+    if service_ is not None:
+        async with over_http(service_) as api:
+            return await _asked(api, id_, max_nodes)
+    if given["database_url"] is None:
+        raise ConfigurationError(NOWHERE)
+    found = await _look_up(given["database_url"], id_, max_nodes, given["table_name"])
+    return _masked(found, Masking().also(*given["mask_keys"] or ()))
+
+
+async def _asked(api: Api, id_: str, max_nodes: int) -> Chain:
+    try:
+        answer = await api.get("/chains/-", id=id_, max_nodes=min(max_nodes, MOST_NODES))
+    except ApiError as error:
+        if error.code != "not-found":
+            raise
+        return Chain(root_id=id_, nodes=(), found=False, unknown=(error.message,))
+    return read(Chain, answer)
 
 
 async def _look_up(url: str, id_: str, max_nodes: int, table_name: str) -> Chain:

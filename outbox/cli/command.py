@@ -12,14 +12,17 @@ from outbox.urls import redacted
 
 _COMMANDS = {
     "archiver": "outbox.cli.archiver:archiver",
+    "backlog": "outbox.cli.backlog:backlog",
     "chain": "outbox.cli.chain:chain",
     "demo": "outbox.cli.demo:demo",
     "dlq": "outbox.cli.dlq:dlq",
     "doctor": "outbox.cli.doctor:doctor",
     "maintain": "outbox.cli.maintain:maintain",
     "migrate": "outbox.cli.migrate:migrate",
+    "operations": "outbox.cli.dlq.operating:operations",
     "pause": "outbox.cli.pausing:pause",
     "relay": "outbox.cli.relay:relay",
+    "requeue": "outbox.cli.dlq.repairing:requeue",
     "resume": "outbox.cli.pausing:resume",
     "worker": "outbox.cli.worker:worker",
 }

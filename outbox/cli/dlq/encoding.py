@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from outbox.codec import encode_instant
-from outbox.dead_letters import DeadLetterDetail, Operation
-from outbox.postgres.repair.encoding import encode_options
+from outbox.dead_letters import Canary, DeadLetterDetail, DeadLetterFilter, Destination, Edit, Operation, Selector, ToQueue
+from outbox.postgres.repair.encoding import encode_filter, encode_options
+from outbox.postgres.repair.values import OriginalRouting
 
 
 def echo_json(value: object) -> None:
@@ -49,6 +50,38 @@ def detail_json(detail: DeadLetterDetail) -> Any:
     """The whole of a dead letter, in one object."""
     values = as_json(detail)
     return values.pop("letter") | values
+
+
+def encoded_selector(selector: Selector) -> Any:
+    """What is meant, as the API and the audit have it."""
+    if isinstance(selector, DeadLetterFilter):
+        return {"filter": encode_filter(selector)}
+    return {"ids": [selector] if isinstance(selector, str) else list(selector)}
+
+
+def encode_destination(destination: Destination | None) -> Any:
+    """Where to, as the API takes it."""
+    match destination:
+        case ToQueue(queue):
+            return {"queue": queue}
+        case OriginalRouting():
+            return "original-routing"
+    return None
+
+
+def encode_canary(canary: Canary | None) -> Any:
+    """How many go ahead, as the API takes it."""
+    return None if canary is None else {"count": canary.count, "wait_seconds": canary.wait.total_seconds()}
+
+
+def encode_edit(edit: Edit | None) -> Any:
+    """What is changed, as the API takes it; a body byte by byte."""
+    if edit is None:
+        return None
+    values: dict[str, Any] = {"version": edit.version}
+    if isinstance(edit.body, bytes):
+        values |= {"body": base64.b64encode(edit.body).decode(), "encoding": "base64"}
+    return values if edit.headers is None else values | {"headers": dict(edit.headers)}
 
 
 def _body(body: bytes) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from outbox.cli import options
+from outbox.cli.api.places import service
 from outbox.dead_letters import DeadLetterFilter, Source, Status
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,6 +43,7 @@ places = options.together(
     options.database,
     options.broker,
     options.masking,
+    service,
 )
 filtering = options.together(
     click.option("--queue", help="Only of this queue."),

@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
+from outbox.cli.api.client import Unreachable
 from outbox.cli.dlq.encoding import echo_json
+from outbox.cli.dlq.port import Letters
 from outbox.cli.dlq.tables import counted, echo_table
-from outbox.dead_letters import Action, DeadLetters, Item, ItemOutcome, Operation, OperationState, Repaired
+from outbox.dead_letters import Action, Item, ItemOutcome, Operation, OperationState, Repaired
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
 
 DONE = {
@@ -20,23 +22,21 @@ DONE = {
     Action.PURGE: "purged",
 }
 _STATES = {OperationState.STOPPED: "has stopped itself", OperationState.CANCELLED: "was cancelled"}
-_LOOK_AGAIN = timedelta(milliseconds=200)
 _PLAIN_EVERY = timedelta(seconds=10)
 _MOST_ITEMS = 20
 _BAD = frozenset({ItemOutcome.REFUSED, ItemOutcome.NOT_FOUND, ItemOutcome.DIED_AGAIN})
 
 
-async def follow(dead_letters: DeadLetters, operation: Operation, *, quiet: bool) -> Operation:
+async def follow(dead_letters: Letters, operation: Operation, *, quiet: bool) -> Operation:
     """Does batches of `operation` until it ends or is paused, perhaps beside others. Interrupted, it leaves it running."""
     progress = Progress(quiet=quiet)
     progress.begin(operation)
     try:
         while operation.state is OperationState.RUNNING:
-            worked = await _one_batch(dead_letters, operation.id, progress)
-            operation = await dead_letters.operation(operation.id) or operation
+            worked, operation = await _one_batch(dead_letters, operation, progress)
             progress.show(operation)
             if not worked and operation.state is OperationState.RUNNING:
-                await asyncio.sleep(_LOOK_AGAIN.total_seconds())
+                await asyncio.sleep(dead_letters.look_again.total_seconds())
     except asyncio.CancelledError:
         progress.leave(operation)
         raise
@@ -119,12 +119,14 @@ class Progress:
             click.echo(text, err=True)
 
 
-async def _one_batch(dead_letters: DeadLetters, number: int, progress: Progress) -> int:
+async def _one_batch(dead_letters: Letters, operation: Operation, progress: Progress) -> tuple[int, Operation]:
+    """How many letters were done here, and how far the operation is now."""
     try:
-        return await (await dead_letters.runner()).run_once(number)
-    except (BrokerUnavailableError, DatabaseUnavailableError) as error:
+        worked = await dead_letters.advance(operation.id)
+        return worked, await dead_letters.operation(operation.id) or operation
+    except (BrokerUnavailableError, DatabaseUnavailableError, Unreachable) as error:
         progress.trouble(error)
-        return 0
+        return 0, operation
 
 
 def _speed(operation: Operation, settled: int) -> str:

@@ -12,8 +12,9 @@ from outbox.cli.dlq.encoding import echo_json
 from outbox.cli.dlq.filters import json_output, places
 from outbox.cli.dlq.following import conclude, echo_outcome, follow
 from outbox.cli.dlq.places import run
+from outbox.cli.dlq.port import Letters
 from outbox.cli.dlq.tables import ago, at, echo_facts, echo_table
-from outbox.dead_letters import DeadLetters, ItemOutcome, Operation, OperationItem, OperationState
+from outbox.dead_letters import ItemOutcome, Operation, OperationItem, OperationState
 from outbox.postgres.repair.encoding import encode_options
 
 _number = click.argument("number", type=click.IntRange(min=1), metavar="NUMBER")
@@ -37,7 +38,7 @@ def operations(number: int | None, *, going_on: bool, outcome: str | None, limit
         _one(number, None if outcome is None else ItemOutcome(outcome), limit, given, as_json=as_json)
         return
 
-    async def read(dead_letters: DeadLetters) -> Sequence[Operation]:
+    async def read(dead_letters: Letters) -> Sequence[Operation]:
         return await dead_letters.operations(going_on=going_on, limit=limit)
 
     found = run(given, read)
@@ -59,7 +60,7 @@ def pause(number: int, *, as_json: bool, **given: Any) -> None:
     No further batch of it begins, wherever it is run, until it is resumed.
     """
 
-    async def hold(dead_letters: DeadLetters) -> Operation:
+    async def hold(dead_letters: Letters) -> Operation:
         return await dead_letters.pause(number)
 
     _say(run(given, hold), as_json=as_json)
@@ -76,7 +77,7 @@ def resume(number: int, *, detach: bool, as_json: bool, **given: Any) -> None:
     With one that was paused, or whose process has ended. It is done here, batch by batch, beside whoever else does it.
     """
 
-    async def go_on(dead_letters: DeadLetters) -> Operation:
+    async def go_on(dead_letters: Letters) -> Operation:
         found = await dead_letters.operation(number)
         if found is None or found.state is not OperationState.RUNNING:
             found = await dead_letters.resume(number)
@@ -95,14 +96,14 @@ def cancel(number: int, *, as_json: bool, **given: Any) -> None:
     What is done stays done, and the rest is as it was.
     """
 
-    async def end(dead_letters: DeadLetters) -> Operation:
+    async def end(dead_letters: Letters) -> Operation:
         return await dead_letters.cancel(number)
 
     _say(run(given, end), as_json=as_json)
 
 
 def _one(number: int, outcome: ItemOutcome | None, limit: int, given: dict[str, Any], *, as_json: bool) -> None:
-    async def read(dead_letters: DeadLetters) -> tuple[Operation | None, Sequence[OperationItem]]:
+    async def read(dead_letters: Letters) -> tuple[Operation | None, Sequence[OperationItem]]:
         wanted = [outcome] if outcome else [each for each in ItemOutcome if each not in (ItemOutcome.DONE, ItemOutcome.PENDING)]
         items = [item for each in wanted for item in await dead_letters.operation_items(number, outcome=each, limit=limit)]
         return await dead_letters.operation(number), sorted(items, key=lambda item: item.position)[:limit]

@@ -2,35 +2,51 @@
 
 import asyncio
 import getpass
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from outbox.dead_letters import INBOX_RETENTION, DeadLetters
+from outbox.cli.api.opening import over_http
+from outbox.cli.api.places import NOWHERE, remote
+from outbox.cli.dlq.directly import DirectLetters
+from outbox.cli.dlq.port import Letters
+from outbox.cli.dlq.remotely import RemoteLetters
+from outbox.dead_letters import INBOX_RETENTION
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 
 T = TypeVar("T")
 
 
-def run(given: dict[str, Any], work: Callable[[DeadLetters], Awaitable[T]], *, retention: timedelta | None = None) -> T:
-    """Does `work` with the dead letters of the database and the broker that the options in `given` name."""
-    url = given["database_url"]
-    if url is None:
-        raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
+def run(given: dict[str, Any], work: Callable[[Letters], Awaitable[T]], *, retention: timedelta | None = None) -> T:
+    """Does `work` with the dead letters that the options in `given` name: of a service, or of a database and a broker."""
 
     async def opened() -> T:
-        async with DeadLetters(
-            url,
-            table_name=given["table_name"],
-            broker=given["broker_url"],
-            exchange_name=given["exchange_name"],
-            inbox_retention=retention or INBOX_RETENTION,
-            masking=masking_of(given),
-        ) as dead_letters:
-            return await work(dead_letters)
+        async with _letters(given, retention) as letters:
+            return await work(letters)
 
     return asyncio.run(opened())
+
+
+@asynccontextmanager
+async def _letters(given: dict[str, Any], retention: timedelta | None) -> AsyncIterator[Letters]:
+    service = remote(given)
+    if service is not None:
+        async with over_http(service) as api:
+            yield RemoteLetters(api)
+        return
+    if not given["database_url"]:
+        raise ConfigurationError(NOWHERE)
+    async with DirectLetters(
+        given["database_url"],
+        table_name=given["table_name"],
+        broker=given["broker_url"],
+        exchange_name=given["exchange_name"],
+        inbox_retention=retention or INBOX_RETENTION,
+        masking=masking_of(given),
+    ) as letters:
+        yield letters
 
 
 def masking_of(given: dict[str, Any]) -> Masking:

@@ -8,10 +8,11 @@ import click
 from outbox.cli.command import Command, Sentence
 from outbox.cli.dlq.encoding import detail_json, echo_json
 from outbox.cli.dlq.filters import filter_of, filtering, json_output, places
-from outbox.cli.dlq.places import masking_of, run
-from outbox.cli.dlq.showing import echo_detail, masked
+from outbox.cli.dlq.places import run
+from outbox.cli.dlq.port import Letters
+from outbox.cli.dlq.showing import echo_detail
 from outbox.cli.dlq.tables import ago, counted, echo_table, one_line
-from outbox.dead_letters import DeadLetter, DeadLetterDetail, DeadLetterFilter, DeadLetters, Group, GroupBy, Status
+from outbox.dead_letters import DeadLetter, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, Status
 
 
 @click.command(name="list", cls=Command)
@@ -28,17 +29,18 @@ def list_(*, limit: int, oldest: bool, as_json: bool, **given: Any) -> None:
     wanted = filter_of(given)
     wanted = wanted if wanted.status is not None else replace(wanted, status=Status.OPEN)
 
-    async def read(dead_letters: DeadLetters) -> tuple[list[DeadLetter], int]:
+    async def read(dead_letters: Letters) -> tuple[list[DeadLetter], int, bool]:
         found = await dead_letters.list(wanted, limit=limit, sort="oldest" if oldest else "newest")
-        return list(found), await dead_letters.count(wanted)
+        count = await dead_letters.count(wanted)
+        return list(found), count, count == dead_letters.counts_to
 
-    found, count = run(given, read)
+    found, count, at_least = run(given, read)
     if as_json:
         echo_json(found)
     elif found:
         _echo_lines(found)
         rest = f", {len(found):,} shown: --limit shows more" if len(found) < count else ""
-        click.echo(f"\n{counted(count, 'dead letter')}{rest}.")
+        click.echo(f"\n{'At least ' if at_least else ''}{counted(count, 'dead letter')}{rest}.")
     else:
         click.echo(f"No {wanted.status} dead letters{' that fit' if wanted != DeadLetterFilter(status=wanted.status) else ''}.")
 
@@ -55,19 +57,18 @@ def show(id_: str, *, reveal: bool, only_body: bool, as_json: bool, **given: Any
     What it carries, with secrets masked, and every failure that is on record.
     """
 
-    async def read(dead_letters: DeadLetters) -> DeadLetterDetail | None:
-        return await dead_letters.get(id_)
+    async def read(dead_letters: Letters) -> DeadLetterDetail | bytes | None:
+        return await dead_letters.body(id_) if only_body else await dead_letters.show(id_, reveal=reveal)
 
-    detail = run(given, read)
-    if detail is None:
+    found = run(given, read)
+    if found is None:
         raise Sentence(f"there is no dead letter {id_}: it was purged, or sent, or never was")
-    shown = detail if reveal else masked(detail, masking_of(given))
-    if only_body:
-        click.echo(detail.body, nl=False)
+    if isinstance(found, bytes):
+        click.echo(found, nl=False)
     elif as_json:
-        echo_json(detail_json(shown))
+        echo_json(detail_json(found))
     else:
-        echo_detail(shown, reveal=reveal)
+        echo_detail(found, reveal=reveal)
 
 
 @click.command(cls=Command)
@@ -92,7 +93,7 @@ def groups(*, by: GroupBy, limit: int, as_json: bool, **given: Any) -> None:
     wanted = filter_of(given)
     wanted = wanted if wanted.status is not None else replace(wanted, status=Status.OPEN)
 
-    async def read(dead_letters: DeadLetters) -> list[Group]:
+    async def read(dead_letters: Letters) -> list[Group]:
         return list(await dead_letters.groups(by, wanted, limit=limit))
 
     found = run(given, read)

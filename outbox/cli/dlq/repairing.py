@@ -15,13 +15,13 @@ from outbox.cli.dlq.filters import filtering, json_output, places, selector_of
 from outbox.cli.dlq.following import conclude, follow
 from outbox.cli.dlq.places import run, somebody
 from outbox.cli.dlq.planned import confirm, echo_plan
+from outbox.cli.dlq.port import Letters
 from outbox.cli.options import RETENTION, SECONDS, setting
 from outbox.dead_letters import (
     ORIGINAL_ROUTING,
     Action,
     Canary,
     DeadLetterFilter,
-    DeadLetters,
     Destination,
     Edit,
     Operation,
@@ -74,7 +74,7 @@ def requeue(*, inbox_retention: timedelta, **given: Any) -> None:
     canary = None if given["canary"] is None else Canary(given["canary"], given["canary_wait"])
     edit = _edit(given)
 
-    async def ask(dead_letters: DeadLetters, selector: Any) -> Answer:
+    async def ask(dead_letters: Letters, selector: Any) -> Answer:
         return await dead_letters.requeue(
             selector,
             destination=destination,
@@ -99,7 +99,7 @@ def discard(**given: Any) -> None:
     They stay, marked as not to be sent again, and `outbox dlq restore` opens them again.
     """
 
-    async def ask(dead_letters: DeadLetters, selector: Any) -> Answer:
+    async def ask(dead_letters: Letters, selector: Any) -> Answer:
         return await dead_letters.discard(selector, **_record(given))
 
     _do(Action.DISCARD, ask, given)
@@ -110,7 +110,7 @@ def discard(**given: Any) -> None:
 def restore(**given: Any) -> None:
     """Opens discarded dead letters again."""
 
-    async def ask(dead_letters: DeadLetters, selector: Any) -> Answer:
+    async def ask(dead_letters: Letters, selector: Any) -> Answer:
         return await dead_letters.restore(selector, **_record(given))
 
     _do(Action.RESTORE, ask, given)
@@ -125,7 +125,7 @@ def purge(**given: Any) -> None:
     They are gone for good, with everything that was known of them.
     """
 
-    async def ask(dead_letters: DeadLetters, selector: Any) -> Answer:
+    async def ask(dead_letters: Letters, selector: Any) -> Answer:
         return await dead_letters.purge(selector, force=given["force"], **_record(given))
 
     _do(Action.PURGE, ask, given)
@@ -133,7 +133,7 @@ def purge(**given: Any) -> None:
 
 def _do(
     action: Action,
-    ask: Callable[[DeadLetters, Any], Any],
+    ask: Callable[[Letters, Any], Any],
     given: dict[str, Any],
     *,
     destination: Destination | None = None,
@@ -143,7 +143,7 @@ def _do(
     selector = selector_of(given["ids"], given, everything=given["everything"])
     as_json, force = given["as_json"], given.get("force", False)
 
-    async def work(dead_letters: DeadLetters) -> Answer | None:
+    async def work(dead_letters: Letters) -> Answer | None:
         if given["dry_run"] or _must_ask(action, selector, given):
             plan = await dead_letters.plan(action, selector, destination=destination, force=force, max_items=given["max_items"])
             if given["dry_run"]:
