@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from outbox.failures import FailedAttempt
 from outbox.outcome import Failure
@@ -14,6 +14,10 @@ PARKED_PREFIX = "outbox-"
 
 Sort = Literal["newest", "oldest"]
 GroupBy = Literal["fingerprint", "queue", "routing_key"]
+FacetField = Literal["source", "status", "queue", "exception_type", "routing_key"]
+FACET_FIELDS: tuple[FacetField, ...] = get_args(FacetField)
+Facets = Mapping[FacetField, Sequence[tuple[str, int]]]
+"""Of each field, values and how many have them, the most frequent first."""
 
 
 class Source(StrEnum):
@@ -130,7 +134,8 @@ class Group:
     """Dead letters that have something in common, and how many of them there are.
 
     `id` is what a filter takes: a fingerprint, a queue or a routing key. `last_requeued_at` is when one of them was requeued
-    last, and `since_requeue` how many died after that; all of them if none ever was.
+    last, and `since_requeue` how many died after that; all of them if none ever was. `deaths_by_hour` is how many died in each
+    of the last 24 hours, the present one last.
     """
 
     by: GroupBy
@@ -143,6 +148,7 @@ class Group:
     last_requeued_at: datetime | None
     since_requeue: int
     sample_id: str
+    deaths_by_hour: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

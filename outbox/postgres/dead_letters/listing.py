@@ -14,10 +14,13 @@ from outbox.masking import Masking, preview, sized
 from outbox.message import NO_HEADERS
 from outbox.outcome import Failure
 from outbox.postgres.dead_letters.letters import (
+    FACET_FIELDS,
     DeadLetter,
     DeadLetterDetail,
     DeadLetterFilter,
     Edition,
+    FacetField,
+    Facets,
     Group,
     GroupBy,
     Position,
@@ -25,7 +28,7 @@ from outbox.postgres.dead_letters.letters import (
     Source,
     Status,
 )
-from outbox.postgres.dead_letters.selecting import Arguments, Branch, Letters, dead_ids, parked_ids
+from outbox.postgres.dead_letters.selecting import Arguments, Branch, Letters, dead_ids, grouping_bits, parked_ids
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool, taken_from, unavailable_errors
 
@@ -112,14 +115,27 @@ class DeadLetterListing:
     ) -> Sequence[Group]:
         """Those that fit `filter_`, counted by what they have in common, the largest group first."""
         arguments = Arguments()
-        most = arguments.add(max(1, min(limit, MOST_AT_ONCE)))
-        parts = [branch.where() for branch in self._letters.branches(filter_, arguments)]
-        if not parts:
+        statement = self._letters.grouped(by, filter_, max(1, min(limit, MOST_AT_ONCE)), arguments)
+        if statement is None:
             return []
-        statement = _GROUPS.format(by=by, letters="\nunion all\n".join(parts), most=most)
         rows = await self._fetch("grouping dead letters", statement, *arguments.values)
         titles = await self._titles(rows) if by == "fingerprint" else {}
         return [_group(by, row, titles.get(row["sample"])) for row in rows]
+
+    async def facets(
+        self, filter_: DeadLetterFilter = EVERYTHING, fields: Sequence[FacetField] = FACET_FIELDS, *, limit: int = 20, most: int
+    ) -> Facets:
+        """How many of those that fit `filter_` have which value, the `limit` most frequent of each of `fields`.
+
+        Of the latest `most` letters, and as many parked messages.
+        """
+        arguments = Arguments()
+        statement = self._letters.faceted(filter_, fields, limit, most, arguments)
+        rows = [] if statement is None else await self._fetch("counting values", statement, *arguments.values)
+        return {
+            name: [(row["value"], row["count"]) for row in rows if row["field"] == bits]
+            for name, bits in grouping_bits(fields).items()
+        }
 
     async def _titles(self, rows: Sequence[asyncpg.Record]) -> Mapping[str, str]:
         samples = [row["sample"] for row in rows]
@@ -152,29 +168,6 @@ from (
     {letters}
 ) as listed
 order by failed_at {order}, number {order}, kind {order}
-limit {most}
-"""
-_GROUPS = """
-with letter as materialized (
-    select {by} as key, number, kind, status, deaths, first_failed_at, failed_at, resolved_at
-    from (
-        {letters}
-    ) as listed
-),
-requeued as (
-    select key, max(resolved_at) as at
-    from letter
-    where status = 'requeued' or deaths > 1
-    group by key
-)
-select key, count(*) as count, count(*) filter (where status = 'open') as open, min(first_failed_at) as first_seen,
-    max(failed_at) as last_seen, max(requeued.at) as last_requeued_at,
-    count(*) filter (where requeued.at is null or failed_at > requeued.at) as since_requeue,
-    coalesce(max(number) filter (where kind = 0)::text, 'outbox-' || max(number)) as sample
-from letter
-left join requeued using (key)
-group by key
-order by count desc, last_seen desc, key
 limit {most}
 """
 
@@ -216,7 +209,12 @@ def _group(by: GroupBy, row: asyncpg.Record, title: str | None) -> Group:
         last_requeued_at=row["last_requeued_at"],
         since_requeue=row["since_requeue"],
         sample_id=row["sample"],
+        deaths_by_hour=_by_hour(json.loads(row["hours"])),
     )
+
+
+def _by_hour(counts: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(counts.get(str(hour), 0) for hour in range(24))
 
 
 def _detail(letter: DeadLetter, row: asyncpg.Record, editions: Sequence[Edition]) -> DeadLetterDetail:

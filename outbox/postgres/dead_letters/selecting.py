@@ -1,11 +1,11 @@
 """From a filter to SQL: which dead letters it means, in a form that the indexes answer."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from outbox.postgres.dead_letters.letters import PARKED_PREFIX, DeadLetterFilter, Source, Status
+from outbox.postgres.dead_letters.letters import PARKED_PREFIX, DeadLetterFilter, FacetField, GroupBy, Source, Status
 from outbox.postgres.names import TableName
 from outbox.postgres.queries import query
 from outbox.postgres.schema.objects import SATELLITES
@@ -13,6 +13,7 @@ from outbox.postgres.schema.objects import SATELLITES
 _FILE = "letters.sql"
 _PARTS = ("parked_message_id", "parked_type", "parked_fingerprint", "parked_search")
 _LARGEST_ID = 2**63 - 1
+_UNION = "\nunion all\n"
 
 
 class Letters:
@@ -38,6 +39,37 @@ class Letters:
         if _may_be_parked(filter_):
             branches.append(Branch(1, self.sql("parked"), self._of_parked(filter_, arguments)))
         return branches
+
+    def grouped(self, by: GroupBy, filter_: DeadLetterFilter, most: int, arguments: "Arguments") -> str | None:
+        """What counts the letters of `filter_` by what they have in common; None if there can be none."""
+        branches = self.branches(filter_, arguments)
+        if not branches:
+            return None
+        whatever_became = self.branches(replace(filter_, status=None), arguments)
+        once = [branch.where("(status = 'requeued' or deaths > 1)") for branch in whatever_became if branch.kind == 0]
+        return query(
+            _FILE,
+            "groups",
+            by=by,
+            letters=_UNION.join(branch.where() for branch in branches),
+            once_requeued=once[0] if once else self.sql("never_requeued"),
+            most=arguments.add(most),
+        )
+
+    def faceted(
+        self, filter_: DeadLetterFilter, fields: Sequence[FacetField], limit: int, most: int, arguments: "Arguments"
+    ) -> str | None:
+        """What counts the values of `fields`, of the latest `most` letters; None if there can be none."""
+        bound = arguments.add(most)
+        latest = [
+            f"({branch.where()}\norder by failed_at desc, id desc\nlimit {bound})"
+            for branch in self.branches(filter_, arguments)
+        ]
+        if not latest:
+            return None
+        sets = ", ".join(f"({name})" for name in fields)
+        names = {"fields": ", ".join(fields), "sets": sets, "letters": _UNION.join(latest), "most": arguments.add(limit)}
+        return query(_FILE, "facets", **names)
 
     def _of_parked(self, filter_: DeadLetterFilter, arguments: "Arguments") -> Sequence[str]:
         add, names = arguments.add, self._names
@@ -83,6 +115,12 @@ class Arguments:
         """The placeholder of one more."""
         self.values.append(value)
         return f"${len(self.values)}"
+
+
+def grouping_bits(fields: Sequence[FacetField]) -> Mapping[FacetField, int]:
+    """What `grouping` says of the rows of each field: all bits but its own, the first field's the highest."""
+    every = 2 ** len(fields) - 1
+    return {name: every ^ (1 << (len(fields) - 1 - place)) for place, name in enumerate(fields)}
 
 
 def dead_ids(ids: Sequence[str]) -> list[int]:

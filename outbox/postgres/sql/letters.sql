@@ -61,3 +61,58 @@ union all
 select 'outbox-' || id, {parked_type}, substr(last_error, length({parked_type}) + 3), ''
 from {table}
 where id = any($2::bigint[])
+
+-- name: groups
+-- One pass over the letters: first by group and hour, of which there are few, then by group. Without the filter's status, because
+-- what was requeued is not open any more.
+with requeued as materialized (
+    select {by} as key, max(resolved_at) as at
+    from (
+        {once_requeued}
+    ) as letter
+    group by key
+),
+part as (
+    select {by} as key,
+        case
+            when failed_at > now() then 23
+            when failed_at > now() - interval '24 hours'
+                then greatest(0, 23 - floor(extract(epoch from now() - failed_at) / 3600)::integer)
+        end as hour,
+        count(*) as count, count(*) filter (where status = 'open') as open, min(first_failed_at) as first_seen,
+        max(failed_at) as last_seen, max(requeued.at) as last_requeued_at,
+        count(*) filter (where requeued.at is null or failed_at > requeued.at) as since_requeue,
+        max(number) filter (where kind = 0) as dead, max(number) filter (where kind = 1) as parked
+    from (
+        {letters}
+    ) as letter
+    left join requeued on requeued.key = {by}
+    group by {by}, hour
+)
+select key, sum(count)::bigint as count, sum(open)::bigint as open, min(first_seen) as first_seen, max(last_seen) as last_seen,
+    max(last_requeued_at) as last_requeued_at, sum(since_requeue)::bigint as since_requeue,
+    coalesce(max(dead)::text, 'outbox-' || max(parked)) as sample,
+    coalesce(json_object_agg(hour, count) filter (where hour is not null), '{}')::text as hours
+from part
+group by key
+order by count desc, last_seen desc, key
+limit {most}
+
+-- name: never_requeued
+select null::text as fingerprint, null::text as queue, null::text as routing_key, null::timestamptz as resolved_at
+where false
+
+-- name: facets
+-- How many have which value of each field, the most frequent ones. `grouping` has a bit for each field, the first the highest: 0
+-- for the one that is counted by.
+select field, value, count
+from (
+    select grouping({fields}) as field, coalesce({fields}) as value, count(*) as count,
+        row_number() over (partition by grouping({fields}) order by count(*) desc, coalesce({fields})) as rank
+    from (
+        {letters}
+    ) as letter
+    group by grouping sets ({sets})
+) as counted
+where rank <= {most}
+order by field, rank
