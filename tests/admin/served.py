@@ -1,0 +1,53 @@
+"""The admin served by a real uvicorn in a thread of this process, for clients that speak HTTP."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request
+
+from outbox.admin import Admin, Principal, Role, admin_router
+from tests.support import eventually_sync
+from tests.support.processes import free_port
+
+
+def principal_by_token(request: Request) -> Principal | None:
+    """Whoever has one of the tokens `viewer`, `operator` and `admin`."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return Principal(f"a {token}", Role(token)) if scheme == "Bearer" and token in tuple(Role) else None
+
+
+def _admin(request: Request) -> Admin:
+    admin: Admin = request.app.state.admin
+    return admin
+
+
+@contextmanager
+def served(*, prefix: str = "/outbox", maintain: Any = None, **admin: Any) -> Iterator[str]:
+    """The address of an admin with these arguments. `maintain` is run beside it: a coroutine function of the `Admin`."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with Admin(**admin) as app.state.admin:
+            beside = None if maintain is None else asyncio.create_task(maintain(app.state.admin))
+            yield
+            if beside is not None:
+                beside.cancel()
+                await asyncio.wait([beside])
+
+    app = FastAPI(lifespan=lifespan)
+    router = admin_router(_admin, authenticate=principal_by_token)
+    app.include_router(router, prefix=prefix)
+    port = free_port()
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", ws="none"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        eventually_sync(lambda: server.started, timeout=20, message="the service did not start")
+        yield f"http://127.0.0.1:{port}{prefix}"
+    finally:
+        server.should_exit = True
+        thread.join(20)
