@@ -1,7 +1,7 @@
 """The backlog as it is told."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,8 @@ from outbox.admin.models import Model, Moment
 from outbox.postgres.backlog import NONE, Count, QueueCounts, State
 
 if TYPE_CHECKING:
+    from outbox.admin.snapshots import Snapshot
+    from outbox.postgres.backlog import BacklogFigures
     from outbox.transports.rabbitmq.overview import QueueSeen
 
 WAITING = (State.PENDING, State.SCHEDULED, State.HELD, State.BLOCKED, State.RETRYING, State.PARKED)
@@ -113,6 +115,14 @@ def told(backlog: Backlog, *, top: int) -> BacklogNow:
         broker_error=problem,
         queues=None if problem else _queues(backlog),
     )
+
+
+def counted_states(snapshot: "Snapshot[BacklogFigures] | None") -> dict[str, Any]:
+    """How many there are in each state, for other answers; nulls if nothing was counted yet."""
+    if snapshot is None:
+        return {"states": None, "sent_kept": None, "counted_at": None}
+    states = snapshot.value.counts.states
+    return {"states": ByState(**_of_states(states)), "sent_kept": _counted(states[State.SENT]), "counted_at": snapshot.as_of}
 
 
 def _ranked(routing_keys: Mapping[str, Mapping[State, Count]], top: int) -> tuple[list[OfRoutingKey], OtherRoutingKeys]:

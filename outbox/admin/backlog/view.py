@@ -11,6 +11,7 @@ from outbox.admin.backlog.rates import Intake
 from outbox.admin.brokers import BrokerKind, BrokerView, Depths
 from outbox.admin.declared import declared
 from outbox.admin.snapshots import Snapshot, Snapshots
+from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.backlog import BacklogFigures, BacklogReader
 from outbox.postgres.reporting.components import recent_components
 
@@ -62,6 +63,13 @@ class BacklogView:
             queues=depths,
             broker=self._broker.kind,
         )
+
+    async def figures(self) -> Snapshot[BacklogFigures] | None:
+        """Those of the database alone, or an estimate; None if neither can be had now."""
+        try:
+            return (await self._latest())[0]
+        except (DatabaseUnavailableError, TimeoutError):
+            return None
 
     async def close(self) -> None:
         """Ends what is being fetched."""

@@ -1,0 +1,172 @@
+"""One message of the outbox, with everything that is known of it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import asyncpg
+from pydantic import Field
+
+from outbox.admin.admin import Admin
+from outbox.admin.messages.lines import MessageLine, line_of
+from outbox.admin.messages.reasons import Surroundings, mending, reason_of
+from outbox.admin.models import Model, Moment
+from outbox.masking import READ_LIMIT, Masking
+from outbox.postgres.backlog import State
+from outbox.postgres.chains import ids_of, moment
+from outbox.postgres.messages import MessageListing
+from outbox.postgres.pool import Connection
+from outbox.postgres.reporting.control import Pause, pauses
+
+
+class Hindering(Model):
+    """A pause that keeps relays from sending."""
+
+    scope: Literal["relay"]
+    name: str = Field(description="The relay; empty: all of them.")
+    reason: str | None
+    until: Moment | None
+
+
+class Earlier(Model):
+    """The message of the same ordering key that goes first."""
+
+    id: str
+    message_id: str | None
+    state: State
+
+
+class Handled(Model):
+    """The last that is known of it in a queue."""
+
+    queue: str
+    fact: str = Field(description="`processed`, `retried`, `died`, …")
+    attempt: int | None
+    error_type: str | None
+    at: Moment | None
+
+
+class Message(MessageLine):
+    """The whole of a row, and why it is where it is."""
+
+    tracking_ids: list[str]
+    expires_in_seconds: float | None = Field(description="How long it may take, from the first sending on.")
+    headers: dict[str, Any] | None
+    body: str | None = Field(
+        description="The body as text, masked unless it was asked to be revealed; null for what is no text."
+    )
+    body_base64: str | None = Field(description="Revealed, of a body that is no text.")
+    masked: bool
+    reason: str = Field(description="Why it is where it is, and what happens next.")
+    mend: str | None = Field(description="What can be done about it.")
+    paused_by: list[Hindering] = Field(description="Pauses of relays; one without a name holds it for certain.")
+    living_relays: int | None = Field(description="Relays that have given a sign of life; null: not known.")
+    blocked_by: Earlier | None
+    probed_by: str | None = Field(description="Of a held message: the id of the row that is tried for all that go its way.")
+    next_attempt_at: Moment | None = Field(
+        description="When it is tried again, at the earliest; of a held one, when its probe is."
+    )
+    handled: list[Handled] | None = Field(description="What became of it in its queues; null: there is no history.")
+
+
+async def read(admin: Admin, connection: Connection, row_id: int, *, reveal: bool) -> Message | None:
+    """The message with that row; None if there is none, or none any more."""
+    listing = MessageListing(admin.table)
+    row = await listing.one(connection, row_id)
+    if row is None:
+        return None
+    around = await _surroundings(admin, connection, listing, row)
+    waits = row["state"] not in (State.SENT, State.PARKED)
+    handled = await listing.handled(connection, row["message_id"]) if row["message_id"] else []
+    earlier, probe = around.earlier, around.probe
+    return Message(
+        **line_of(row, admin.masking),
+        **_payload(row, admin.masking, reveal=reveal),
+        tracking_ids=list(ids_of(row["tracking_ids"])),
+        expires_in_seconds=row["expires_in"],
+        reason=reason_of(row, around),
+        mend=mending(row, around),
+        paused_by=[Hindering(scope="relay", name=pause.name, reason=pause.reason, until=pause.until) for pause in around.pauses]
+        if waits
+        else [],
+        living_relays=around.living_relays,
+        blocked_by=Earlier(id=str(earlier["id"]), message_id=earlier["message_id"], state=earlier["state"])
+        if earlier
+        else None,
+        probed_by=str(probe["id"]) if probe else None,
+        next_attempt_at=moment(probe["due_at"] if probe else row["due_at"]) if waits else None,
+        handled=None if handled is None else [_handled(fact) for fact in handled],
+    )
+
+
+async def _surroundings(admin: Admin, connection: Connection, listing: MessageListing, row: Mapping[str, Any]) -> Surroundings:
+    state, lane = row["state"], row["lane"]
+    unsent = state not in (State.SENT, State.PARKED)
+    return Surroundings(
+        pauses=await _relay_pauses(connection, admin) if unsent else (),
+        living_relays=await listing.living_relays(connection),
+        earlier=await listing.first_of_key(connection, lane, row["id"]) if unsent and lane is not None else None,
+        probe=await listing.probe(connection, row["routing_key"], row["target_queue"]) if state == State.HELD else None,
+        exchange_name=admin.exchange_name,
+    )
+
+
+async def _relay_pauses(connection: Connection, admin: Admin) -> Sequence[Pause]:
+    try:
+        async with connection.transaction():
+            return [pause for pause in await pauses(connection, schema=admin.table.schema) if pause.scope == "relay"]
+    except asyncpg.UndefinedTableError:
+        return ()
+
+
+def _payload(row: Mapping[str, Any], masking: Masking, *, reveal: bool) -> dict[str, Any]:
+    body: bytes = row["body"]
+    headers = _headers(row["headers"])
+    if reveal:
+        text = _text(body)
+        whole = {"body": text, "body_base64": _base64(body) if text is None else None}
+        return {**whole, "headers": headers, "masked": False}
+    return {
+        "body": _masked_body(body, masking),
+        "body_base64": None,
+        "headers": None if headers is None else masking.masked(headers),
+        "masked": True,
+    }
+
+
+def _masked_body(body: bytes, masking: Masking) -> str | None:
+    """JSON only: of other texts nobody knows what is secret in them."""
+    text = _text(body) if len(body) <= READ_LIMIT else None
+    return None if text is None else masking.masked_json(text)
+
+
+def _text(body: bytes) -> str | None:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _base64(body: bytes) -> str:
+    from base64 import b64encode
+
+    return b64encode(body).decode()
+
+
+def _headers(text: str | None) -> dict[str, Any] | None:
+    """As a producer in any language may have written them."""
+    try:
+        headers = json.loads(text or "null")
+    except (ValueError, RecursionError):
+        return None
+    return headers if isinstance(headers, dict) else None
+
+
+def _handled(fact: Mapping[str, Any]) -> Handled:
+    return Handled(
+        queue=fact["queue"],
+        fact=fact["fact"],
+        attempt=fact["attempt"],
+        error_type=fact["error_type"],
+        at=moment(fact["at"]),
+    )

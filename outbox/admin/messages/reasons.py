@@ -1,0 +1,122 @@
+"""Why a message is where it is, in words and in fields."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, assert_never
+
+from outbox.postgres.backlog import State
+from outbox.postgres.chains import moment
+from outbox.postgres.reporting.control import Pause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a message may wait for. `living_relays` None: not known. `probe` finds out for all held ones that go its way."""
+
+    pauses: Sequence[Pause]
+    living_relays: int | None
+    earlier: Mapping[str, Any] | None
+    probe: Mapping[str, Any] | None
+    exchange_name: str
+
+    @property
+    def pause(self) -> Pause | None:
+        """The pause of all relays, if there is one."""
+        return next((pause for pause in self.pauses if not pause.name), None)
+
+
+def reason_of(row: Mapping[str, Any], around: Surroundings) -> str:
+    """Why it is where it is, and what happens next, in a sentence or two."""
+    state = State(row["state"])
+    match state:
+        case State.PENDING:
+            return _pending(around)
+        case State.SCHEDULED:
+            return _with_hindrance(f"It is due {_at(row['due_at'])}, as it was published.", around)
+        case State.RETRYING:
+            times = "once" if row["attempts"] == 1 else f"{row['attempts']:,} times"
+            return _with_hindrance(f"It was refused {times}, and is sent again {_at(row['due_at'])}.", around)
+        case State.HELD:
+            return _with_hindrance(_held(row, around), around)
+        case State.BLOCKED:
+            return _blocked(around)
+        case State.PARKED:
+            return (
+                f"It was given up {_at(row['failed_at'])}, for the error that is told; nothing happens until somebody requeues "
+                f"or discards the dead letter outbox-{row['id']}."
+            )
+        case State.SENT:
+            return f"It was sent {_at(row['sent_at'])}, and is kept until clean-up."
+        case _:
+            assert_never(state)
+
+
+def mending(row: Mapping[str, Any], around: Surroundings) -> str | None:
+    """What a person can do about it; None: nothing needs to be done."""
+    match State(row["state"]):
+        case State.HELD if row["target_queue"] is not None:
+            return f"start a consumer of the queue {row['target_queue']!r}, which declares it; its success releases the message"
+        case State.HELD:
+            return (
+                f"bind a queue to the exchange {around.exchange_name!r} with a key that matches {row['routing_key']!r}, or "
+                "start its consumer; all held messages of the routing key follow the first that finds it"
+            )
+        case State.PARKED:
+            return f"POST /requeue or /discard with the id outbox-{row['id']}"
+        case State.SENT:
+            return None
+    if around.living_relays == 0:
+        return "start a relay"
+    return "POST /resume with the scope relay" if around.pause else None
+
+
+def _pending(around: Surroundings) -> str:
+    if around.earlier is not None:
+        return _with_hindrance(f"It is due, and follows {_named(around.earlier)} of its ordering key.", around)
+    hindrance = _hindrance(around)
+    return f"It is due, but {hindrance}." if hindrance else "It is due, and goes out with one of the next batches."
+
+
+def _held(row: Mapping[str, Any], around: Surroundings) -> str:
+    way = f"The queue {row['target_queue']!r} is not there" if row["target_queue"] else "No queue is bound for its routing key"
+    if around.probe is None:
+        return f"{way}. A relay will soon try one message of the routing key again."
+    if around.probe["id"] == row["id"]:
+        return f"{way}. It is the one that is tried again, {_at(around.probe['due_at'])}."
+    return f"{way}. It waits for message {around.probe['id']}, which is tried again {_at(around.probe['due_at'])}."
+
+
+def _blocked(around: Surroundings) -> str:
+    if around.earlier is None:
+        return _with_hindrance(
+            "It waited for an earlier message of its ordering key, and is due as soon as a relay looks.", around
+        )
+    return _with_hindrance(f"It waits for {_named(around.earlier)} of its ordering key.", around)
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    return f"message {row['id']}, which is {row['state']},"
+
+
+def _with_hindrance(sentence: str, around: Surroundings) -> str:
+    hindrance = _hindrance(around)
+    return f"{sentence} But {hindrance}." if hindrance else sentence
+
+
+def _hindrance(around: Surroundings) -> str | None:
+    """What keeps everything from being sent."""
+    if (pause := around.pause) is not None:
+        end = "" if pause.until is None else f" until {_words(pause.until)}"
+        why = f" ({pause.reason})" if pause.reason else ""
+        return f"all relays are paused{end}{why}"
+    return "no relay is running" if around.living_relays == 0 else None
+
+
+def _at(seconds: float | None) -> str:
+    at = moment(seconds)
+    return "never" if at is None else f"at {_words(at)}"
+
+
+def _words(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

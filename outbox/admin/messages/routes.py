@@ -1,0 +1,124 @@
+"""`GET /messages` and `GET /messages/{id}`."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Annotated
+
+import asyncpg
+from fastapi import Path, Query
+
+from outbox.admin.access import Asked, Viewer
+from outbox.admin.auditing import record, record_denied
+from outbox.admin.backlog import BacklogView
+from outbox.admin.backlog.answers import counted_states
+from outbox.admin.messages.details import Message, read
+from outbox.admin.messages.lines import MessageLine, MessageListParameters, MessagePage, line_of
+from outbox.admin.paging import MOST_COUNTED, counted, decode_cursor, turned
+from outbox.admin.principals import Role
+from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.routing import area
+from outbox.postgres.messages import MessageListing, order_of
+from outbox.postgres.pool import Connection
+
+messages = area("messages")
+
+SEARCH_TIMEOUT = timedelta(seconds=2)
+"""How long a filter may search that no index answers."""
+
+_ID = re.compile(r"(?:outbox-)?([0-9]{1,19})", re.ASCII)
+
+
+@messages.get(
+    "/messages",
+    operation_id="outbox_messages_list",
+    responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH, Code.FILTER_TOO_BROAD),
+)
+async def list_messages(asked: Viewer, parameters: Annotated[MessageListParameters, Query()]) -> MessagePage:
+    """Messages that are in the outbox, or kept there after sending: a page, in the order of their state.
+
+    Pending, scheduled and retrying ones are listed by when they are due; held ones by routing key; blocked ones, and those of
+    one `ordering_key`, in the order in which they go out; parked and sent ones, and all together, the newest first. A filter
+    that would search for longer than two seconds is refused: `state`, `ordering_key`, and of held ones `routing_key`, have an
+    index.
+    """
+    admin, filter_, bound_to = asked.admin, parameters.as_filter(), parameters.bound_to()
+    order, listing = order_of(filter_), MessageListing(asked.admin.table)
+    cursor = decode_cursor(parameters.cursor, bound_to, order.kinds)
+    async with _searching(asked, "listing messages", cursor is not None) as connection:
+        rows = await listing.page(
+            connection,
+            filter_,
+            limit=parameters.limit + 1,
+            place=cursor.place if cursor else None,
+            back=cursor is not None and cursor.direction == "previous",
+            inclusive=cursor is not None and cursor.inclusive,
+        )
+        total = await listing.count(connection, filter_, most=MOST_COUNTED + 1) if parameters.total else None
+    page = turned(rows, limit=parameters.limit, cursor=cursor, bound_to=bound_to, place=order.place)
+    return MessagePage(
+        items=[MessageLine(**line_of(row, admin.masking)) for row in page.items],
+        next=page.next,
+        previous=page.previous,
+        total=None if total is None else counted(total),
+        **counted_states(await admin.shared(BacklogView).figures()),
+    )
+
+
+@messages.get("/messages/{id}", operation_id="outbox_messages_show", responses=documented(Code.NOT_FOUND))
+async def show_message(
+    asked: Viewer,
+    id_: Annotated[str, Path(alias="id", max_length=100, description="The number of its row; `outbox-17` means 17.")],
+    *,
+    reveal: Annotated[bool, Query(description="Show what is masked. For operators, and written to the audit.")] = False,
+) -> Message:
+    """The whole of a message that is in the outbox, why it is where it is, and what happens next."""
+    number = _ID.fullmatch(id_)
+    if number is None or int(number[1]) >= 2**63:
+        raise _gone(id_)
+    if reveal:
+        return await _revealed(asked, int(number[1]), id_)
+    async with asked.admin.reading("reading a message") as connection:
+        found = await read(asked.admin, connection, int(number[1]), reveal=False)
+    if found is None:
+        raise _gone(id_)
+    return found
+
+
+async def _revealed(asked: Asked, row_id: int, id_: str) -> Message:
+    if not asked.principal.role.includes(Role.OPERATOR):
+        await record_denied(asked, action="messages.reveal", target=f"outbox-{row_id}")
+        raise Problem(Code.FORBIDDEN, f"revealing takes the role {Role.OPERATOR}")
+    async with asked.admin.changing("revealing a message") as connection:
+        found = await read(asked.admin, connection, row_id, reveal=True)
+        if found is None:
+            raise _gone(id_)
+        await record(connection, asked, action="messages.reveal", target=f"outbox-{row_id}")
+    return found
+
+
+@asynccontextmanager
+async def _searching(asked: Asked, doing: str, has_cursor: bool) -> AsyncIterator[Connection]:
+    """A connection whose statements end before they have read for long. What a cursor says may be anything."""
+    async with asked.admin.reading(doing) as connection:
+        await connection.execute(f"set local statement_timeout = {SEARCH_TIMEOUT / timedelta(milliseconds=1):.0f}")
+        try:
+            yield connection
+        except asyncpg.QueryCanceledError:
+            raise Problem(
+                Code.FILTER_TOO_BROAD,
+                f"nothing was found within {SEARCH_TIMEOUT.total_seconds():g} s: name a state, the ordering key, or less time",
+            ) from None
+        except asyncpg.DataError:
+            if not has_cursor:
+                raise
+            raise Problem(Code.INVALID_CURSOR, "leave `cursor` out, or give one that a page has shown") from None
+
+
+def _gone(id_: str) -> Problem:
+    return Problem(
+        Code.NOT_FOUND,
+        f"there is no row {id_[:100]!r} in the outbox, or not any more: what was sent is deleted. The chain may know it: "
+        "GET /chains/{tracking_id}, with the id of the message or of any other of its chain",
+    )

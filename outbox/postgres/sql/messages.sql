@@ -1,0 +1,56 @@
+-- name: line
+-- What is listed of a row. Times are seconds and jsonb is text: no value that a producer may insert is too much for the driver
+-- then. Small bodies come along, of which a preview is made.
+id, {state} as state, routing_key, left(tracking_ids ->> -1, 1000) as message_id, left(tracking_ids ->> 0, 1000) as root_id,
+    left(ordering_key, 1000) as ordering_key, left(dedup_key, 1000) as dedup_key, left(target_queue, 1000) as target_queue,
+    priority, attempts, requeue_count, left(last_error, 2000) as last_error, content_type, octet_length(body) as size,
+    case when octet_length(body) <= 4096 then body end as shown, extract(epoch from created_at)::float8 as created_at,
+    extract(epoch from send_after)::float8 as due_at, extract(epoch from sent_at)::float8 as sent_at,
+    extract(epoch from failed_at)::float8 as failed_at, hashtextextended(ordering_key, 0) as lane
+
+-- name: classes
+select message.*
+from generate_series(0, 9) as class (priority)
+cross join lateral (
+    {unordered}
+) as message
+union all
+(
+    {ordered}
+)
+
+-- name: detail
+select {line}, body, headers::text as headers, tracking_ids::text as tracking_ids, extract(epoch from expiration)::float8 as expires_in,
+    hlc, send_after = 'infinity' as due_never
+from {table}
+where id = $1
+
+-- name: first_of_key
+-- The first row of an ordering key that is before row $2 and not sent.
+select id, {state} as state, tracking_ids ->> -1 as message_id
+from {table}
+where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = $1 and id < $2
+order by hashtextextended(ordering_key, 0), id
+limit 1
+
+-- name: probe
+-- The row that finds out whether there is a queue by now, for all held rows that go the same way as this one.
+select id, extract(epoch from send_after)::float8 as due_at
+from {table}
+where sent_at is null and failed_at is null and last_error = 'unroutable' and routing_key = $1 and send_after < 'infinity'
+    and target_queue is not distinct from $2
+order by routing_key, send_after, id
+limit 1
+
+-- name: handled
+-- The last that is known of a message in each queue.
+select distinct on (queue) queue, fact, attempt, error_type, extract(epoch from at)::float8 as at
+from {history}
+where hashtextextended(message_id, 0) = hashtextextended($1, 0) and message_id = $1 and queue is not null
+order by queue, {history}.at desc
+limit 100
+
+-- name: living_relays
+select count(*)
+from {component}
+where kind = 'relay' and stopped_at is null and seen_at > clock_timestamp() - 6 * every
