@@ -18,12 +18,14 @@ _COMMANDS = {
     "dlq": "outbox.cli.dlq:dlq",
     "doctor": "outbox.cli.doctor:doctor",
     "maintain": "outbox.cli.maintain:maintain",
+    "messages": "outbox.cli.messages:messages",
     "migrate": "outbox.cli.migrate:migrate",
     "operations": "outbox.cli.dlq.operating:operations",
     "pause": "outbox.cli.pausing:pause",
     "relay": "outbox.cli.relay:relay",
     "requeue": "outbox.cli.dlq.repairing:requeue",
     "resume": "outbox.cli.pausing:resume",
+    "stats": "outbox.cli.stats:stats",
     "worker": "outbox.cli.worker:worker",
 }
 

@@ -106,6 +106,42 @@ def test_the_backlog_is_told(run: Run, on: Any) -> None:
     assert ["order.placed", "3", "0", "0", "0", "0", "0"] in rows
 
 
+def test_messages_are_listed_and_one_says_why_it_is_where_it_is(run: Run, on: Any) -> None:
+    on(wait_in_the_outbox)
+    on(lambda pool: pool.execute("update outbox_table set body = convert_to('{\"password\": \"hunter2\"}', 'utf8')"))
+    listed = run("messages", "--state", "pending", "--limit", "2")
+    assert listed.exit_code == 0
+    heading, *rows = listed.output.splitlines()
+    assert heading.split()[:4] == ["ID", "STATE", "WRITTEN", "DUE"]
+    assert [row.split()[:2] for row in rows[:2]] == [["1", "pending"], ["2", "pending"]]
+    assert rows[-1] == "2 messages, and there are more: --limit shows them."
+    assert run("messages", "--routing-key", "nothing").output == "No messages that fit.\n"
+
+    shown = run("messages", "4")
+    assert shown.output.startswith("Message 4, scheduled\n  It is due at ")
+    assert "hunter2" not in shown.output
+    assert "hunter2" in run("messages", "4", "--reveal").output
+    assert json.loads(run("messages", "4", "--json").stdout)["routing_key"] == "order.due"
+    gone = run("messages", "17")
+    assert (gone.exit_code, gone.output.startswith("outbox: not-found: there is no row '17' in the outbox")) == (1, True)
+
+
+def test_lists_are_longer_than_a_page(run: Run, on: Any) -> None:
+    on(lambda pool: pool.execute("insert into outbox_table (routing_key, body) select 'a', '' from generate_series(1, 450)"))
+    answer = json.loads(run("messages", "--json", "--limit", "430").stdout)
+    assert len({message["id"] for message in answer["items"]}) == 430
+    assert answer["next"] is not None
+    assert len(json.loads(run("messages", "--json", "--limit", "1000").stdout)["items"]) == 450
+
+
+def test_statistics_stand_in_columns(run: Run, on: Any) -> None:
+    answer = run("stats", "--from", "-10m", "--step", "60s")
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.split()[:4] == ["FROM", "CREATED", "SENT", "PROCESSED"]
+    assert json.loads(run("stats", "--json", "--group-by", "queue").stdout)["group_by"] == "queue"
+    assert run("stats", "--from", "yesterday").output.startswith("outbox: invalid-request: ")
+
+
 # --- what can go wrong ---------------------------------------------------------------------------------------------------
 
 
