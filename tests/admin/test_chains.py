@@ -150,8 +150,9 @@ async def test_a_death_that_somebody_resolved_is_no_worse_than_that(
     connection = await asyncpg.connect(database)
     await connection.execute(
         "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at,"
-        " attempt, cause, exception_type, exception_message, exception_traceback, status, resolved_at) values ('worker', 'o', 'mail',"
-        " 'paid', 'e', '', '[\"order\", \"paid\"]', now(), 1, 'exhausted', '', '', '', 'discarded', now())"
+        " attempt, cause, exception_type, exception_message, exception_traceback, status, resolved_at)"
+        " values ('worker', 'o', 'mail', 'paid', 'e', '', '[\"order\", \"paid\"]', now(),"
+        " 1, 'exhausted', '', '', '', 'discarded', now())"
     )
     await connection.close()
     [chain] = (await viewer.get("/chains")).json()["items"]

@@ -8,7 +8,7 @@ from outbox.postgres.schema.objects import satellite_names
 
 STATEMENT_TIMEOUT = timedelta(seconds=3)
 LOCK_TIMEOUT = timedelta(seconds=1)
-_ORIGIN = "timestamptz '2000-01-01 00:00:00+00'"
+ORIGIN = "timestamptz '2000-01-01 00:00:00+00'"
 """Spans of statistics are counted from here: a midnight in UTC. Written with a space, so that no colon is before a word."""
 
 
@@ -18,7 +18,7 @@ def reporting_queries(schema: str | None) -> Mapping[str, str]:
         "reporting.sql",
         statement_timeout=f"{STATEMENT_TIMEOUT / timedelta(milliseconds=1):.0f}",
         lock_timeout=f"{LOCK_TIMEOUT / timedelta(milliseconds=1):.0f}",
-        origin=_ORIGIN,
+        origin=ORIGIN,
         add_up=queries("reporting_parts.sql")["add_up"],
         **satellite_names(schema),
     )

@@ -1,0 +1,138 @@
+"""What happened when, as series: `GET /stats`."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from fastapi import Query
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+from outbox.admin.access import Viewer
+from outbox.admin.inputs import Instant
+from outbox.admin.models import Request
+from outbox.admin.problems import Code, Problem
+from outbox.admin.routing import area
+from outbox.admin.stats.answers import Quantiles, SeriesAnswer, StatsAnswer
+from outbox.admin.stats.series import BY_RELAYS, BY_WORKERS, Table, quantiles
+from outbox.admin.stats.steps import LENGTH, LONGEST, MOST_POINTS, RELATIVE, STEPS, Steps, fitting, seconds_of, usual_step
+from outbox.postgres.reporting.series import GroupBy, SeriesReader
+from outbox.postgres.reporting.statistics import LATENCY_BOUNDS, OTHERS
+
+MOST_GROUPS = 20
+"""Queues or routing keys that are told apart, those under which most happened."""
+REPORTED_WITHIN = timedelta(seconds=15)
+"""What happened is added to the table within this time, by every process that lives."""
+
+router = area("statistics")
+
+
+def _step(text: str) -> str:
+    if text == "auto" or ((match := LENGTH.fullmatch(text)) and 0 < seconds_of(*match.groups()) <= STEPS[-1]):
+        return text
+    raise ValueError("a step is `auto`, or a length of time such as 60s, 5m, 1h or 1d, up to 30d")
+
+
+class StatsParameters(Request):
+    """What `GET /stats` takes."""
+
+    from_: Annotated[str, Field(alias="from", max_length=64, description="RFC 3339, or before now: `-15m`, `-1h`, `-7d`.")] = (
+        "-1h"
+    )
+    to: Annotated[str, Field(max_length=64, description="RFC 3339, before now as for `from`, or `now`.")] = "now"
+    step: Annotated[
+        str, AfterValidator(_step), Field(max_length=16, description="`auto`, or a length of time: `60s`, `5m`, `1h`, `1d`.")
+    ] = "auto"
+    group_by: Annotated[GroupBy, Field(description="What series are told apart by; the largest 20, and the rest.")] = "none"
+    buckets: Annotated[bool, Field(description="Whether to answer the buckets that latencies are counted in, too.")] = False
+
+
+@router.get("/stats", operation_id="outbox_stats_show")
+async def show_statistics(asked: Viewer, wanted: Annotated[StatsParameters, Query()]) -> StatsAnswer:
+    """What was created, sent, processed, failed and died, step by step; the backlog; and how long things took.
+
+    Numbers are those of all processes together, and survive their restarts. Null means that nobody told anything of that time:
+    no relay ran, or no worker; 0 means that somebody ran and nothing happened. There are 2,000 points at most, all series
+    together: the step grows with the time and the groups, and to hours or days where statistics are only kept by those.
+    """
+    async with asked.admin.reading("reading statistics") as connection:
+        reader = SeriesReader(connection, asked.admin.table.schema, wanted.group_by)
+        now = await reader.now()
+        since, until = _times(wanted, now)
+        names = [""] if wanted.group_by == "none" else await reader.groups(since, until, MOST_GROUPS + 1)
+        steps, widened = await _steps(reader, wanted, since, until, len(names))
+        names = names[:MOST_GROUPS]
+        rows = await reader.series(steps.since, steps.until, steps.seconds, names)
+        table = Table(steps.starts, rows, await reader.reported(steps.since, steps.until, steps.seconds))
+    if OTHERS in table.names and OTHERS not in names:
+        names.append(OTHERS)
+    return StatsAnswer(
+        from_=steps.since,
+        to=steps.until,
+        as_of=now,
+        step=steps.seconds,
+        widened=widened,
+        group_by=wanted.group_by,
+        starts_at=list(steps.starts),
+        complete=[start + timedelta(seconds=steps.seconds) + REPORTED_WITHIN <= now for start in steps.starts],
+        bucket_bounds=list(LATENCY_BOUNDS),
+        series=[_series(table, name, wanted) for name in names],
+    )
+
+
+def _times(wanted: StatsParameters, now: datetime) -> tuple[datetime, datetime]:
+    since, until = _time(wanted.from_, now, "from"), min(_time(wanted.to, now, "to"), now)
+    if since >= until:
+        raise Problem(Code.INVALID_REQUEST, "`from` is before `to`, and before now")
+    if until - since > LONGEST:
+        raise Problem(Code.INVALID_REQUEST, "ask for twenty years at most")
+    return since, until
+
+
+def _time(text: str, now: datetime, name: str) -> datetime:
+    relative = RELATIVE.fullmatch(text)
+    try:
+        if relative:
+            return now - timedelta(seconds=seconds_of(*relative.groups()))
+        return now if text == "now" else TypeAdapter(Instant).validate_python(text)
+    except (ValidationError, OverflowError):
+        raise Problem(
+            Code.INVALID_REQUEST, f"`{name}` is a time such as 2026-03-01T12:00:00Z, or before now: -15m, -1h, -7d"
+        ) from None
+
+
+async def _steps(
+    reader: SeriesReader, wanted: StatsParameters, since: datetime, until: datetime, series: int
+) -> tuple[Steps, str | None]:
+    """The steps, and why they are longer than was asked for."""
+    match = LENGTH.fullmatch(wanted.step)
+    least = seconds_of(*match.groups()) if match else usual_step(since, until)
+    steps = fitting(since, until, least, max(series, 1))
+    kept = 60 if steps is None else await reader.coarsest(steps.since, steps.until, hours_matter=steps.seconds < 3_600)
+    if steps is not None and kept > steps.seconds:
+        steps = fitting(since, until, kept, max(series, 1))
+    if steps is None:
+        raise Problem(
+            Code.INVALID_REQUEST, f"that would be more than {MOST_POINTS:,} points with any step: ask for a shorter time"
+        )
+    if match is None or steps.seconds == least:
+        return steps, None
+    if kept == steps.seconds:
+        return steps, f"statistics of that time are kept by the {'day' if kept == 86_400 else 'hour'}"
+    return steps, f"there are steps of {', '.join(map(str, STEPS))} seconds, and {MOST_POINTS:,} points at most"
+
+
+def _series(table: Table, name: str, wanted: StatsParameters) -> SeriesAnswer:
+    counts: Mapping[str, Any] = {
+        metric: table.counts(name, metric, of_relays=metric in BY_RELAYS) for metric in (*BY_RELAYS, *BY_WORKERS)
+    }
+    waited, handled = table.buckets(name, of_relays=True), table.buckets(name, of_relays=False)
+    return SeriesAnswer(
+        group=None if wanted.group_by == "none" else name,
+        **counts,
+        backlog=table.measured(name, "backlog"),
+        oldest_age=table.measured(name, "oldest_age"),
+        latency=Quantiles(**quantiles(waited)),
+        handling=Quantiles(**quantiles(handled)),
+        latency_buckets=waited if wanted.buckets else None,
+        handling_buckets=handled if wanted.buckets else None,
+    )

@@ -1,0 +1,94 @@
+"""From rows of statistics to columns: a value for each step, null where nobody told anything."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import accumulate
+from typing import Any
+
+from outbox.postgres.reporting.statistics import LATENCY_BOUNDS
+
+BY_RELAYS = ("created", "sent")
+BY_WORKERS = ("processed", "failed", "retried", "dead", "duplicates")
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+@dataclass(slots=True)
+class Cell:
+    """What is known of one group in one step, of relays or of workers."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    backlog: int | None = None
+    oldest_age: float | None = None
+    latency: list[int] | None = None
+
+    def take(self, row: Mapping[str, Any]) -> None:
+        """The row of this group, step and kind."""
+        self.counts = {name: row[name] for name in (*BY_RELAYS, *BY_WORKERS)}
+        self.backlog, self.oldest_age = row["backlog"], row["oldest_age"]
+        if row["latency"][0] is not None:
+            self.latency = list(row["latency"])
+
+
+class Table:
+    """The cells of an answer: by group, by step, of relays and of workers; and who told anything in which step."""
+
+    def __init__(
+        self, starts: Sequence[datetime], rows: Iterable[Mapping[str, Any]], reported: Iterable[Mapping[str, Any]]
+    ) -> None:
+        self._starts = starts
+        self._cells: dict[tuple[str, datetime, bool], Cell] = {}
+        for row in rows:
+            self._cells.setdefault((row["name"], row["span"], row["of_relays"]), Cell()).take(row)
+        told = {row["span"]: row for row in reported}
+        self._by_relays = {at for at, row in told.items() if row["by_relays"]}
+        self._by_workers = {at for at, row in told.items() if row["by_workers"]}
+
+    @property
+    def names(self) -> set[str]:
+        """The groups there are."""
+        return {name for name, _, _ in self._cells}
+
+    def counts(self, name: str, metric: str, *, of_relays: bool) -> list[int | None]:
+        """How many in each step; 0 only where somebody told that there were none."""
+        told = self._by_relays if of_relays else self._by_workers
+        cells = [self._cells.get((name, at, of_relays)) for at in self._starts]
+        return [
+            (cell.counts[metric] if cell is not None else 0)
+            if at in told or (cell is not None and cell.counts[metric])
+            else None
+            for at, cell in zip(self._starts, cells, strict=True)
+        ]
+
+    def measured(self, name: str, metric: str) -> list[Any]:
+        """The highest that was measured in each step."""
+        return [getattr(self._cells.get((name, at, True)), metric, None) for at in self._starts]
+
+    def buckets(self, name: str, *, of_relays: bool) -> list[list[int] | None]:
+        """How many took how long, in each step in which any did."""
+        return [getattr(self._cells.get((name, at, of_relays)), "latency", None) for at in self._starts]
+
+
+def quantiles(buckets: Iterable[Sequence[int] | None]) -> dict[str, list[float | None]]:
+    """By name the quantiles of each step, in seconds."""
+    columns = list(buckets)
+    return {
+        name: [None if counts is None else quantile(counts, share) for counts in columns] for name, share in QUANTILES.items()
+    }
+
+
+def quantile(counts: Sequence[int], share: float) -> float | None:
+    """What `share` of all did not exceed, taking the times within a bucket as evenly spread; None if there were none.
+
+    Of what took longer than the last bound no more is known than that.
+    """
+    totals = list(accumulate(counts))
+    if not totals or not totals[-1]:
+        return None
+    wanted = share * totals[-1]
+    number = next(number for number, total in enumerate(totals) if total >= wanted and total)
+    if number >= len(LATENCY_BOUNDS):
+        return float(LATENCY_BOUNDS[-1])
+    low, high = LATENCY_BOUNDS[number - 1] if number else 0.0, LATENCY_BOUNDS[number]
+    below = totals[number - 1] if number else 0
+    return round(low + (high - low) * (wanted - below) / counts[number], 6)

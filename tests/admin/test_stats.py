@@ -1,0 +1,210 @@
+"""Statistics over HTTP: columns over time, summed over processes, with gaps where nobody told anything."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+
+from outbox.admin.stats.series import quantile
+from outbox.admin.stats.steps import fitting, steps_between, usual_step
+from outbox.postgres.reporting.series import SeriesReader
+from outbox.postgres.reporting.thinning import thin_stats
+
+ROW = """
+    insert into outbox_stats (
+        starts_at, seconds, routing_key, queue, created, sent, processed, failed, retried, dead, backlog, oldest_age, latency
+    )
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, make_interval(secs => $12), $13::bigint[])
+"""
+
+
+class Statistics:
+    """Writes rows, as relays and workers add them up."""
+
+    def __init__(self, connection: asyncpg.Connection, minute: datetime) -> None:
+        self.connection = connection
+        self.minute = minute
+
+    def at(self, minutes_ago: int) -> datetime:
+        """The beginning of that minute."""
+        return self.minute - timedelta(minutes=minutes_ago)
+
+    async def of_relay(
+        self, at: datetime, key: str = "e", sent: int = 0, backlog: int | None = None, latency: Any = None, seconds: int = 60
+    ) -> None:
+        """What a relay tells: of a routing key, or, with a backlog, of the table."""
+        age = None if backlog is None else backlog / 10
+        key = key if backlog is None else ""
+        values = (key, "", sent, sent, 0, 0, 0, 0, backlog, age, latency)
+        await self.connection.execute(ROW, at, seconds, *values)
+
+    async def of_worker(
+        self, at: datetime, queue: str, processed: int, dead: int = 0, key: str = "e", latency: Any = None, seconds: int = 60
+    ) -> None:
+        """What a worker tells of a queue."""
+        values = (key, queue, 0, 0, processed, dead, 0, dead, None, None, latency)
+        await self.connection.execute(ROW, at, seconds, *values)
+
+
+@pytest.fixture
+async def told(database: str) -> AsyncIterator[Statistics]:
+    connection = await asyncpg.connect(database)
+    now = await connection.fetchval("select date_trunc('minute', clock_timestamp())")
+    yield Statistics(connection, now)
+    await connection.close()
+
+
+def buckets(**counts: int) -> list[int]:
+    """Counts by bucket, all others 0: `b3=7` is seven in the fourth."""
+    return [counts.get(f"b{number}", 0) for number in range(21)]
+
+
+async def read(viewer: httpx.AsyncClient, **parameters: Any) -> Any:
+    """The answer."""
+    answer = await viewer.get("/stats", params=parameters)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_the_last_hour_comes_by_the_minute_with_the_newest_minute_incomplete(
+    viewer: httpx.AsyncClient, told: Statistics
+) -> None:
+    await told.of_relay(told.at(2), sent=5, latency=buckets(b3=4, b4=1))
+    await told.of_relay(told.at(2), "f", sent=2, latency=buckets(b3=2))
+    await told.of_relay(told.at(2), backlog=40)
+    await told.of_relay(told.at(1), backlog=3)
+    await told.of_worker(told.at(2), "stock", processed=4, dead=1, latency=buckets(b8=5))
+    answer = await read(viewer)
+    assert (answer["step"], answer["widened"], answer["group_by"]) == (60, None, "none")
+    assert len(answer["starts_at"]) in (60, 61)
+    assert len(answer["complete"]) == len(answer["starts_at"])
+    assert (answer["complete"][0], answer["complete"][-1]) == (True, False)
+    [series] = answer["series"]
+    at = answer["starts_at"].index(told.at(2).isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+    assert [series[name][at : at + 2] for name in ("sent", "created")] == [[7, 0], [7, 0]]
+    assert series["sent"][at - 1] is None
+    assert (series["backlog"][at : at + 2], series["oldest_age"][at]) == ([40, 3], 4.0)
+    assert [series[name][at : at + 2] for name in ("processed", "failed", "dead")] == [[4, None], [1, None], [1, None]]
+    assert series["latency"]["p50"][at] == pytest.approx(0.005 + 0.005 * 3.5 / 6, abs=1e-6)
+    assert series["handling"]["p99"][at] == pytest.approx(0.25 + 0.25 * 4.95 / 5, abs=1e-6)
+    assert series["latency"]["p99"][at + 1] is None
+    assert (series["latency_buckets"], len(answer["bucket_bounds"])) == (None, 20)
+
+
+async def test_what_several_processes_told_is_added_up_by_queue_and_by_routing_key(
+    viewer: httpx.AsyncClient, told: Statistics
+) -> None:
+    await told.of_worker(told.at(1), "stock", processed=4, key="a")
+    await told.of_worker(told.at(1), "stock", processed=3, key="b")
+    await told.of_worker(told.at(1), "mail", processed=1, key="a")
+    await told.of_relay(told.at(1), "a", sent=9)
+    by_queue = await read(viewer, group_by="queue", step="60s")
+    assert [(each["group"], sum(filter(None, each["processed"]))) for each in by_queue["series"]] == [("stock", 7), ("mail", 1)]
+    assert all(value is None or value == 0 for each in by_queue["series"] for value in each["sent"])
+    by_key = await read(viewer, group_by="routing_key", buckets=True)
+    totals = [
+        (each["group"], sum(filter(None, each["sent"])), sum(filter(None, each["processed"]))) for each in by_key["series"]
+    ]
+    assert totals == [("a", 9, 5), ("b", 0, 3)]
+    assert len(by_key["series"][0]["latency_buckets"]) == len(by_key["starts_at"])
+
+
+async def test_only_the_largest_groups_are_told_apart_and_there_are_two_thousand_points_at_most(
+    viewer: httpx.AsyncClient, told: Statistics
+) -> None:
+    for number in range(25):
+        await told.of_worker(told.at(3), f"q{number:02}", processed=100 - number)
+    answer = await read(viewer, group_by="queue", step="60s", **{"from": "-12h"})
+    names = [each["group"] for each in answer["series"]]
+    assert (len(names), names[0], names[-1]) == (21, "q00", "(others)")
+    assert sum(filter(None, answer["series"][-1]["processed"])) == sum(100 - number for number in range(20, 25))
+    assert len(answer["starts_at"]) * 21 <= 2_000
+    assert (answer["step"], "2,000 points" in answer["widened"]) == (600, True)
+
+
+async def test_old_statistics_are_answered_by_the_hours_and_days_that_they_are_kept_by(
+    viewer: httpx.AsyncClient, told: Statistics
+) -> None:
+    day = timedelta(days=1)
+    for minutes in range(0, 180, 30):
+        await told.of_worker(told.at(3 * 1_440 + minutes), "q", processed=1, latency=buckets(b2=1))
+    await told.of_worker(told.minute - 100 * day, "q", processed=7, latency=buckets(b2=7))
+    while await thin_stats(told.connection):
+        pass
+    answer = await read(viewer, step="5m", **{"from": "-4d", "to": "-2d"})
+    assert (answer["step"], answer["widened"]) == (3_600, "statistics of that time are kept by the hour")
+    assert sum(filter(None, answer["series"][0]["processed"])) == 6
+    assert next(value for value in answer["series"][0]["handling"]["p50"] if value is not None) == pytest.approx(0.00375)
+    inside = (told.minute - 100 * day).replace(hour=3, minute=10)
+    part = await read(viewer, step="60s", **{"from": inside.isoformat(), "to": (inside + timedelta(minutes=5)).isoformat()})
+    assert (part["step"], part["series"][0]["processed"]) == (86_400, [7])
+    whole = await read(viewer, **{"from": "-200d"})
+    assert (sum(filter(None, whole["series"][0]["processed"])), whole["widened"]) == (13, None)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"from": "yesterday"},
+        {"from": "2026-01-01"},
+        {"from": "-0s"},
+        {"from": "-9999999w"},
+        {"from": "0001-01-01T00:00:00Z"},
+        {"to": "-2h"},
+        {"from": "2999-01-01T00:00:00Z"},
+        {"step": "0s"},
+        {"step": "1y"},
+        {"step": "٣s"},
+        {"group_by": "id"},
+        {"bucket": "1"},
+    ],
+)
+async def test_times_and_steps_that_make_no_sense_are_refused(viewer: httpx.AsyncClient, parameters: dict[str, str]) -> None:
+    answer = await viewer.get("/stats", params=parameters)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+
+
+async def test_nothing_told_is_no_series_of_zeros(viewer: httpx.AsyncClient) -> None:
+    answer = await read(viewer, step="1h", **{"from": "-1d"})
+    [series] = answer["series"]
+    assert set(series["sent"]) == set(series["backlog"]) == set(series["processed"]) == {None}
+    assert (await read(viewer, group_by="queue"))["series"] == []
+
+
+def test_steps_cover_the_time_and_are_no_more_than_fit() -> None:
+    since, until = datetime(2026, 3, 1, 10, 0, 30, tzinfo=UTC), datetime(2026, 3, 1, 11, 0, 30, tzinfo=UTC)
+    steps = steps_between(since, until, 60)
+    assert (steps.since.second, steps.count, steps.until) == (0, 61, until.replace(minute=1, second=0))
+    assert usual_step(since, until) == 60
+    assert usual_step(since - timedelta(days=1), until) == 900
+    widened = fitting(since, until, 60, series=50)
+    assert widened is not None
+    assert (widened.seconds, widened.count) == (120, 31)
+    assert fitting(since - timedelta(days=400_000), until, 60, series=21) is None
+
+
+def test_quantiles_lie_within_their_bucket() -> None:
+    assert quantile([0] * 21, 0.5) is None
+    assert quantile([10] + [0] * 20, 0.5) == 0.0005
+    assert quantile([0] * 20 + [1], 0.99) == 86_400
+    assert quantile([1] + [0] * 18 + [1, 0], 0.5) == 0.001
+    assert quantile([50, 50, *[0] * 19], 0.75) == pytest.approx(0.00175)
+
+
+@pytest.mark.parametrize("group_by", ["none", "queue", "routing_key"])
+async def test_statistics_are_read_by_their_time(told: Statistics, group_by: Any) -> None:
+    connection = told.connection
+    await connection.execute(
+        "insert into outbox_stats (starts_at, seconds, routing_key, queue, sent) select date_trunc('minute', now())"
+        " - make_interval(mins => n), 60, 'k' || k, '', 1 from generate_series(1, 2000) as n, generate_series(1, 10) as k"
+    )
+    await connection.execute("analyze outbox_stats")
+    sql = SeriesReader(connection, None, group_by)._sql
+    hour = (told.at(60), told.at(0))
+    asked = {"coarsest": (*hour, True), "groups": (*hour, 21), "reported": (*hour, 60), "series": (*hour, 60, ["a"], "b")}
+    for name, arguments in asked.items():
+        plan = "\n".join(row[0] for row in await connection.fetch(f"explain {sql[name]}", *arguments))
+        assert "Seq Scan on outbox_stats" not in plan, plan
