@@ -1,0 +1,141 @@
+"""`GET /components`, `GET /pauses`, `POST /pause` and `POST /resume`."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import Field
+
+from outbox.admin.access import Asked, Operator, Viewer
+from outbox.admin.auditing import record
+from outbox.admin.components.answers import Components, Pauses, told
+from outbox.admin.components.pausing import PauseNow, pauses_now
+from outbox.admin.inputs import Instant, Text
+from outbox.admin.models import Model, Request
+from outbox.admin.problems import Code, Problem
+from outbox.admin.routing import area
+from outbox.postgres.pool import Connection
+from outbox.postgres.reporting.components import KnownComponent, recent_components
+from outbox.postgres.reporting.control import Pause, PauseScope, pause, pauses, resume
+
+components = area("components")
+
+
+class ComponentsQuestion(Request):
+    """What is told of components."""
+
+    schemas: Annotated[bool, Field(description="With the JSON schemas of the bodies that consumers take.")] = False
+    ended: Annotated[int, Field(ge=0, le=500, description="How many lost and stopped ones are listed, the latest.")] = 50
+
+
+class PauseRequest(Request):
+    """What is to take nothing new."""
+
+    scope: PauseScope
+    name: Text = Field(
+        default="", description="Of the relay, worker or queue; empty: all relays, or all workers. A queue needs its name."
+    )
+    reason: Text | None = Field(default=None, description="Why, for those who find it paused.")
+    until: Instant | None = Field(default=None, description="When it ends by itself; null: when somebody resumes it.")
+
+
+class ResumeRequest(Request):
+    """Which pause is taken back, in the words in which it was asked for."""
+
+    scope: PauseScope
+    name: Text = ""
+    reason: Text | None = Field(default=None, description="For the audit.")
+
+
+class Resumed(Model):
+    """What came of taking back a pause."""
+
+    resumed: bool = Field(description="False: there was no such pause.")
+    still_paused_by: list[PauseNow] = Field(description="Pauses that go on and concern some of the same components.")
+
+
+@components.get("/components", operation_id="outbox_components_list")
+async def list_components(asked: Viewer, question: Annotated[ComponentsQuestion, Query()]) -> Components:
+    """Relays, workers, archivers and maintenance: who lives, since when, what they do, and which pauses they honour.
+
+    Of those that ended the latest are listed, for as long as maintenance remembers them, which is a day.
+    """
+    async with asked.admin.reading("listing components") as connection:
+        known = await _known(connection, asked, ended=question.ended, schemas=question.schemas)
+        wanted = await _wanted(connection, asked)
+        at = await connection.fetchval("select now()")
+    masking = asked.admin.masking
+    return Components(as_of=at, items=[told(component, masking) for component in known], pauses=pauses_now(wanted, known))
+
+
+@components.get("/pauses", operation_id="outbox_pauses_list")
+async def list_pauses(asked: Viewer) -> Pauses:
+    """What somebody has paused, and who honours it already."""
+    async with asked.admin.reading("listing pauses") as connection:
+        known, wanted = await _known(connection, asked), await _wanted(connection, asked)
+        at = await connection.fetchval("select now()")
+    return Pauses(as_of=at, items=pauses_now(wanted, known))
+
+
+@components.post("/pause", operation_id="outbox_pause")
+async def pause_it(asked: Operator, wanted: PauseRequest) -> PauseNow:
+    """Lets a relay, a worker or a queue take nothing new, from within a second on; what is in hand is finished.
+
+    The same pause asked for again replaces reason and end. The answer tells who honours it so far: ask `/pauses` again.
+    """
+    if wanted.until is not None and wanted.until <= datetime.now(UTC):
+        raise Problem(Code.INVALID_REQUEST, f"the pause would be over already: {wanted.until.isoformat()} is past")
+    _require_name(wanted.scope, wanted.name)
+    async with asked.admin.changing("pausing") as connection:
+        schema = asked.admin.table.schema
+        by = asked.principal.name[:1_000]
+        asking = Pause(scope=wanted.scope, name=wanted.name, reason=wanted.reason, requested_by=by, until=wanted.until)
+        await pause(connection, asking, schema=schema)
+        until = None if wanted.until is None else wanted.until.isoformat()
+        await record(connection, asked, action="pause", target=_target(wanted), reason=wanted.reason, details={"until": until})
+        [now] = [one for one in await _now(connection, asked) if (one.scope, one.name) == (wanted.scope.value, wanted.name)]
+    return now
+
+
+@components.post("/resume", operation_id="outbox_resume")
+async def resume_it(asked: Operator, wanted: ResumeRequest) -> Resumed:
+    """Takes a pause back. Others that cover the same relay, worker or queue go on, and are told."""
+    _require_name(wanted.scope, wanted.name)
+    async with asked.admin.changing("resuming") as connection:
+        before = await _now(connection, asked)
+        taken_back = await resume(connection, wanted.scope, wanted.name, schema=asked.admin.table.schema)
+        if taken_back:
+            await record(connection, asked, action="resume", target=_target(wanted), reason=wanted.reason)
+    return Resumed(resumed=taken_back, still_paused_by=_others(before, wanted))
+
+
+def _others(pauses_before: list[PauseNow], wanted: ResumeRequest) -> list[PauseNow]:
+    """Those that concern a component of the pause that was taken back."""
+    key = (wanted.scope.value, wanted.name)
+    concerned = {one.id for each in pauses_before if (each.scope, each.name) == key for one in each.components}
+    return [
+        each
+        for each in pauses_before
+        if (each.scope, each.name) != key and concerned & {component.id for component in each.components}
+    ]
+
+
+async def _now(connection: Connection, asked: Asked) -> list[PauseNow]:
+    return pauses_now(await _wanted(connection, asked), await _known(connection, asked))
+
+
+async def _known(connection: Connection, asked: Asked, *, ended: int = 50, schemas: bool = False) -> list[KnownComponent]:
+    return list(await recent_components(connection, schema=asked.admin.table.schema, ended=ended, schemas=schemas))
+
+
+async def _wanted(connection: Connection, asked: Asked) -> list[Pause]:
+    return list(await pauses(connection, schema=asked.admin.table.schema))
+
+
+def _target(wanted: PauseRequest | ResumeRequest) -> str:
+    return f"{wanted.scope.value} {wanted.name}".strip()
+
+
+def _require_name(scope: PauseScope, name: str) -> None:
+    if scope is PauseScope.QUEUE and not name:
+        raise Problem(Code.INVALID_REQUEST, "a pause of a queue names the queue")
