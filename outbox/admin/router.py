@@ -10,9 +10,11 @@ from outbox.admin.admin import Admin
 from outbox.admin.backlog import backlog
 from outbox.admin.chains import router as chains
 from outbox.admin.problems import Code, documented
+from outbox.admin.repairs.operations import router as operations
+from outbox.admin.repairs.routes import router as repairs
 from outbox.admin.routing import AdminRoute
 
-AREAS: tuple[APIRouter, ...] = (backlog, chains)
+AREAS: tuple[APIRouter, ...] = (backlog, chains, repairs, operations)
 """The routers of the endpoints that ask who is asking."""
 
 

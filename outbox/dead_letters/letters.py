@@ -256,6 +256,26 @@ class DeadLetters:
         """What came of each letter of an operation, from the one behind position `after` on."""
         return await (await self._opening.parts()).operations.items(number, outcome=outcome, after=after, limit=limit)
 
+    async def count_operations(self, *, going_on: bool = False, limit: int = 10_001) -> int:
+        """How many operations there are, counted no further than `limit`; `going_on`: of those that have not ended."""
+        return await (await self._opening.parts()).operations.count(going_on=going_on, limit=limit)
+
+    async def operation_items_by_outcome(
+        self,
+        number: int,
+        outcomes: Sequence[ItemOutcome],
+        *,
+        behind: tuple[ItemOutcome, int] | None = None,
+        backwards: bool = False,
+        limit: int = 200,
+    ) -> Sequence[OperationItem]:
+        """What came of each letter of an operation, one of `outcomes` after another, each in the order of their positions.
+
+        From behind that outcome and position on, or `backwards` from before it, the nearest first.
+        """
+        operations = (await self._opening.parts()).operations
+        return await operations.items_by_outcome(number, outcomes, behind=behind, backwards=backwards, limit=limit)
+
     async def pause(self, number: int, *, also: Also[Operation] | None = None) -> Operation:
         """No further batch of an operation begins until it is resumed. Raises `RefusedError` unless it is running.
 

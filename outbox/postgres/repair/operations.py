@@ -19,6 +19,7 @@ from outbox.postgres.repair.values import Action, Also, Item, ItemOutcome, Opera
 
 _FIXING_TIMEOUT = timedelta(minutes=10).total_seconds()
 """Longest time that fixing the letters of one operation takes; a million take about one minute."""
+_LAST = 2**31
 CANCELLED = "the operation was cancelled before it"
 
 
@@ -92,10 +93,34 @@ class Operations:
         """What came of each of its letters, in their order; `after` is the position with which the page before ended."""
         async with self._sql.transaction("reading the letters of an operation") as connection:
             rows = await connection.fetch(self._sql["items"], id_, after, outcome, limit, timeout=TIMEOUT)
-        return [
-            OperationItem(row["position"], Item(row["letter"], ItemOutcome(row["outcome"]), row["detail"] or ""))
-            for row in rows
-        ]
+        return [_item(row) for row in rows]
+
+    async def count(self, *, going_on: bool = False, limit: int) -> int:
+        """How many there are, counted no further than `limit`; `going_on`: of those that have not ended."""
+        async with self._sql.transaction("counting operations") as connection:
+            count: int = await connection.fetchval(self._sql["count_operations"], going_on, limit, timeout=TIMEOUT)
+        return count
+
+    async def items_by_outcome(
+        self,
+        id_: int,
+        outcomes: Sequence[ItemOutcome],
+        *,
+        behind: tuple[ItemOutcome, int] | None = None,
+        backwards: bool = False,
+        limit: int = 200,
+    ) -> Sequence[OperationItem]:
+        """What came of its letters, one of `outcomes` after another, each in the order of their positions.
+
+        From behind that outcome and position on, or `backwards` from before it.
+        """
+        first = (outcomes[0], 0) if not backwards else (outcomes[-1], _LAST)
+        outcome, position = behind or first
+        block = "items_in_turn_backwards" if backwards else "items_in_turn"
+        arguments = (id_, list(outcomes), list(outcomes).index(outcome) + 1, position, limit)
+        async with self._sql.transaction("reading the letters of an operation") as connection:
+            rows = await connection.fetch(self._sql[block], *arguments, timeout=TIMEOUT)
+        return [_item(row) for row in rows]
 
     async def pause(self, id_: int, *, also: Also[Operation] | None = None) -> Operation:
         """Afterwards nothing more of it is done until it is resumed. Raises `RefusedError` unless it is running."""
@@ -140,6 +165,10 @@ async def end(
         return False
     await connection.execute(sql["skip_pending"], id_, detail, timeout=TIMEOUT)
     return True
+
+
+def _item(row: Any) -> OperationItem:
+    return OperationItem(row["position"], Item(row["letter"], ItemOutcome(row["outcome"]), row["detail"] or ""))
 
 
 def operation_of(row: Any) -> Operation:

@@ -106,14 +106,9 @@ create table if not exists {operation_item} (
 -- name: operation_item_letter_index
 create index if not exists {operation_item_letter_index} on {operation_item} (letter, operation_id)
 
--- name: operation_item_pending_index
--- What an operation does next.
-create index if not exists {operation_item_pending_index} on {operation_item} (operation_id, position)
-    where outcome = 'pending'
-
--- name: operation_item_returned_index
--- How many of an operation's came back dead.
-create index if not exists {operation_item_returned_index} on {operation_item} (operation_id) where outcome = 'died again'
+-- name: operation_item_outcome_index
+-- What an operation does next, how many of its letters came back dead, and each outcome's letters in their order.
+create index if not exists {operation_item_outcome_index} on {operation_item} (operation_id, outcome, position)
 
 -- name: operation_item_claim_index
 -- A dead letter belongs to one operation at a time.
@@ -188,6 +183,5 @@ create unique index if not exists {operation_item_claim_index} on {operation_ite
 ('constraint', '{operation_item_foreign_key_name}', 'valid'),
 ('constraint', '{operation_item_check_outcome_name}', 'valid'),
 ('index', '{operation_item_letter_index_name}', 'valid'),
-('index', '{operation_item_pending_index_name}', 'valid'),
-('index', '{operation_item_returned_index_name}', 'valid'),
+('index', '{operation_item_outcome_index_name}', 'valid'),
 ('index', '{operation_item_claim_index_name}', 'valid')

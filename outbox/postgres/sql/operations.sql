@@ -77,6 +77,46 @@ where operation_id = $1 and position > $2 and ($3::text is null or outcome = $3)
 order by position
 limit $4
 
+-- name: count_operations
+-- No further than $2.
+select count(*)
+from (
+    select
+    from {operation}
+    where not $1::boolean or finished_at is null
+    limit $2
+) as counted
+
+-- name: items_in_turn
+-- One outcome after another, as $2 has them, each in its order: those behind the position $4 of the outcome with the place $3 in $2.
+select position, letter, outcome, detail, turn
+from (select outcome, turn from unnest($2::text[]) with ordinality as wanted (outcome, turn) where turn >= $3::bigint) as wanted
+cross join lateral (
+    select position, letter, detail
+    from {operation_item} as item
+    where operation_id = $1 and item.outcome = wanted.outcome
+        and position > case when turn = $3::bigint then $4::bigint else 0 end
+    order by position
+    limit $5::bigint
+) as item
+order by turn, position
+limit $5::bigint
+
+-- name: items_in_turn_backwards
+-- The same, from the end: those before.
+select position, letter, outcome, detail, turn
+from (select outcome, turn from unnest($2::text[]) with ordinality as wanted (outcome, turn) where turn <= $3::bigint) as wanted
+cross join lateral (
+    select position, letter, detail
+    from {operation_item} as item
+    where operation_id = $1 and item.outcome = wanted.outcome
+        and position < case when turn = $3::bigint then $4::bigint else 2147483648 end
+    order by position desc
+    limit $5::bigint
+) as item
+order by turn desc, position desc
+limit $5::bigint
+
 -- name: due
 select {operation_columns}, (select count(*) from {operation_item} where operation_id = id and outcome = 'died again') as returned
 from {operation}

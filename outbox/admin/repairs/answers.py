@@ -1,0 +1,242 @@
+"""What is answered: what came of each dead letter, an operation with its progress, what would be done."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
+
+from outbox.admin.models import Model, Moment, Seconds
+from outbox.dead_letters import (
+    ORIGINAL_ROUTING,
+    Action,
+    DeadLetter,
+    Destination,
+    Item,
+    ItemOutcome,
+    Operation,
+    OperationItem,
+    OperationState,
+    Plan,
+    Repaired,
+    ToQueue,
+)
+from outbox.postgres.access.confirmations import Promise
+
+Outcome = Literal["died-again", "refused", "not-found", "skipped", "pending", "requeued", "discarded", "restored", "purged"]
+"""What came of a dead letter, in a word that scripts may rely on."""
+_DONE: Mapping[Action, Outcome] = {
+    Action.REQUEUE: "requeued",
+    Action.DISCARD: "discarded",
+    Action.RESTORE: "restored",
+    Action.PURGE: "purged",
+}
+_OTHERS: Mapping[ItemOutcome, Outcome] = {
+    ItemOutcome.DIED_AGAIN: "died-again",
+    ItemOutcome.REFUSED: "refused",
+    ItemOutcome.NOT_FOUND: "not-found",
+    ItemOutcome.SKIPPED: "skipped",
+    ItemOutcome.PENDING: "pending",
+}
+
+
+def outcome_word(action: Action, outcome: ItemOutcome) -> Outcome:
+    """The word for what came of a dead letter."""
+    return _DONE[action] if outcome is ItemOutcome.DONE else _OTHERS[outcome]
+
+
+def outcome_of(word: Outcome, action: Action) -> ItemOutcome | None:
+    """What the library calls it; None for what does not come of this action."""
+    for outcome in ItemOutcome:
+        if outcome_word(action, outcome) == word:
+            return outcome
+    return None
+
+
+class ItemAnswer(Model):
+    """One dead letter's part."""
+
+    id: str
+    outcome: Outcome
+    reason: Annotated[str, Field(description="Why it was not done; empty if it was.")]
+
+    @classmethod
+    def of(cls, action: Action, item: Item) -> Self:
+        """What came of `item`."""
+        return cls(id=item.id, outcome=outcome_word(action, item.outcome), reason=item.reason)
+
+
+class RepairedAnswer(Model):
+    """What was done at once: an outcome per id, in the order in which they were given."""
+
+    action: Action
+    counts: dict[Outcome, int]
+    items: list[ItemAnswer]
+
+    @classmethod
+    def of(cls, repaired: Repaired) -> Self:
+        """What came of each."""
+        items = [ItemAnswer.of(repaired.action, item) for item in repaired.items]
+        counts: dict[Outcome, int] = {}
+        for item in items:
+            counts[item.outcome] = counts.get(item.outcome, 0) + 1
+        return cls(action=repaired.action, counts=counts, items=items)
+
+
+class CanaryAnswer(Model):
+    """How many go ahead, and how long they are watched."""
+
+    count: int
+    wait_seconds: Seconds
+
+
+class OptionsAnswer(Model):
+    """How an operation is done."""
+
+    destination: Annotated[str | None, Field(description="A queue, or null: where each one died.")]
+    original_routing: Annotated[bool, Field(description="By the routing key, instead of to one queue.")]
+    rate_per_second: float | None
+    canary: CanaryAnswer | None
+    stop_on_failure_ratio: float | None
+    force: bool
+
+
+class OperationAnswer(Model):
+    """A change of many dead letters, made in batches wherever maintenance runs: what was asked for, and how far it is."""
+
+    id: str
+    action: Action
+    state: OperationState
+    going_on: bool
+    selector: Annotated[dict[str, object], Field(description="What was meant. The letters were fixed at `created_at`.")]
+    options: OptionsAnswer
+    reason: str | None
+    requested_by: str | None
+    created_at: Moment
+    updated_at: Moment
+    finished_at: Moment | None
+    continues_at: Annotated[Moment | None, Field(description="When the next batch is due; null when none is.")]
+    canary_until: Annotated[Moment | None, Field(description="Until then it waits for what becomes of the canary.")]
+    total: int
+    settled: Annotated[int, Field(description="How many of the letters something has come of.")]
+    progress: Annotated[float, Field(ge=0, le=1, description="The share of them.")]
+    counts: dict[Outcome, int]
+    died_again: Annotated[int, Field(description="How many of those that were requeued came back dead.")]
+    letters_per_second: Annotated[float | None, Field(description="Since it was asked for, until its end.")]
+    remaining_seconds: Annotated[float | None, Field(description="If it goes on like this; null: nobody can say.")]
+    stopped_because: str | None
+
+    @classmethod
+    def of(cls, operation: Operation, *, now: datetime | None = None) -> Self:
+        """The operation, as it is `now`."""
+        settled = operation.total - operation.pending
+        speed = _speed(operation, settled, now or datetime.now(UTC))
+        running = operation.state is OperationState.RUNNING
+        return cls(
+            id=str(operation.id),
+            action=operation.action,
+            state=operation.state,
+            going_on=not operation.ended,
+            selector=dict(operation.selector),
+            options=_options(operation),
+            reason=operation.reason,
+            requested_by=operation.requested_by,
+            created_at=operation.created_at,
+            updated_at=operation.updated_at,
+            finished_at=operation.finished_at,
+            continues_at=operation.continue_at if running else None,
+            canary_until=operation.canary_until,
+            total=operation.total,
+            settled=settled,
+            progress=settled / operation.total if operation.total else 1.0,
+            counts={outcome_word(operation.action, outcome): count for outcome, count in operation.counts.items()},
+            died_again=operation.counts.get(ItemOutcome.DIED_AGAIN, 0),
+            letters_per_second=speed,
+            remaining_seconds=_remaining(operation, speed) if running else None,
+            stopped_because=operation.stopped_because,
+        )
+
+
+class OperationItemAnswer(ItemAnswer):
+    """One letter of an operation, at its place in it."""
+
+    position: int
+
+    @classmethod
+    def at(cls, action: Action, item: OperationItem) -> Self:
+        """What came of the letter there."""
+        word = outcome_word(action, item.item.outcome)
+        return cls(id=item.item.id, outcome=word, reason=item.item.reason, position=item.position)
+
+
+class SampledAnswer(Model):
+    """One of those that are meant; its preview and message are masked."""
+
+    id: str
+    queue: str
+    routing_key: str
+    exception_type: str
+    exception_message: str
+    failed_at: Moment
+    size: int
+    preview: str
+
+    @classmethod
+    def of(cls, letter: DeadLetter) -> Self:
+        """What one needs to see of it."""
+        return cls.model_validate(letter)
+
+
+class PlanAnswer(Model):
+    """What would be done now, and the token that lets it be done."""
+
+    dry_run: Literal[True] = True
+    action: Action
+    count: Annotated[int, Field(description="How many are meant.")]
+    by_queue: dict[str, int]
+    by_exception: dict[str, int]
+    sample: Annotated[list[SampledAnswer], Field(description="The first of them.")]
+    warnings: Annotated[list[str], Field(description="What to think of before.")]
+    confirm_token: Annotated[str, Field(description="Good once, for the same request of the same person.")]
+    expires_at: Moment
+
+    @classmethod
+    def of(cls, plan: Plan, promise: Promise) -> Self:
+        """What `plan` says, with its token."""
+        return cls(
+            action=plan.action,
+            count=plan.count,
+            by_queue=dict(plan.by_queue),
+            by_exception=dict(plan.by_exception),
+            sample=[SampledAnswer.of(letter) for letter in plan.sample],
+            warnings=list(plan.warnings),
+            confirm_token=promise.token,
+            expires_at=promise.expires_at,
+        )
+
+
+def _options(operation: Operation) -> OptionsAnswer:
+    options, canary = operation.options, operation.options.canary
+    return OptionsAnswer(
+        destination=_queue(options.destination),
+        original_routing=options.destination == ORIGINAL_ROUTING,
+        rate_per_second=options.rate,
+        canary=None if canary is None else CanaryAnswer(count=canary.count, wait_seconds=canary.wait.total_seconds()),
+        stop_on_failure_ratio=options.stop_ratio,
+        force=options.force,
+    )
+
+
+def _queue(destination: Destination | None) -> str | None:
+    return destination.queue if isinstance(destination, ToQueue) else None
+
+
+def _speed(operation: Operation, settled: int, now: datetime) -> float | None:
+    seconds = ((operation.finished_at or now) - operation.created_at).total_seconds()
+    return round(settled / seconds, 3) if seconds > 0 and settled else None
+
+
+def _remaining(operation: Operation, speed: float | None) -> float | None:
+    """What is left, at the rate that was asked for, or at the speed that it has shown."""
+    rate = operation.options.rate or speed
+    return round(operation.pending / rate, 1) if rate else None

@@ -1,0 +1,168 @@
+"""A change from its request to its answer: a dry run, or the change, its audit entry, token and key in one transaction."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request, Response
+from pydantic import BaseModel
+from starlette._utils import get_route_path
+
+from outbox.admin.access import Asked
+from outbox.admin.auditing import record
+from outbox.admin.problems import Code, Problem
+from outbox.admin.repairs.answers import OperationAnswer, PlanAnswer, RepairedAnswer
+from outbox.admin.repairs.confirming import Consent, consent_to, promise, use
+from outbox.admin.repairs.editing import edit_of, require_version
+from outbox.admin.repairs.keys import Held, held
+from outbox.admin.repairs.requests import Change, DiscardRequest, RequeueRequest
+from outbox.dead_letters import Edit, ItemOutcome, Operation, Repaired
+from outbox.errors import CountDriftedError, EncodingError
+from outbox.postgres.access.idempotency import Answer
+from outbox.postgres.pool import Connection
+from outbox.postgres.repair.encoding import encode_selector
+
+REPLAYED = "idempotency-replayed"
+"""Header of an answer that was given before."""
+JSON = "application/json"
+
+
+async def changed(asked: Asked, change: Change, key: str | None, http: Request) -> Response:
+    """Does what is asked for, once, and answers it."""
+    if change.dry_run:
+        return _response(Answer(200, {}, await _planned(asked, change)))
+    async with held(asked, key, change) as hold:
+        if isinstance(hold, Answer):
+            return _response(hold, replayed=True)
+        consent = await consent_to(asked, change)
+        edit = await edit_of(asked, change) if isinstance(change, RequeueRequest) else None
+        deed = _Deed(asked, change, consent, hold, operations=_beside(http, "operations"))
+        try:
+            repaired = await _do(asked, change, deed, edit)
+        except CountDriftedError as error:
+            raise Problem(Code.COUNT_DRIFTED, str(error), expected=error.expected, found=error.found) from None
+        except EncodingError as error:
+            raise Problem(Code.INVALID_EDIT, str(error)) from None
+        if edit is not None:
+            await _require_current(asked, repaired, edit)
+        return _response(deed.answered(repaired))
+
+
+@dataclass(frozen=True, slots=True)
+class _Deed:
+    """What is written in the transaction of a change, and what is answered."""
+
+    asked: Asked
+    change: Change
+    consent: Consent | None
+    hold: Held | None
+    operations: str
+
+    async def also(self, connection: Connection, answer: Repaired | Operation) -> None:
+        """Uses the token up, tells the audit, and keeps the answer."""
+        if self.consent is not None:
+            await use(connection, self.asked, self.change, self.consent)
+        await record(
+            connection,
+            self.asked,
+            action=f"dlq.{self.change.action}",
+            target=_target(self.change, answer),
+            reason=self.change.reason,
+            details=_details(self.change, answer),
+        )
+        if self.hold is not None:
+            await self.hold.store(connection, self.answered(answer))
+
+    def answered(self, answer: Repaired | Operation) -> Answer:
+        """What the client is told."""
+        if isinstance(answer, Repaired):
+            return Answer(200, {}, _encoded(RepairedAnswer.of(answer)))
+        return Answer(202, {"location": f"{self.operations}/{answer.id}"}, _encoded(OperationAnswer.of(answer)))
+
+
+async def _planned(asked: Asked, change: Change) -> bytes:
+    destination, force = None, isinstance(change, DiscardRequest) and change.force
+    if isinstance(change, RequeueRequest):
+        await edit_of(asked, change)
+        destination, force = change.where_to(), change.force
+    plan = await asked.admin.dead_letters.plan(
+        change.action, change.selector.meant(), destination=destination, force=force, max_items=change.max_items
+    )
+    return _encoded(PlanAnswer.of(plan, await promise(asked, change, plan.count)))
+
+
+async def _do(asked: Asked, change: Change, deed: _Deed, edit: Edit | None) -> Repaired | Operation:
+    dead_letters, selector = asked.admin.dead_letters, change.selector.meant()
+    common: dict[str, Any] = {
+        "reason": change.reason,
+        "by": asked.principal.name,
+        "max_items": change.max_items,
+        "expected": None if deed.consent is None else deed.consent.total,
+        "also": deed.also,
+    }
+    match change:
+        case RequeueRequest():
+            return await dead_letters.requeue(
+                selector,
+                destination=change.where_to(),
+                edit=edit,
+                rate=change.rate_per_second,
+                canary=None if change.canary is None else change.canary.as_canary(),
+                stop_ratio=change.stop_on_failure_ratio,
+                force=change.force,
+                **common,
+            )
+        case DiscardRequest(purge=True):
+            return await dead_letters.purge(selector, force=change.force, **common)
+        case DiscardRequest():
+            return await dead_letters.discard(selector, **common)
+        case _:
+            return await dead_letters.restore(selector, **common)
+
+
+async def _require_current(asked: Asked, repaired: Repaired | Operation, edit: Edit) -> None:
+    """Somebody may have changed it after we had looked; the library says it in words only."""
+    if isinstance(repaired, Repaired) and repaired.items[0].outcome is ItemOutcome.REFUSED:
+        detail = await asked.admin.dead_letters.get(repaired.items[0].id)
+        if detail is not None:
+            require_version(detail.letter, edit)
+
+
+def _beside(http: Request, name: str) -> str:
+    """The path of what is beside the endpoint that was asked, wherever the application and the router are mounted."""
+    path = str(http.scope.get("root_path", "")).rstrip("/") + get_route_path(http.scope)
+    return f"{path.rstrip('/').rpartition('/')[0]}/{name}"
+
+
+def _response(answer: Answer, *, replayed: bool = False) -> Response:
+    headers = {**answer.headers, **({REPLAYED: "true"} if replayed else {})}
+    return Response(answer.body, answer.status, headers, JSON)
+
+
+def _encoded(model: BaseModel) -> bytes:
+    return model.model_dump_json().encode()
+
+
+def _target(change: Change, answer: Repaired | Operation) -> str:
+    if isinstance(answer, Operation):
+        return f"operation {answer.id}"
+    ids = change.selector.ids or ()
+    return ids[0] if len(ids) == 1 else f"{len(ids)} dead letters"
+
+
+def _details(change: Change, answer: Repaired | Operation) -> Mapping[str, Any]:
+    selector = change.selector.meant()
+    asked_for = change.model_dump(
+        mode="json", exclude={"selector", "reason", "dry_run", "confirm_token", "edit"}, exclude_defaults=True
+    )
+    details: dict[str, Any] = {"selector": json.loads(encode_selector(selector)), **asked_for}
+    if isinstance(change, RequeueRequest) and change.edit is not None:
+        details["edit"] = {
+            "version": change.edit.version,
+            "body": change.edit.has_body,
+            "headers": change.edit.headers is not None,
+        }
+    if isinstance(answer, Operation):
+        return {**details, "operation": str(answer.id), "total": answer.total}
+    return {**details, "counts": RepairedAnswer.of(answer).counts}

@@ -1,0 +1,95 @@
+"""The header Idempotency-Key: a change that is asked for twice is made once."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated, assert_never
+
+from fastapi import Header
+
+from outbox.admin.access import Asked
+from outbox.admin.problems import Code, Problem
+from outbox.admin.repairs.requests import Change
+from outbox.postgres.access.idempotency import Answer, Answered, Claimed, Keys, Reused, Running
+from outbox.postgres.pool import Connection
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="Your name for this change: asked for again within a day, it is answered again and not done again.",
+    ),
+]
+_BUSY = "the request of this key is still running: ask again in a moment for its answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A key that is ours until the answer of its change is stored."""
+
+    asked: Asked
+    key: str
+    token: uuid.UUID
+
+    async def store(self, connection: Connection, answer: Answer) -> None:
+        """Keeps the answer in the transaction of the change. Raises `request-running`, so that it is rolled back, if this took
+        so long that somebody else has taken the key over."""
+        keys = Keys(self.asked.admin.table)
+        if not await keys.store(connection, answer, actor=self.asked.principal.name, key=self.key, token=self.token):
+            raise Problem(Code.REQUEST_RUNNING, _BUSY, headers={"retry-after": "1"})
+
+
+@asynccontextmanager
+async def held(asked: Asked, key: str | None, change: Change) -> AsyncIterator[Held | Answer | None]:
+    """The key, held for the block; the answer, if there is one already; None without a key.
+
+    Raises `key-reused` and `request-running`. A block that raises gives the key back: nothing was done under it.
+    """
+    if key is None:
+        yield None
+        return
+    claim = await _claim(asked, key, change)
+    if isinstance(claim, Answer):
+        yield claim
+        return
+    try:
+        yield claim
+    except Exception:
+        await _release(claim)
+        raise
+
+
+async def _claim(asked: Asked, key: str, change: Change) -> Held | Answer:
+    async with asked.admin.changing("taking an idempotency key") as connection:
+        found = await Keys(asked.admin.table).claim(connection, actor=asked.principal.name, key=key, request_hash=_hash(change))
+    match found:
+        case Claimed(token):
+            return Held(asked, key, token)
+        case Answered(answer):
+            return answer
+        case Reused():
+            raise Problem(Code.KEY_REUSED, "this key was used for a request with another body: take a new one")
+        case Running():
+            raise Problem(Code.REQUEST_RUNNING, _BUSY, headers={"retry-after": "1"})
+        case _:
+            assert_never(found)
+
+
+async def _release(claim: Held) -> None:
+    """What cannot be released runs out."""
+    async with claim.asked.admin.changing("giving an idempotency key back") as connection:
+        await Keys(claim.asked.admin.table).release(
+            connection, actor=claim.asked.principal.name, key=claim.key, token=claim.token
+        )
+
+
+def _hash(change: Change) -> bytes:
+    """Of everything that was asked for, however it was written."""
+    asked_for = [change.action, change.model_dump(exclude_unset=True)]
+    return hashlib.sha256(json.dumps(asked_for, sort_keys=True, default=str).encode()).digest()

@@ -1,0 +1,58 @@
+"""Confirm tokens: what a dry run has counted, kept until somebody follows it up, once."""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import satellite_names
+
+GOOD_FOR = timedelta(minutes=15)
+"""How long a token may be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A token, and until when it is good."""
+
+    token: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """What is known of a token: whose it is, for which request, how many were counted, and whether it is over."""
+
+    actor: str
+    request_hash: bytes
+    total: int
+    is_over: bool
+
+
+class Confirmations:
+    """The tokens beside one outbox table. Every method works in the transaction of the connection that it is given."""
+
+    def __init__(self, table: TableName) -> None:
+        self._sql = queries("confirmations.sql", **satellite_names(table.schema))
+
+    async def promise(self, connection: Connection, *, actor: str, request_hash: bytes, total: int) -> Promise:
+        """A new token for that request of that actor, which was found to mean `total`."""
+        token = secrets.token_urlsafe(32)
+        expires_at = await connection.fetchval(self._sql["promise"], _hash(token), actor, request_hash, total, GOOD_FOR)
+        return Promise(token, expires_at)
+
+    async def look(self, connection: Connection, token: str) -> Promised | None:
+        """What is known of `token`; None for one that was used, was forgotten, or never was."""
+        row = await connection.fetchrow(self._sql["look"], _hash(token))
+        return None if row is None else Promised(row["actor"], row["request_hash"], row["total"], row["is_over"])
+
+    async def use(self, connection: Connection, token: str, *, actor: str, request_hash: bytes) -> bool:
+        """Whether it was good until now. After the commit it is used."""
+        return await connection.fetchval(self._sql["use"], _hash(token), actor, request_hash) is not None
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="replace")).digest()
