@@ -1,5 +1,6 @@
 """Who may pass: every route but the public ones is behind `entrance`, and asks for the role that it needs."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -7,10 +8,18 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from outbox.admin.admin import Admin
+from outbox.admin.auditing import record_denied
+from outbox.admin.bounds import LaterBody
 from outbox.admin.principals import Principal, Role
 from outbox.admin.problems import Code, Problem
+from outbox.admin.security.origin import cross_site
+from outbox.errors import DatabaseUnavailableError
+
+logger = logging.getLogger("outbox")
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+LOGOUT = "outbox_session_end"
+"""The operation that stays where nothing may be changed: it changes nothing but who asks."""
 _KEY = "outbox_asked"
 
 
@@ -25,7 +34,10 @@ class Asked:
 
 
 def entrance(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Callable[..., Awaitable[None]]:
-    """A dependency for whole routers. `find` finds the `Admin`, `authenticate` the `Principal`; None is nobody known."""
+    """A dependency for whole routers. `find` finds the `Admin`, `authenticate` the `Principal`; None is nobody known.
+
+    What changes something is refused here when it comes from another site, and where the admin is read-only.
+    """
 
     async def enter(
         request: Request,
@@ -33,25 +45,78 @@ def entrance(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Call
         principal: Principal | None = Depends(authenticate),  # noqa: B008
     ) -> None:
         if principal is None:
-            raise Problem(Code.UNAUTHENTICATED, "log in, or send a token", headers={"www-authenticate": "Bearer"})
-        address = request.client.host if request.client else ""
-        setattr(request.state, _KEY, Asked(admin, principal, request.state.request_id, address))
+            raise unauthenticated("log in, or send a token")
+        asked = Asked(admin, principal, request.state.request_id, address_of(request))
+        if request.method not in SAFE_METHODS:
+            await _require_may_change(request, asked)
+        setattr(request.state, _KEY, asked)
 
     return enter
 
 
-def require(role: Role) -> Callable[[Request], Awaitable[Asked]]:
-    """A dependency that lets pass whoever has `role`."""
+@dataclass(frozen=True)
+class Require:
+    """A dependency that lets pass whoever has the role, and has the request's body read then."""
 
-    async def dependency(request: Request) -> Asked:
-        asked: Asked = getattr(request.state, _KEY)
-        if not asked.principal.role.includes(role):
-            raise Problem(Code.FORBIDDEN, f"this takes the role {role}, and {asked.principal.name} is {asked.principal.role}")
+    role: Role
+
+    async def __call__(self, request: Request) -> Asked:
+        asked: Asked | None = getattr(request.state, _KEY, None)
+        if asked is None:  # the entrance was not passed, whatever the reason
+            raise unauthenticated("log in, or send a token")
+        if not asked.principal.role.includes(self.role):
+            await _deny(
+                request,
+                asked,
+                Code.FORBIDDEN,
+                f"this takes the role {self.role}; {asked.principal.name} is {asked.principal.role}",
+            )
+        await read_body(request, asked.admin.body_limit)
         return asked
 
-    return dependency
+
+Viewer = Annotated[Asked, Depends(Require(Role.VIEWER))]
+Operator = Annotated[Asked, Depends(Require(Role.OPERATOR))]
+Administrator = Annotated[Asked, Depends(Require(Role.ADMIN))]
 
 
-Viewer = Annotated[Asked, Depends(require(Role.VIEWER))]
-Operator = Annotated[Asked, Depends(require(Role.OPERATOR))]
-Administrator = Annotated[Asked, Depends(require(Role.ADMIN))]
+async def read_body(request: Request, limit: int) -> None:
+    """Reads the body of a request that was let in, for FastAPI and for whoever asks the request for it."""
+    if isinstance(request, LaterBody):
+        await request.let_in(limit)
+
+
+def unauthenticated(detail: str) -> Problem:
+    """Nobody known is asking."""
+    return Problem(Code.UNAUTHENTICATED, detail, headers={"www-authenticate": "Bearer"})
+
+
+def address_of(request: Request) -> str:
+    """Where the request comes from, as the server that runs the application has found out."""
+    return request.client.host if request.client else ""
+
+
+async def _require_may_change(request: Request, asked: Asked) -> None:
+    if (reason := cross_site(request)) is not None:
+        await _deny(request, asked, Code.CROSS_SITE, reason)
+    if asked.admin.read_only and _operation(request) != LOGOUT:
+        await _deny(request, asked, Code.READ_ONLY, "nothing can be changed here: OUTBOX_ADMIN_READ_ONLY")
+
+
+async def _deny(request: Request, asked: Asked, code: Code, detail: str) -> None:
+    """Raises the problem, written down before. It is denied also when that is not possible."""
+    try:
+        await record_denied(
+            asked,
+            action=_operation(request).removeprefix("outbox_"),
+            target=request.url.path,
+            details={"code": code, "method": request.method},
+        )
+    except DatabaseUnavailableError as error:
+        logger.warning("what %s was denied (%s) is not in the audit: %s", asked.principal.name, detail, error)
+    raise Problem(code, detail)
+
+
+def _operation(request: Request) -> str:
+    route = request.scope.get("route")
+    return getattr(route, "operation_id", None) or request.method

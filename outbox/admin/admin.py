@@ -6,6 +6,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
+from outbox.admin.security.tokens import Tokens
 from outbox.arguments import exactly_one
 from outbox.arguments import exchange_name as checked_exchange_name
 from outbox.dead_letters import INBOX_RETENTION, DeadLetters
@@ -32,6 +33,10 @@ S = TypeVar("S", bound=Closable)
 POOL_SIZE = 5
 READ_TIMEOUT = timedelta(seconds=10)
 """Longest wait for a statement that only reads, so that no question keeps a connection for long."""
+SESSION_LIFETIME = timedelta(hours=12)
+"""How long a browser stays logged in."""
+BODY_LIMIT = 4 * 1024 * 1024
+"""Bytes of the largest body of a request that is read: an edited message, in base64 and with what is around it."""
 
 
 class Admin:
@@ -42,7 +47,8 @@ class Admin:
     `management_url` is RabbitMQ's HTTP API, for depths and bindings.
 
     `tokens` are who may log in, as `outbox token` prints them: `name:role:hash`. Without any, and without a dependency of the
-    host's that authenticates, everybody is turned away. With `read_only` nothing can be changed, whatever the role.
+    host's that authenticates, everybody is turned away. A browser that logs in with one stays so for `session_lifetime`. With
+    `read_only` nothing can be changed, whatever the role. Of the body of a request at most `body_limit` bytes are read.
     `masking` says what is hidden. To be entered before requests come: `async with admin: …`, in the application's lifespan.
     """
 
@@ -57,6 +63,8 @@ class Admin:
         management_url: str | None = None,
         tokens: Iterable[str] = (),
         read_only: bool = False,
+        session_lifetime: timedelta = SESSION_LIFETIME,
+        body_limit: int = BODY_LIMIT,
         masking: Masking | None = None,
         inbox_retention: timedelta = INBOX_RETENTION,
         history: bool = True,
@@ -66,8 +74,10 @@ class Admin:
         self.broker = broker
         self.exchange_name = checked_exchange_name(exchange_name)
         self.management_url = management_url
-        self.tokens = tuple(tokens)
+        self.tokens = Tokens.parse(tokens)
         self.read_only = read_only
+        self.session_lifetime = _positive(session_lifetime)
+        self.body_limit = _large_enough(body_limit)
         self.masking = masking or Masking()
         self._url = None if db_engine_url is None else postgres_url(db_engine_url)
         self._given_pool = db_pool
@@ -146,3 +156,15 @@ class Admin:
 
 
 _BOUNDED = f"set local statement_timeout = {int(READ_TIMEOUT.total_seconds() * 1_000)}; set local lock_timeout = '5s'"
+
+
+def _positive(lifetime: timedelta) -> timedelta:
+    if lifetime <= timedelta(0):
+        raise ConfigurationError(f"a session lasts for a while, not for {lifetime}")
+    return lifetime
+
+
+def _large_enough(limit: int) -> int:
+    if limit < 1_024:
+        raise ConfigurationError(f"of a body at least 1,024 bytes are read, not {limit}")
+    return limit

@@ -1,24 +1,126 @@
-"""How much of a request's body is read."""
+"""How much of a request's body is read, and when: not before somebody is let in."""
+
+import asyncio
+import json
+import re
+from datetime import timedelta
+from typing import Any
 
 from fastapi import Request
-from starlette.types import Message
 
 from outbox.admin.problems import Code, Problem
 
-BODY_LIMIT = 4 * 1024 * 1024
-"""Bytes of the largest body that is read: an edited message, in base64 and with what is around it."""
+BODY_TIMEOUT = timedelta(seconds=30)
+"""Longest wait for a body."""
+DEEPEST = 100
+"""How deep JSON may be nested."""
+
+_JSON = re.compile(r"application/([\w.-]+\+)?json\s*(;.*)?", re.IGNORECASE | re.ASCII)
+_HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def bounded(request: Request) -> Request:
-    """The same request, whose body raises `body-too-large` as soon as more than `BODY_LIMIT` of it has come."""
-    size = 0
+class LaterBody(Request):
+    """A request whose body is an empty object until `let_in` has read it, and the JSON object that was sent from then on.
 
-    async def receive() -> Message:
-        nonlocal size
-        message = await request.receive()
-        size += len(message.get("body", b""))
-        if size > BODY_LIMIT:
-            raise Problem(Code.BODY_TOO_LARGE, f"at most {BODY_LIMIT:,} bytes are read")
-        return message
+    FastAPI takes the body before it runs dependencies, and looks into it after them. So nothing of it is read, nor complained
+    about, before the dependencies know who asks; the object that FastAPI has taken is filled then. All our bodies are objects.
+    """
 
-    return Request(request.scope, receive)
+    def __init__(self, request: Request) -> None:
+        super().__init__(request.scope, request.receive)
+        self._fields: dict[str, Any] = {}
+        self._raw: bytes | None = None
+
+    async def body(self) -> bytes:
+        """The bytes that were sent; before `let_in`, what stands for them."""
+        if self._raw is not None:
+            return self._raw
+        return b"{}" if self._has_body() else b""
+
+    async def json(self) -> Any:
+        """The object that was sent; before `let_in`, the same object without anything in it."""
+        return self._fields
+
+    async def let_in(self, limit: int) -> None:
+        """Reads the body. Raises a `Problem` for one of more than `limit` bytes, and for JSON that is no object."""
+        if self._raw is not None:
+            return
+        if not self._has_body():
+            self._raw = b""
+            return
+        announced = self.headers.get("content-length", "")
+        self._require_size(int(announced) if announced.isdigit() else 0, limit)
+        self._raw = await self._read(limit)
+        if self._raw and _JSON.fullmatch(self.headers.get("content-type", "").strip()):
+            self._fields.update(_parsed(self._raw))
+
+    def _has_body(self) -> bool:
+        """HTTP/1.1 says whether there is one; later versions need not."""
+        length = self.headers.get("content-length")
+        if length is not None:
+            return length != "0"
+        return "transfer-encoding" in self.headers or not self.scope.get("http_version", "1.1").startswith("1")
+
+    async def _read(self, limit: int) -> bytes:
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT.total_seconds()):
+                async for chunk in self.stream():
+                    body += chunk
+                    self._require_size(len(body), limit)
+        except TimeoutError:
+            raise Problem(Code.BODY_TOO_SLOW, f"a body has to come within {BODY_TIMEOUT.seconds} seconds") from None
+        return bytes(body)
+
+    def _require_size(self, size: int, limit: int) -> None:
+        if size > limit:
+            raise Problem(Code.BODY_TOO_LARGE, f"at most {limit:,} bytes are read")
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(raw, parse_constant=_no_number)
+    except RecursionError:
+        raise _unreadable(_TOO_DEEP) from None
+    except ValueError as error:
+        raise _unreadable(f"this is no JSON: {error}"[:300]) from None
+    if not isinstance(fields, dict):
+        raise _unreadable("a JSON object is wanted")
+    if raw.count(b"{") + raw.count(b"[") > DEEPEST and _is_deeper(fields, DEEPEST):
+        raise _unreadable(_TOO_DEEP)
+    if _HALF_PAIR.search(raw):
+        _require_text(fields)
+    return fields
+
+
+_TOO_DEEP = f"JSON may be nested {DEEPEST} deep"
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number")
+
+
+def _is_deeper(value: Any, limit: int) -> bool:
+    level: list[Any] = [value]
+    for _ in range(limit):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _require_text(value: Any) -> None:
+    """Half of a surrogate pair is no character: no database, no log and no broker takes it."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise _unreadable("half of a surrogate pair is no character") from None
+
+
+def _unreadable(what: str) -> Problem:
+    return Problem(Code.INVALID_REQUEST, f"body: {what}", errors=[{"at": "body", "message": what}])

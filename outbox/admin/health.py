@@ -27,15 +27,24 @@ class Readiness(BaseModel):
 
 def health_router(health: HealthChecks | Callable[..., Any]) -> APIRouter:
     """The two endpoints, to be included without a prefix. `health` is the checks, or a dependency that finds them."""
-    router = APIRouter(prefix=f"{PREFIX}/health", tags=["health"])
-    find = (lambda: health) if isinstance(health, HealthChecks) else health
+    router = APIRouter(prefix=PREFIX)
+    router.include_router(health_routes(health))
+    return router
 
-    @router.get("/live")
+
+def health_routes(health: HealthChecks | Callable[..., Any]) -> APIRouter:
+    """The same, below whatever prefix they are included under."""
+    router = APIRouter(prefix="/health", tags=["health"])
+    find = _found(health)
+
+    @router.get("/live", operation_id="outbox_health_live")
     async def live() -> Liveness:
         """Whether the process answers at all; nothing else is looked at."""
         return Liveness()
 
-    @router.get("/ready", responses={status.HTTP_503_SERVICE_UNAVAILABLE: {"model": Readiness}})
+    @router.get(
+        "/ready", operation_id="outbox_health_ready", responses={status.HTTP_503_SERVICE_UNAVAILABLE: {"model": Readiness}}
+    )
     async def ready(response: Response, checks: HealthChecks = Depends(find)) -> Readiness:  # noqa: B008
         """Whether the process can do its work now; 503, with the parts that are not well, if it cannot."""
         report = await checks.report()
@@ -45,3 +54,13 @@ def health_router(health: HealthChecks | Callable[..., Any]) -> APIRouter:
         return Readiness.model_validate(report.as_json())
 
     return router
+
+
+def _found(health: HealthChecks | Callable[..., Any]) -> Callable[..., Any]:
+    if not isinstance(health, HealthChecks):
+        return health
+
+    async def find() -> HealthChecks:
+        return health
+
+    return find

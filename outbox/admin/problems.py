@@ -1,7 +1,7 @@
 """Answers that say what is wrong, as RFC 9457 problem details with a stable code; from our routes only."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -33,8 +33,10 @@ class Code(StrEnum):
     COUNT_DRIFTED = "count-drifted"
     VERSION_CONFLICT = "version-conflict"
     REQUEST_RUNNING = "request-running"
+    BODY_TOO_SLOW = "body-too-slow"
     BODY_TOO_LARGE = "body-too-large"
     INVALID_REQUEST = "invalid-request"
+    FILTER_TOO_BROAD = "filter-too-broad"
     INVALID_EDIT = "invalid-edit"
     HEADER_LOCKED = "header-locked"
     KEY_REUSED = "key-reused"
@@ -68,8 +70,10 @@ _KINDS: Mapping[Code, tuple[int, str]] = {
     Code.COUNT_DRIFTED: (409, "What the filter means has changed since the dry run"),
     Code.VERSION_CONFLICT: (409, "Somebody else has changed it meanwhile"),
     Code.REQUEST_RUNNING: (409, "The same request is still running"),
+    Code.BODY_TOO_SLOW: (408, "The body of the request did not come"),
     Code.BODY_TOO_LARGE: (413, "The body of the request is too large"),
     Code.INVALID_REQUEST: (422, "The request makes no sense"),
+    Code.FILTER_TOO_BROAD: (422, "The filter would take too long"),
     Code.INVALID_EDIT: (422, "The edited message would be refused"),
     Code.HEADER_LOCKED: (422, "The header belongs to the system"),
     Code.KEY_REUSED: (422, "The idempotency key was used for another request"),
@@ -158,15 +162,35 @@ def answer(problem: Problem, request: Request, error: Exception | None = None) -
 def documented(*codes: Code) -> dict[int | str, dict[str, Any]]:
     """The `responses=` of a route that may answer with these problems."""
     by_status: dict[int | str, list[Code]] = {}
-    for code in codes:
+    for code in sorted(set(codes), key=list(Code).index):
         by_status.setdefault(code.status, []).append(code)
+    return {status: _documented(same) for status, same in by_status.items()}
+
+
+def documented_too(responses: Mapping[int | str, Mapping[str, Any]], *codes: Code) -> dict[int | str, dict[str, Any]]:
+    """`responses`, with these problems beside those that are documented there."""
+    known = [Code(code) for response in responses.values() for code in response.get(_CODES, ())]
+    others = {status: dict(response) for status, response in responses.items() if _CODES not in response}
+    return {**documented(*known, *codes), **others}
+
+
+_CODES = "x-problem-codes"
+
+
+class _Content(dict[str, Any]):
+    """What an answer may be: FastAPI documents a model under the media type of the route, and a problem has its own."""
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        del key
+        return super().setdefault(MEDIA_TYPE, default)
+
+
+def _documented(codes: Sequence[Code]) -> dict[str, Any]:
     return {
-        status: {
-            "description": " or ".join(f"`{code}`: {code.sentence}" for code in same),
-            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
-            "model": ProblemDetails,
-        }
-        for status, same in by_status.items()
+        "description": " or ".join(f"`{code}`: {code.sentence}" for code in codes),
+        "model": ProblemDetails,
+        "content": _Content(),
+        _CODES: [str(code) for code in codes],
     }
 
 

@@ -9,29 +9,53 @@ from outbox.admin.access import entrance
 from outbox.admin.admin import Admin
 from outbox.admin.backlog import backlog
 from outbox.admin.chains import router as chains
-from outbox.admin.problems import Code, documented
+from outbox.admin.components import components
+from outbox.admin.health import health_routes
+from outbox.admin.messages import messages
 from outbox.admin.repairs.operations import router as operations
 from outbox.admin.repairs.routes import router as repairs
-from outbox.admin.routing import AdminRoute
+from outbox.admin.security.authentication import own_authentication
+from outbox.admin.security.identity import identity
+from outbox.admin.security.routes import login_routes, logout
+from outbox.admin.stats import router as stats
+from outbox.health import HealthChecks
 
-AREAS: tuple[APIRouter, ...] = (backlog, chains, repairs, operations)
+AREAS: tuple[APIRouter, ...] = (identity, backlog, chains, repairs, operations, messages, stats, components)
 """The routers of the endpoints that ask who is asking."""
 
 
-def admin_router(admin: Admin | Callable[..., Any], *, authenticate: Callable[..., Any]) -> APIRouter:
+def admin_router(
+    admin: Admin | Callable[..., Any],
+    *,
+    authenticate: Callable[..., Any] | None = None,
+    health: HealthChecks | Callable[..., Any] | None = None,
+) -> APIRouter:
     """The endpoints, to be included under a prefix: `app.include_router(admin_router(admin), prefix="/outbox")`.
 
     `admin` is the object, or a dependency that finds it. `authenticate` is a dependency that returns a `Principal`, or None for
-    nobody known; what else it raises is answered as the application answers it.
+    nobody known; what else it raises is answered as the application answers it. Without it, whoever has one of the admin's
+    tokens is known. With `health`, the checks or a dependency that finds them, `/health/live` and `/health/ready` are there
+    too; they and logging in are public, and nothing else is.
     """
-    find = (lambda: admin) if isinstance(admin, Admin) else admin
-    router = APIRouter(
-        route_class=AdminRoute,
-        dependencies=[Depends(entrance(find, authenticate))],
-        responses=documented(
-            Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.INVALID_REQUEST, Code.INTERNAL, Code.DATABASE_UNAVAILABLE
-        ),
-    )
+    find = _found(admin)
+    router = APIRouter()
+    if health is not None:
+        router.include_router(health_routes(health))
+    guarded = APIRouter(dependencies=[Depends(entrance(find, authenticate or own_authentication(find)))])
     for area in AREAS:
-        router.include_router(area)
+        guarded.include_router(area)
+    if authenticate is None:
+        router.include_router(login_routes(find))
+        guarded.include_router(logout)
+    router.include_router(guarded)
     return router
+
+
+def _found(admin: Admin | Callable[..., Any]) -> Callable[..., Any]:
+    if not isinstance(admin, Admin):
+        return admin
+
+    async def find() -> Admin:
+        return admin
+
+    return find

@@ -3,18 +3,40 @@
 import re
 import uuid
 from collections.abc import Callable, Coroutine
+from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
-from outbox.admin.bounds import bounded
-from outbox.admin.problems import answer, problem_of
+from outbox.admin.bounds import LaterBody
+from outbox.admin.problems import Code, Problem, answer, documented_too, problem_of
 
+USUAL = (
+    Code.UNAUTHENTICATED,
+    Code.FORBIDDEN,
+    Code.INVALID_REQUEST,
+    Code.TOO_MANY_LOGINS,
+    Code.INTERNAL,
+    Code.DATABASE_UNAVAILABLE,
+)
+"""What any route may answer with."""
+CHANGING = (Code.CROSS_SITE, Code.READ_ONLY, Code.BODY_TOO_SLOW, Code.BODY_TOO_LARGE)
+"""What those may answer with that change something."""
 _REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 class AdminRoute(APIRoute):
-    """A route of ours. An `HTTPException` that is no `Problem` is the host's, and stays as it is."""
+    """A route of ours. An `HTTPException` that is no `Problem` is the host's, and stays as it is.
+
+    The problems that every route may answer with are documented with its own.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        methods = set(options.get("methods") or ("GET",))
+        usual = USUAL if methods <= {"GET", "HEAD"} else USUAL + CHANGING
+        options["responses"] = documented_too(options.get("responses") or {}, *usual)
+        super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
         """FastAPI's handler, within ours."""
@@ -23,7 +45,8 @@ class AdminRoute(APIRoute):
         async def handle_with_problems(request: Request) -> Response:
             request.state.request_id = _request_id(request)
             try:
-                response = await handle(bounded(request))
+                _require_text(request)
+                response = await handle(LaterBody(request))
             except Exception as error:
                 problem = problem_of(error)
                 if problem is None:
@@ -46,3 +69,9 @@ def _request_id(request: Request) -> str:
     """The id that a proxy gave the request, or a new one."""
     given = request.headers.get("x-request-id", "")
     return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+
+
+def _require_text(request: Request) -> None:
+    """No name and no value has the character NUL in it, and no database takes one."""
+    if b"\0" in unquote_to_bytes(request.scope.get("query_string", b"")) or "\0" in request.scope["path"]:
+        raise Problem(Code.INVALID_REQUEST, "the address has the character NUL in it")

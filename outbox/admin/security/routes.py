@@ -1,0 +1,110 @@
+"""Logging in and out, for browsers: `POST /session` is public, and `DELETE /session` is for whoever is in."""
+
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Request, Response, status
+from pydantic import Field
+
+from outbox.admin import models
+from outbox.admin.access import LOGOUT, Asked, Viewer, address_of, read_body, unauthenticated
+from outbox.admin.admin import Admin
+from outbox.admin.auditing import record
+from outbox.admin.problems import Code, Problem
+from outbox.admin.routing import area
+from outbox.admin.security.authentication import COOKIE, Known, entry_of
+from outbox.admin.security.identity import Identity, identity_of
+from outbox.admin.security.origin import cross_site
+from outbox.admin.security.tokens import TokenEntry, hash_of, text_of
+from outbox.postgres.access.sessions import Session, close_session, open_session
+
+logger = logging.getLogger("outbox")
+
+LOGIN_LIMIT = 4_096
+"""Bytes of the body of a login that are read."""
+_PATH = "/session"
+
+
+class Login(models.Request):
+    """Who logs in."""
+
+    token: Annotated[str, Field(min_length=1, max_length=1_000, description="A token that `outbox token` has shown.")]
+
+
+def login_routes(find: Callable[..., Any]) -> APIRouter:
+    """`POST /session`, which is behind no entrance. `find` is a dependency that finds the `Admin`."""
+    router = area("session")
+
+    async def let_in(request: Request, admin: Annotated[Admin, Depends(find)]) -> Admin:
+        if (reason := cross_site(request)) is not None:
+            raise Problem(Code.CROSS_SITE, reason)
+        await read_body(request, LOGIN_LIMIT)
+        return admin
+
+    @router.post(_PATH, operation_id="outbox_session_begin", status_code=status.HTTP_201_CREATED)
+    async def log_in(
+        request: Request, response: Response, login: Annotated[Login, Body()], admin: Annotated[Admin, Depends(let_in)]
+    ) -> Identity:
+        """Logs in with a token, for browsers: the answer sets a cookie that scripts cannot read and other sites cannot use.
+
+        Public, and limited: after some wrong tokens, further wrong ones are answered `too-many-logins` for a while.
+        """
+        entry = await entry_of(admin, login.token, request)
+        if entry is None:
+            raise unauthenticated("the token is not known here")
+        asked = Asked(admin, Known(entry.name, entry.role), request.state.request_id, address_of(request))
+        cookie = text_of(secrets.token_bytes(32))
+        session = await _begin(asked, entry, cookie)
+        _set_cookie(request, response, cookie, max_age=int(admin.session_lifetime.total_seconds()))
+        return identity_of(admin, Known(entry.name, entry.role, "session", hash_of(cookie), session.expires_at))
+
+    return router
+
+
+logout = area("session")
+
+
+@logout.delete(_PATH, operation_id=LOGOUT, status_code=status.HTTP_204_NO_CONTENT)
+async def log_out(request: Request, response: Response, asked: Viewer) -> None:
+    """Logs out: the session ends everywhere, and the cookie goes. With a token in the header there is nothing to end."""
+    if isinstance(asked.principal, Known) and asked.principal.session_hash is not None:
+        async with asked.admin.changing("logging out") as connection:
+            await close_session(connection, asked.admin.table, asked.principal.session_hash)
+            await record(connection, asked, action="session.end")
+    _set_cookie(request, response, "", max_age=0)
+
+
+async def _begin(asked: Asked, entry: TokenEntry, cookie: str) -> Session:
+    admin = asked.admin
+    async with admin.changing("logging in") as connection:
+        session = await open_session(
+            connection,
+            admin.table,
+            token_hash=hash_of(cookie),
+            login_hash=entry.token_hash,
+            name=entry.name,
+            lifetime=admin.session_lifetime,
+        )
+        await record(connection, asked, action="session.begin")
+    return session
+
+
+def _set_cookie(request: Request, response: Response, value: str, *, max_age: int) -> None:
+    response.set_cookie(
+        COOKIE,
+        value,
+        max_age=max_age,
+        path=_mounted_at(request),
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+
+
+def _mounted_at(request: Request) -> str:
+    """Where the browser sees the router, so that the cookie goes nowhere else: with the prefix of a proxy that strips it."""
+    path, root = request.scope["path"], request.scope.get("root_path", "").rstrip("/")
+    seen = path if path.startswith(f"{root}/") else root + path
+    return seen.removesuffix(_PATH) or "/"

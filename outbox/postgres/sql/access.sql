@@ -1,0 +1,34 @@
+-- name: open_session
+insert into {session} (token_hash, login_hash, name, expires_at)
+values ($1, $2, $3, now() + $4::interval)
+returning expires_at
+
+-- name: find_session
+select login_hash, expires_at
+from {session}
+where token_hash = $1 and expires_at > now()
+
+-- name: close_session
+delete from {session}
+where token_hash = $1
+
+-- name: forget_expired
+-- A few with every login, so that they do not pile up where nobody prunes.
+delete from {session}
+where token_hash = any(array(
+    select token_hash
+    from {session}
+    where expires_at < now()
+    order by expires_at
+    limit 100
+    for update skip locked
+))
+
+-- name: count_failure
+-- One more in the present window of time; the first one after its end begins the next.
+insert into {login_failure} as known (bucket, window_ends_at, failures)
+values ($1, now() + $2::interval, 1)
+on conflict (bucket) do update set
+    failures = case when known.window_ends_at <= now() then 1 else known.failures + 1 end,
+    window_ends_at = case when known.window_ends_at <= now() then excluded.window_ends_at else known.window_ends_at end
+returning failures, window_ends_at - now() as rest
