@@ -62,10 +62,10 @@ def decode_cursor(text: str | None, bound_to: Mapping[str, Any], kinds: Sequence
         raw = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
         direction, mark, place, inclusive = json.loads(raw)
     except (ValueError, TypeError, RecursionError):
-        raise _invalid() from None
+        raise invalid_cursor() from None
     well_formed = direction in _WAYS and isinstance(mark, str) and isinstance(place, list) and isinstance(inclusive, bool)
     if not well_formed or [type(value) for value in place] != list(kinds):
-        raise _invalid()
+        raise invalid_cursor()
     if mark != _mark(bound_to):
         raise Problem(Code.CURSOR_MISMATCH, "begin again without a cursor, or keep filter and order as they were")
     return Cursor(direction, place, inclusive)
@@ -117,5 +117,6 @@ def _mark(bound_to: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _invalid() -> Problem:
+def invalid_cursor() -> Problem:
+    """What to raise for a cursor that no page has shown."""
     return Problem(Code.INVALID_CURSOR, "leave `cursor` out, or give one that a page has shown")

@@ -10,6 +10,7 @@ from outbox.admin.admin import Admin
 from outbox.admin.backlog import backlog
 from outbox.admin.chains import router as chains
 from outbox.admin.components import components
+from outbox.admin.dlq import ROUTERS as DLQ
 from outbox.admin.health import health_routes
 from outbox.admin.messages import messages
 from outbox.admin.repairs.operations import router as operations
@@ -20,7 +21,7 @@ from outbox.admin.security.routes import login_routes, logout
 from outbox.admin.stats import router as stats
 from outbox.health import HealthChecks
 
-AREAS: tuple[APIRouter, ...] = (identity, backlog, chains, repairs, operations, messages, stats, components)
+AREAS: tuple[APIRouter, ...] = (identity, backlog, chains, repairs, operations, messages, stats, components, *DLQ)
 """The routers of the endpoints that ask who is asking."""
 
 

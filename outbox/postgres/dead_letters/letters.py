@@ -100,10 +100,11 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edition:
-    """A dead letter's payload as it was before an edit."""
+    """A dead letter's payload as it was before an edit. `size` is that of the whole body."""
 
     version: int
     body: bytes
+    size: int
     content_type: str | None
     headers: Mapping[str, Any] | None
     replaced_at: datetime

@@ -85,15 +85,20 @@ class DeadLetterListing:
         statement = _LIST.format(letters="\nunion all\n".join(parts), order=order, most=most)
         return [self._letter(row) for row in await self._fetch("listing dead letters", statement, *arguments.values)]
 
-    async def get(self, id_: str) -> DeadLetterDetail | None:
-        """The whole of the one with that id; None if there is none, or none any more."""
+    async def get(self, id_: str, *, most_bytes: int | None = None) -> DeadLetterDetail | None:
+        """The whole of the one with that id; None if there is none, or none any more.
+
+        Of its bodies no more than the first `most_bytes` are read.
+        """
         found = await self.list(DeadLetterFilter(ids=(id_,)), limit=1)
         parked = parked_ids([id_])
         block, numbers = ("parked_detail", parked) if parked else ("detail", dead_ids([id_]))
-        rows = await self._fetch("reading a dead letter", self._letters.sql(block), *numbers) if found else []
+        rows = await self._fetch("reading a dead letter", self._letters.sql(block), *numbers, most_bytes) if found else []
         if not rows:
             return None
-        editions = [] if parked else await self._fetch("reading its editions", self._letters.sql("editions"), *numbers)
+        editions = (
+            [] if parked else await self._fetch("reading its editions", self._letters.sql("editions"), *numbers, most_bytes)
+        )
         return _detail(found[0], rows[0], [_edition(row) for row in editions])
 
     async def count(self, filter_: DeadLetterFilter = EVERYTHING, *, most: int | None = None) -> int:

@@ -12,6 +12,7 @@ from outbox.postgres.schema.objects import SATELLITES
 
 _FILE = "letters.sql"
 _PARTS = ("parked_message_id", "parked_type", "parked_fingerprint", "parked_search")
+_TABLES = ("dead_letter", "edition", "history", "operation", "operation_item")
 _LARGEST_ID = 2**63 - 1
 _UNION = "\nunion all\n"
 
@@ -20,11 +21,7 @@ class Letters:
     """The SQL over the dead letters and the parked rows of one outbox table."""
 
     def __init__(self, table: TableName) -> None:
-        self._names = {
-            "table": table.sql,
-            "dead_letter": TableName(SATELLITES["dead_letter"], table.schema).sql,
-            "edition": TableName(SATELLITES["edition"], table.schema).sql,
-        }
+        self._names = {"table": table.sql} | {name: TableName(SATELLITES[name], table.schema).sql for name in _TABLES}
         self._names |= {part: _without_comment(query(_FILE, part)) for part in _PARTS}
 
     def sql(self, block: str) -> str:
@@ -131,6 +128,11 @@ def dead_ids(ids: Sequence[str]) -> list[int]:
 def parked_ids(ids: Sequence[str]) -> list[int]:
     """Those of `ids` that rows of the outbox table have."""
     return dead_ids([id_.removeprefix(PARKED_PREFIX) for id_ in ids if id_.startswith(PARKED_PREFIX)])
+
+
+def is_letter_id(text: str) -> bool:
+    """Whether operators know anything by such an id."""
+    return bool(dead_ids([text]) or parked_ids([text]))
 
 
 def _is_number(text: str) -> bool:

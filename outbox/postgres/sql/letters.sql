@@ -36,19 +36,20 @@ lpad(to_hex(hashtextextended(
 to_tsvector('simple', concat_ws(' ', routing_key, target_queue, tracking_ids::text, left(last_error, 4000)))
 
 -- name: detail
-select body, headers::text as headers, properties::text as properties, header_types::text as header_types, hlc,
+-- $2: no more bytes of the body than these; null: the whole.
+select case when $2::integer is null then body else substr(body, 1, $2) end as body, headers::text as headers, properties::text as properties, header_types::text as header_types, hlc,
     exception_message as whole_message, exception_traceback, failures::text as trail
 from {dead_letter}
 where id = $1
 
 -- name: parked_detail
-select body, headers::text as headers, null as properties, null as header_types, hlc,
+select case when $2::integer is null then body else substr(body, 1, $2) end as body, headers::text as headers, null as properties, null as header_types, hlc,
     substr(last_error, length({parked_type}) + 3) as whole_message, '' as exception_traceback, null as trail
 from {table}
 where id = $1 and failed_at is not null
 
 -- name: editions
-select version, body, content_type, headers::text as headers, replaced_at, replaced_by
+select version, case when $2::integer is null then body else substr(body, 1, $2) end as body, octet_length(body) as size, content_type, headers::text as headers, replaced_at, replaced_by
 from {edition}
 where dead_letter_id = $1
 order by version
@@ -116,3 +117,20 @@ from (
 ) as counted
 where rank <= {most}
 order by field, rank
+
+-- name: lives
+-- What the history tells of a message after it was requeued, in its order.
+select fact, at, queue, component
+from {history}
+where hashtextextended(message_id, 0) = hashtextextended($1, 0) and message_id = $1
+    and fact in ('requeued', 'processed', 'died', 'duplicate')
+order by at
+limit 1000
+
+-- name: operations_of
+select item.operation_id::text as id, operation.action, item.outcome, item.detail, item.settled_at
+from {operation_item} as item
+join {operation} as operation on operation.id = item.operation_id
+where item.letter = $1
+order by item.operation_id desc
+limit 50

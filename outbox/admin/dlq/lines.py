@@ -1,0 +1,28 @@
+"""From a dead letter to the line that tells of it."""
+
+from outbox.admin.dlq.models import DeadLetterLine, ErrorLine
+from outbox.dead_letters import DeadLetter
+from outbox.masking import Masking
+
+LONGEST_MESSAGE = 500
+"""Most characters of an error's message in a line."""
+
+
+def line(letter: DeadLetter, masking: Masking) -> DeadLetterLine:
+    """The line of `letter`, whose message and preview are masked already."""
+    return DeadLetterLine(**values(letter, masking))
+
+
+def values(letter: DeadLetter, masking: Masking) -> dict[str, object]:
+    """The fields of that line."""
+    message = letter.exception_message
+    return {
+        name: getattr(letter, name) for name in DeadLetterLine.model_fields if name not in ("chain_id", "error", "group_id")
+    } | {
+        "chain_id": letter.tracking_ids[0] if letter.tracking_ids else None,
+        "group_id": letter.fingerprint,
+        "error": ErrorLine(
+            type=masking.masked_text(letter.exception_type),
+            message=message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 1]}…",
+        ),
+    }

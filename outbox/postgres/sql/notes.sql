@@ -1,0 +1,17 @@
+What people note about groups of dead letters.
+
+-- name: notes
+select group_id, note as text, noted_by, noted_at
+from {group_note}
+where by = $1 and group_id = any($2::text[])
+
+-- name: set_note
+insert into {group_note} (by, group_id, note, noted_by)
+values ($1, $2, $3, $4)
+on conflict (by, group_id) do update
+set note = excluded.note, noted_by = excluded.noted_by, noted_at = now()
+returning group_id, note as text, noted_by, noted_at
+
+-- name: clear_note
+delete from {group_note}
+where by = $1 and group_id = $2
