@@ -13,8 +13,9 @@ from outbox.brokers import open_broker
 from outbox.engine.groups import ungrouped
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
 from outbox.engine.maintaining import LEASE, Duty, Maintaining
-from outbox.engine.outages import until_it_answers
-from outbox.errors import ConfigurationError
+from outbox.engine.outages import Outage, until_it_answers
+from outbox.errors import BrokerUnavailableError, ConfigurationError
+from outbox.events import Dependency
 from outbox.observing import Reports, build_observer, component_name, observed_by
 from outbox.postgres.history import drop_partitions, ensure_partitions
 from outbox.postgres.inbox import PostgresInbox, inbox_beside
@@ -29,6 +30,7 @@ from outbox.postgres.schema import check_outbox_table
 from outbox.urls import ServerKind, postgres_url, server_kind
 
 if TYPE_CHECKING:
+    from outbox.ports import Observer
     from outbox.postgres.pool import Pool
     from outbox.postgres.repair.changes import HasQueue
 
@@ -107,7 +109,7 @@ class Maintenance:
                 pool = await stack.enter_async_context(self._open_pool())
                 if not await until_it_answers(partial(self._check, pool), stopping, observer):
                     return
-                has_queue = await stack.enter_async_context(self._queues(pool))
+                has_queue = await stack.enter_async_context(self._queues(pool, observer))
                 reporter = await stack.enter_async_context(self._reports.open(observer, stopping))
                 lease = PostgresLease(pool, self._table, duty="maintenance", holder=self._name, lasts=LEASE)
                 await Maintaining(lease, self._duties(pool, has_queue), observed_by(observer, reporter)).run(stopping)
@@ -133,15 +135,15 @@ class Maintenance:
                 await close_pool(pool)
 
     @asynccontextmanager
-    async def _queues(self, pool: "Pool") -> AsyncIterator["HasQueue"]:
+    async def _queues(self, pool: "Pool", observer: "Observer") -> AsyncIterator["HasQueue"]:
         """Whether a queue is there: asked of RabbitMQ if that is where events go, otherwise of the database."""
         if self._broker is None or server_kind(self._broker) is ServerKind.POSTGRES:
             yield subscribed_queues(pool, self._table)
             return
-        observer = build_observer(enable_metrics=False)
-        broker = open_broker(self._broker, exchange_name=self._exchange_name, table=self._table, observer=observer)
+        silent = build_observer(enable_metrics=False)
+        broker = open_broker(self._broker, exchange_name=self._exchange_name, table=self._table, observer=silent)
         try:
-            yield broker.has_queue
+            yield _telling_outages(broker.has_queue, Outage(Dependency.BROKER, observer))
         finally:
             await broker.close()
 
@@ -152,7 +154,7 @@ class Maintenance:
         runner = OperationsRunner(pool, self._table, has_queue)
         schema = self._table.schema
         duties = [
-            Duty(name="operations", every=_OPERATIONS_EVERY, work=runner.run_once),
+            Duty(name="operations", every=_OPERATIONS_EVERY, work=partial(_go_on, runner)),
             Duty(name="inbox marks pruned", every=_OFTEN, work=partial(inbox.prune, self._inbox_retention, BATCH)),
             Duty(name="partitions of the history made", every=_SELDOM, work=self._on(pool, ensure_partitions, schema=schema)),
             Duty(
@@ -185,3 +187,26 @@ class Maintenance:
                         return 0
 
         return with_connection
+
+
+def _telling_outages(has_queue: "HasQueue", outage: Outage) -> "HasQueue":
+    """The same question, which tells when the broker is lost, and when it answers again."""
+
+    async def asked(queue: str) -> bool:
+        try:
+            there = await has_queue(queue)
+        except BrokerUnavailableError as error:
+            outage.lost(str(error))
+            raise
+        outage.answers()
+        return there
+
+    return asked
+
+
+async def _go_on(runner: OperationsRunner) -> int:
+    """One batch of an operation. One whose broker is away waits by itself, and whoever asked the broker has told of it."""
+    try:
+        return await runner.run_once()
+    except BrokerUnavailableError:
+        return 0

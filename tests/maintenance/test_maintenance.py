@@ -1,6 +1,7 @@
 """What maintenance keeps in order, and what it leaves alone."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -8,9 +9,11 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from outbox.dead_letters import DeadLetterFilter, DeadLetters
 from outbox.errors import ConfigurationError, SchemaError
 from outbox.maintenance import Maintenance
 from outbox.schema import ensure_outbox_schema_async
+from tests.servers.rabbitmq import OwnRabbitMQ
 from tests.support import eventually
 
 _LETTER = """
@@ -91,6 +94,30 @@ async def test_partitions_of_the_history_are_made_ahead_and_dropped_when_they_ar
     async with maintained(database_url):
         await eventually(lambda: _is(connection, query, 5))  # today, three days ahead, the default
     assert await connection.fetchval("select to_regclass('outbox_history_p20200101')") is None
+
+
+async def test_a_broker_that_is_away_is_told_once_and_that_it_is_back(
+    connection: asyncpg.Connection, database_url: str, own_rabbitmq: OwnRabbitMQ, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "outbox")
+    await connection.execute(_LETTER, "a", "open", timedelta(days=1))
+    own_rabbitmq.stop()
+    async with DeadLetters(database_url, broker=own_rabbitmq.url) as letters:
+        await letters.requeue(DeadLetterFilter(), force=True)
+
+    def told(text: str) -> int:
+        return sum(text in record.getMessage() for record in caplog.records)
+
+    async with maintained(database_url, broker=own_rabbitmq.url):
+        postponed = "select count(*) from outbox_operation where finished_at is null and continue_at > now()"
+        await eventually(lambda: _is(connection, postponed, 1))
+        await connection.execute("update outbox_operation set continue_at = now()")
+        await eventually(lambda: _is(connection, postponed, 1))
+        assert (told("lost the broker"), told("operations failed")) == (1, 0)
+        own_rabbitmq.start()
+        await connection.execute("update outbox_operation set continue_at = now()")
+        await eventually(lambda: told("the broker is back") == 1, timeout=30)
+    assert told("lost the broker") == 1
 
 
 async def test_what_it_does_is_seen_among_the_components(connection: asyncpg.Connection, database_url: str) -> None:

@@ -152,6 +152,9 @@ async def test_the_commands_pause_list_and_resume(connection: asyncpg.Connection
     status, text = await call("pause", "queue", "mail", "--until", "30m")
     assert status == 0
     assert text.startswith("the queue mail will take nothing new until ")
+    for time in ("1h", "2d"):
+        status, text = await call("pause", "queue", "mail", "--until", time)
+        assert (status, text[:44]) == (0, "the queue mail will take nothing new until 2")
     _, listed = await call("pause")
     assert [line.split(",")[0] for line in listed.splitlines()] == ["the queue mail", "every relay"]
     assert listed.splitlines()[1].endswith(": moving")
