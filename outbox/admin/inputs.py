@@ -22,7 +22,7 @@ def _storable(text: str) -> str:
 
 def _written(value: Any) -> Any:
     """Numbers would be taken for seconds since 1970, and dates for midnight somewhere."""
-    if isinstance(value, str) and not ("-" in value[:5] and ":" in value):
+    if isinstance(value, int | float) or (isinstance(value, str) and not ("-" in value[:5] and ":" in value)):
         raise ValueError("a time is written as 2026-03-01T12:00:00Z")
     return value
 
