@@ -12,6 +12,7 @@ import click
 import uvicorn
 
 import outbox
+from app import development
 from app.service import Service, create_service
 from app.settings import Runs, Settings, read_settings
 from app.startup import prepared
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         click.echo(f"usage: python -m app [{'|'.join(_COMMANDS)}]", err=True)
         return 2
     try:
-        settings = read_settings(migrate=True)
+        settings = for_a_terminal(read_settings(migrate=True))
         configure_logging(settings.log_level)
         return _migrate(settings) if command == "migrate" else _run(settings)
     except OutboxError as error:
@@ -43,6 +44,13 @@ def main(arguments: Sequence[str] = ()) -> int:
 def tell_terminal(topic: str, text: str) -> None:
     """One step, as a line that begins with what it is about."""
     click.echo(f"  {click.style(f'{topic:<9}', bold=True)} {text}")
+
+
+def for_a_terminal(settings: Settings) -> Settings:
+    """The same, in development unless they say something else, or who may use the admin."""
+    if settings.development is None and not settings.admin_tokens:
+        return settings.model_copy(update={"development": True})
+    return settings
 
 
 def suggested_command() -> str:
@@ -62,7 +70,7 @@ def _migrate(settings: Settings) -> int:
 
 def _run(settings: Settings) -> int:
     click.echo(f"\n{click.style(f'Outbox {outbox.__version__}', bold=True)}\n")
-    service = create_service(settings, tell_terminal)
+    service = create_service(settings, tell_terminal, show_token=_shown_with_the_links)
     with _listener(settings) as listener:
         server = _Server(service, listener, settings)
         # uvicorn ends by the signal that ended it; a Ctrl-C is no news to whoever pressed it.
@@ -143,8 +151,23 @@ def _welcome(link: str, settings: Settings) -> str:
     if settings.metrics:
         links["Metrics"] = f"{link}/metrics"
     listed = [f"  {click.style(f'{name:<9}', bold=True)} {click.style(address, fg='cyan')}" for name, address in links.items()]
+    tokens = _token(link) if settings.development and Runs.API in settings.run else ()
     example = _example(link) if Runs.API in settings.run else ()
-    return "\n".join(("", *listed, "", *example, "  Ctrl-C ends everything.", ""))
+    return "\n".join(("", *listed, "", *tokens, *example, "  Ctrl-C ends everything.", ""))
+
+
+def _shown_with_the_links(_token: str) -> None:
+    """The welcome shows it, when it is known where the service can be reached."""
+
+
+def _token(link: str) -> tuple[str, ...]:
+    return (
+        "  The admin takes the token of this start, until it ends:",
+        "",
+        f"    curl -s {link}/outbox/backlog \\",
+        f"      -H 'authorization: Bearer {development.token()}'",
+        "",
+    )
 
 
 def _example(link: str) -> tuple[str, ...]:

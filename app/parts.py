@@ -1,12 +1,14 @@
-"""Relay, worker and archiver of the service, made from its settings."""
+"""Relay, worker, archiver and admin of the service, made from its settings."""
 
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
+from app import development
 from app.settings import Runs, Settings
 from app.startup import Installation
 from outbox import MessageRelay, Worker
+from outbox.admin import Admin
 from outbox.archiver import Archiver
 from outbox.fastapi.supervision import Part
 from outbox.loading import load_consumers
@@ -89,6 +91,26 @@ def make_maintenance(installation: Installation) -> Maintenance:
         dead_letter_retention=kept if isinstance(kept, timedelta) else None,
         enable_metrics=settings.metrics,
         grace_period=_seconds(settings.grace_period),
+    )
+
+
+def make_admin(installation: Installation) -> Admin:
+    """What the admin's endpoints work with."""
+    settings = installation.settings
+    management = settings.management_url
+    return Admin(
+        db_engine_url=installation.database_url,
+        broker=installation.broker_url,
+        exchange_name=settings.exchange_name,
+        table_name=settings.table_name,
+        management_url=None if management is None else management.get_secret_value(),
+        tokens=[str(development.token_entry())] if settings.development else settings.admin_tokens,
+        read_only=settings.admin_read_only,
+        session_lifetime=settings.admin_session_lifetime,
+        body_limit=settings.admin_body_limit,
+        masking=Masking().also(*settings.mask_keys),
+        inbox_retention=settings.inbox_retention,
+        history=settings.history,
     )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -12,14 +12,15 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_asyn
 from starlette.types import Message, Receive, Scope, Send
 
 import outbox
-from app import docs, metrics
+from app import development, docs, metrics
 from app.dependencies import get_session
 from app.orders.routes import router as orders
-from app.parts import names, wanted_parts
+from app.parts import make_admin, names, wanted_parts
 from app.settings import Runs, Settings, read_settings
 from app.startup import Installation, Tell, prepared, tell_broker, tell_log
 from outbox import Publisher
-from outbox.admin import health_router
+from outbox.admin import Admin, admin_router, health_router
+from outbox.admin.health import PREFIX
 from outbox.cli.logs import configure_logging
 from outbox.errors import OutboxError
 from outbox.fastapi import check_sessions, supervised
@@ -49,18 +50,24 @@ class Service(FastAPI):
         return problem or redacted(traceback)
 
 
-def create_service(settings: Settings | None = None, tell: Tell = tell_log) -> Service:
-    """The application. Without `settings` they are read from the environment when it starts; `tell` hears of each step."""
+def create_service(
+    settings: Settings | None = None, tell: Tell = tell_log, show_token: Callable[[str], None] = development.show_token
+) -> Service:
+    """The application. Without `settings` they are read from the environment when it starts; `tell` hears of each step.
+
+    `show_token` gets the token for the admin that is made in development.
+    """
     service = Service(
         title="Outbox",
         version=outbox.__version__,
         summary="Events that are published in the transaction of the business write.",
         docs_url=None,
-        lifespan=_Lifespan(settings, tell),
+        lifespan=_Lifespan(settings, tell, show_token),
     )
     docs.install(service)
     service.add_api_route("/", _front_door, include_in_schema=False)
     service.include_router(health_router(_health))
+    service.include_router(admin_router(_admin), prefix=PREFIX, dependencies=[Depends(_serves_the_api)])
     service.include_router(orders, dependencies=[Depends(_serves_the_api)])
     metrics.install(service)
     return service
@@ -72,6 +79,7 @@ class _Lifespan:
 
     settings: Settings | None
     tell: Tell
+    show_token: Callable[[str], None]
 
     def __call__(self, app: FastAPI) -> AbstractAsyncContextManager[None]:
         return self._running(app)
@@ -96,6 +104,10 @@ class _Lifespan:
         app.state.settings = settings
         app.state.publisher = Publisher(settings.expiration, settings.table_name)
         app.state.sessions = await stack.enter_async_context(_sessions(installation))
+        if Runs.API in settings.run:
+            app.state.admin = await stack.enter_async_context(make_admin(installation))
+            if settings.development:
+                self.show_token(development.token())
         app.state.health = await stack.enter_async_context(_health_of(installation))
         await stack.enter_async_context(
             supervised(wanted_parts(installation), grace_period=settings.grace_period, health=app.state.health)
@@ -137,6 +149,11 @@ async def _health_of(installation: Installation) -> AsyncIterator[HealthChecks]:
 def _health(request: Request) -> HealthChecks:
     health: HealthChecks = request.app.state.health
     return health
+
+
+def _admin(request: Request) -> Admin:
+    admin: Admin = request.app.state.admin
+    return admin
 
 
 def _serves_the_api(request: Request) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from outbox.admin.security.tokens import Tokens
 from outbox.duration import as_delay, as_retention
 from outbox.engine.ordering import OrderingRules
 from outbox.environment import PREFIX, check_environment
@@ -59,6 +60,10 @@ def _retention_or_never(value: object) -> object:
 def _ordering_policy(value: str) -> str:
     OrderingRules.of(value)
     return value
+
+
+def _entries(value: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(str(entry) for entry in Tokens.parse(value).entries)
 
 
 def _clean_up(value: object) -> object:
@@ -197,6 +202,30 @@ class Settings(BaseSettings):
     grace_period: PositiveSeconds = Field(
         default=timedelta(seconds=30), description="How long running handlers may take to finish when the process is to end."
     )
+    admin_tokens: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_entries)] = Field(
+        default=(),
+        description="Who may use the admin: `name:role:hash`, as `outbox token` prints it, separated by commas. "
+        "Unset: nobody, but in development.",
+    )
+    admin_read_only: bool = Field(default=False, description="Whether the admin only shows and changes nothing, for any role.")
+    admin_session_lifetime: Retention = Field(
+        default=timedelta(hours=12), description="How long a browser that has logged in to the admin stays logged in."
+    )
+    admin_body_limit: int = Field(
+        default=4_194_304,
+        ge=1_024,
+        le=1_073_741_824,
+        description="Bytes of the largest body of a request that the admin reads.",
+    )
+    audit_retention: Annotated[timedelta | Literal["NEVER"], BeforeValidator(_retention_or_never)] = Field(
+        default=timedelta(days=365), description="How long it is known who did what in the admin; `NEVER` forgets nothing."
+    )
+    development: bool | None = Field(
+        default=None,
+        description="Whether a token for the admin is made at the start and shown on the terminal. "
+        "Unset: with `python -m app` only, where `OUTBOX_ADMIN_TOKENS` is not set.",
+    )
+
     http_host: str = Field(default="127.0.0.1", description="The address that `python -m app` listens on.")
     http_port: int | None = Field(
         default=None,
@@ -261,6 +290,8 @@ class Settings(BaseSettings):
             yield "OUTBOX_LISTEN_URL is another way to the database of OUTBOX_DATABASE_URL, which is not set"
         if self.metrics_token is not None and not self.metrics:
             yield "OUTBOX_METRICS_TOKEN guards metrics that OUTBOX_METRICS turns off: unset one of them"
+        if self.development and self.admin_tokens:
+            yield "OUTBOX_DEVELOPMENT makes a token for the admin beside those of OUTBOX_ADMIN_TOKENS: unset one of them"
         if self.clean_up_after not in ("IMMEDIATELY", "NEVER") and self.clean_up_after == timedelta(0):
             yield "OUTBOX_CLEAN_UP_AFTER of no time is called IMMEDIATELY"
 

@@ -15,7 +15,12 @@ PREFIX = "OUTBOX_"
 KNOWN = frozenset(
     PREFIX + name
     for name in (
+        "ADMIN_BODY_LIMIT",
+        "ADMIN_READ_ONLY",
+        "ADMIN_SESSION_LIFETIME",
+        "ADMIN_TOKENS",
         "ARCHIVE_QUEUES",
+        "AUDIT_RETENTION",
         "BATCH_SIZE",
         "BROKER_URL",
         "CLEAN_UP_AFTER",
@@ -24,6 +29,7 @@ KNOWN = frozenset(
         "DATABASE_URL",
         "DATA_DIR",
         "DEAD_LETTER_RETENTION",
+        "DEVELOPMENT",
         "EXCHANGE_NAME",
         "EXPIRATION",
         "GRACE_PERIOD",
