@@ -1,15 +1,15 @@
 """Requeueing, discarding, restoring and purging over HTTP: what is answered, and what is true afterwards."""
 
-import json
 from collections.abc import AsyncIterator
-from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
-from outbox.admin import Role
+from outbox.admin import Admin, Role, admin_router
 from outbox.postgres.pool import Pool, open_pool
-from tests.admin.conftest import MakeClient
+from tests.admin.conftest import MakeClient, principal_by_header
+from tests.admin.repairing import ask, audited, confirmed, outcomes, problem
 from tests.dead_letters.repairs import bury, outbox, park, statuses
 
 
@@ -25,37 +25,6 @@ async def pool(database: str) -> AsyncIterator[Pool]:
 def administrator(make_client: MakeClient) -> httpx.AsyncClient:
     """An administrator."""
     return make_client(Role.ADMIN)
-
-
-async def ask(client: httpx.AsyncClient, verb: str, selector: Any, **more: Any) -> httpx.Response:
-    """A change of what `selector` says: ids, or a selector."""
-    if isinstance(selector, list):
-        selector = {"ids": selector}
-    return await client.post(f"/{verb}", json={"selector": selector, **more})
-
-
-async def confirmed(client: httpx.AsyncClient, verb: str, selector: Any, **more: Any) -> httpx.Response:
-    """A change that a dry run has preceded."""
-    token = (await ask(client, verb, selector, dry_run=True, **more)).json()["confirm_token"]
-    return await ask(client, verb, selector, confirm_token=token, **more)
-
-
-def outcomes(answer: httpx.Response) -> dict[str, str]:
-    """What came of each id."""
-    assert answer.status_code == 200, answer.text
-    return {item["id"]: item["outcome"] for item in answer.json()["items"]}
-
-
-def problem(answer: httpx.Response) -> tuple[int, str]:
-    """The status and the code of a problem."""
-    assert answer.headers["content-type"] == "application/problem+json", answer.text
-    return answer.status_code, answer.json()["code"]
-
-
-async def audited(pool: Pool) -> list[tuple[str, str, Any]]:
-    """What the audit tells: action, target and details, oldest first."""
-    rows = await pool.fetch("select action, target, details from outbox_audit order by id")
-    return [(row["action"], row["target"], json.loads(row["details"])) for row in rows]
 
 
 async def test_each_of_a_few_ids_is_answered_at_once(pool: Pool, operator: httpx.AsyncClient) -> None:
@@ -108,3 +77,124 @@ async def test_a_filter_becomes_an_operation_after_a_dry_run(pool: Pool, operato
     assert (shown["id"], shown["state"], shown["total"], shown["counts"]) == ("1", "running", 12, {"pending": 12})
     assert (shown["reason"], shown["requested_by"]) == ("fixed", "a operator")
     assert (await operator.get("/operations/1")).json()["total"] == 12
+
+
+async def test_options_reach_the_operation(pool: Pool, operator: httpx.AsyncClient) -> None:
+    await bury(pool, 3)
+    answer = await confirmed(
+        operator,
+        "requeue",
+        {"group_id": "f1"},
+        destination={"queue": "orders.confirm"},
+        rate_per_second=2.5,
+        max_items=2,
+        canary={"count": 1, "wait_seconds": 5},
+        stop_on_failure_ratio=0.25,
+        force=True,
+    )
+    assert (answer.json()["options"], answer.json()["total"]) == (
+        {
+            "destination": "orders.confirm",
+            "original_routing": False,
+            "rate_per_second": 2.5,
+            "canary": {"count": 1, "wait_seconds": 5.0},
+            "stop_on_failure_ratio": 0.25,
+            "force": True,
+        },
+        2,
+    )
+    [*_, (action, target, details)] = await audited(pool)
+    assert (action, target, details["operation"], details["total"]) == ("dlq.requeue", "operation 1", "1", 2)
+    assert details["selector"] == {"filter": {"group_id": "f1"}}
+    assert details["rate_per_second"] == 2.5
+
+
+async def test_more_than_a_hundred_ids_or_a_rate_make_an_operation(pool: Pool, operator: httpx.AsyncClient) -> None:
+    ids = await bury(pool, 101)
+    assert (await ask(operator, "discard", [*ids, ids[0]])).headers["location"] == "/outbox/operations/1"
+    assert outcomes(await ask(operator, "requeue", ids[:1])) == {ids[0]: "skipped"}
+    assert (await operator.post("/operations/1/cancel")).json()["state"] == "cancelled"
+    answer = await ask(operator, "requeue", ids[:2], rate_per_second=10)
+    assert (answer.status_code, answer.json()["total"]) == (202, 2)
+    busy = (await ask(operator, "discard", ids[:1])).json()["items"][0]
+    assert (busy["outcome"], busy["reason"]) == ("skipped", "in operation 2")
+
+
+@pytest.mark.parametrize(
+    ("verb", "more"),
+    [
+        ("requeue", {"selector": {}}),
+        ("requeue", {"selector": {"ids": ["1"], "group_id": "f1"}}),
+        ("requeue", {"selector": {"ids": []}}),
+        ("requeue", {"selector": {"ids": [1]}}),
+        ("requeue", {"selector": {"ids": [None]}}),
+        ("requeue", {"selector": {"ids": [{}]}}),
+        ("requeue", {"selector": {"ids": "1"}}),
+        ("requeue", {"selector": {"ids": ["1\0"]}}),
+        ("requeue", {"selector": {"ids": ["1"] * 10_001}}),
+        ("requeue", {"selector": {"filter": {"colour": "red"}}}),
+        ("requeue", {"selector": {"filter": {"failed_after": 17}}}),
+        ("requeue", {"selector": {"ids": ["1"]}, "rate": 5}),
+        ("requeue", {"selector": {"ids": ["1"]}, "rate_per_second": 0}),
+        ("requeue", {"selector": {"ids": ["1"]}, "destination": "somewhere"}),
+        ("requeue", {"selector": {"ids": ["1", "2"]}, "edit": {"version": 1, "body": 1}}),
+        ("requeue", {"selector": {"ids": ["1"]}, "edit": {"version": 1}}),
+        ("requeue", {"selector": {"ids": ["1"]}, "edit": {"version": 1, "body": 7, "encoding": "text"}}),
+        ("discard", {"selector": {"ids": ["1"]}, "purge": True}),
+        ("discard", {"selector": {"ids": ["1"]}, "force": True}),
+        ("restore", {"selector": {"ids": ["1"]}, "purge": True}),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_whatever_it_is(
+    administrator: httpx.AsyncClient, verb: str, more: dict[str, object]
+) -> None:
+    assert problem(await administrator.post(f"/{verb}", json=more)) == (422, "invalid-request")
+
+
+async def test_viewers_change_nothing_and_operators_purge_nothing(
+    pool: Pool, viewer: httpx.AsyncClient, operator: httpx.AsyncClient
+) -> None:
+    ids = await bury(pool)
+    for verb in ("requeue", "discard", "restore"):
+        assert problem(await ask(viewer, verb, ids)) == (403, "forbidden")
+    assert problem(await viewer.post("/operations/1/cancel")) == (403, "forbidden")
+    assert problem(await ask(operator, "discard", ids, purge=True, reason="why not")) == (403, "forbidden")
+    assert (await ask(operator, "discard", ids, purge=True, dry_run=True)).status_code == 200
+    assert await statuses(pool) == ["open"]
+    assert ("dlq.purge", ids[0]) in [(action, target) for action, target, _ in await audited(pool)]
+
+
+async def test_the_location_is_right_wherever_the_router_is_mounted(database: str, pool: Pool) -> None:
+    ids = await bury(pool)
+    inner, outer = FastAPI(), FastAPI()
+    async with Admin(database) as admin:
+        inner.include_router(admin_router(admin, authenticate=principal_by_header), prefix="/deep/outbox")
+        outer.mount("/internal", inner)
+        for app, root, path, location in (
+            (inner, "/proxied", "/proxied/deep/outbox", "/proxied/deep/outbox"),
+            (inner, "/stripped", "/deep/outbox", "/stripped/deep/outbox"),
+            (outer, "", "/internal/deep/outbox", "/internal/deep/outbox"),
+        ):
+            transport = httpx.ASGITransport(app, raise_app_exceptions=False, root_path=root)
+            headers = {"x-test-role": "operator"}
+            async with httpx.AsyncClient(transport=transport, base_url=f"http://service{path}", headers=headers) as client:
+                answer = await ask(client, "requeue", ids, rate_per_second=1)
+                assert answer.headers["location"].rpartition("/")[0] == f"{location}/operations"
+                number = answer.headers["location"].rpartition("/")[2]
+                assert (await client.get(f"/operations/{number}")).json()["id"] == number
+
+
+async def test_a_body_that_is_too_deep_or_too_large_is_refused(pool: Pool, operator: httpx.AsyncClient) -> None:
+    [id_] = await bury(pool)
+    deep = '{"selector": {"ids": ["%s"]}, "edit": {"version": 1, "body": %s}}'
+
+    async def send(content: str | bytes) -> tuple[int, str]:
+        return problem(await operator.post("/requeue", content=content, headers={"content-type": "application/json"}))
+
+    assert await send(deep % (id_, "[" * 101 + "]" * 101)) == (422, "invalid-request")
+    assert await send(deep % (id_, "[" * 100_000 + "]" * 100_000)) == (422, "invalid-request")
+    assert await send(deep % (id_, "NaN")) == (422, "invalid-request")
+    assert await send(deep % (id_, "1" * 5_000)) == (422, "invalid-request")
+    assert await send(b'{"selector": {"ids": ["\xff"]}}') == (422, "invalid-request")
+    assert await send(b" " * 50_000_000) == (413, "body-too-large")
+    assert await statuses(pool) == ["open"]

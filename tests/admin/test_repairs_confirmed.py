@@ -1,0 +1,103 @@
+"""What must be looked at first: dry runs, their tokens, and what else a token is not good for."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from outbox.admin import Role
+from outbox.postgres.pool import Pool, open_pool
+from tests.admin.conftest import MakeClient
+from tests.admin.repairing import ask, audited, outcomes, problem
+from tests.dead_letters.repairs import bury, statuses
+
+ALL = {"filter": {}}
+
+
+@pytest.fixture
+async def pool(database: str) -> AsyncIterator[Pool]:
+    """Connections of the test's own."""
+    opened = await open_pool(database, size=5, application_name="tests")
+    yield opened
+    await opened.close()
+
+
+async def token_for(client: httpx.AsyncClient, verb: str, selector: object, **more: object) -> str:
+    """The token of a dry run."""
+    token: str = (await ask(client, verb, selector, dry_run=True, **more)).json()["confirm_token"]
+    return token
+
+
+def reason(answer: httpx.Response) -> str:
+    """Why a confirmation is required."""
+    assert problem(answer) == (428, "confirmation-required")
+    said: str = answer.json()["reason"]
+    return said
+
+
+async def test_a_filter_and_a_group_need_a_token_and_ids_need_none(pool: Pool, operator: httpx.AsyncClient) -> None:
+    ids = await bury(pool)
+    assert reason(await ask(operator, "discard", ALL)) == "missing"
+    assert reason(await ask(operator, "discard", {"group_id": "f1"})) == "missing"
+    assert outcomes(await ask(operator, "discard", ids)) == {ids[0]: "discarded"}
+
+
+async def test_a_dry_run_changes_nothing(pool: Pool, operator: httpx.AsyncClient) -> None:
+    ids = await bury(pool)
+    for selector in (ids, ALL, {"group_id": "f1"}):
+        assert (await ask(operator, "requeue", selector, dry_run=True)).json()["count"] == 1
+    assert (await statuses(pool), await audited(pool)) == (["open"], [])
+
+
+async def test_a_token_is_good_for_its_request_and_its_actor_only(
+    pool: Pool, operator: httpx.AsyncClient, make_client: MakeClient
+) -> None:
+    await bury(pool)
+    token = await token_for(operator, "discard", ALL)
+    other = make_client(Role.ADMIN)
+    assert reason(await ask(other, "discard", ALL, confirm_token=token)) == "other-actor"
+    assert reason(await ask(operator, "requeue", ALL, confirm_token=token)) == "other-request"
+    assert reason(await ask(operator, "discard", ALL, max_items=1, confirm_token=token)) == "other-request"
+    assert reason(await ask(operator, "discard", {"group_id": "f1"}, confirm_token=token)) == "other-request"
+    assert reason(await ask(operator, "discard", ALL, confirm_token="made up")) == "used"
+    assert (await ask(operator, "discard", ALL, confirm_token=token, reason="another, and that is fine")).status_code == 202
+    assert reason(await ask(operator, "discard", ALL, confirm_token=token)) == "used"
+
+
+async def test_a_token_runs_out(pool: Pool, operator: httpx.AsyncClient) -> None:
+    await bury(pool)
+    token = await token_for(operator, "discard", ALL)
+    await pool.execute("update outbox_confirmation set expires_at = now()")
+    assert reason(await ask(operator, "discard", ALL, confirm_token=token)) == "expired"
+
+
+async def test_a_token_that_is_used_by_many_at_once_is_good_for_one(pool: Pool, operator: httpx.AsyncClient) -> None:
+    await bury(pool, 5)
+    token = await token_for(operator, "discard", ALL)
+    answers = await asyncio.gather(*(ask(operator, "discard", ALL, confirm_token=token) for _ in range(10)))
+    assert sorted(answer.status_code for answer in answers) == [202] + [428] * 9
+    assert await pool.fetchval("select count(*) from outbox_operation") == 1
+
+
+async def test_a_count_that_has_changed_is_told_and_nothing_is_done(pool: Pool, operator: httpx.AsyncClient) -> None:
+    await bury(pool, 2)
+    token = await token_for(operator, "requeue", ALL)
+    [late] = await bury(pool, queue="late")
+    answer = await ask(operator, "requeue", ALL, confirm_token=token)
+    assert problem(answer) == (409, "count-drifted")
+    assert (answer.json()["expected"], answer.json()["found"]) == (2, 3)
+    assert await pool.fetchval("select count(*) from outbox_operation") == 0
+    await ask(operator, "discard", [late])
+    assert (await ask(operator, "requeue", ALL, confirm_token=token)).status_code == 202
+
+
+async def test_purging_takes_a_token_whatever_selects(pool: Pool, make_client: MakeClient) -> None:
+    administrator = make_client(Role.ADMIN)
+    ids = await bury(pool, 2)
+    await ask(administrator, "discard", ids)
+    purge = {"purge": True, "reason": "they are tests"}
+    assert reason(await ask(administrator, "discard", ids, **purge)) == "missing"
+    token = await token_for(administrator, "discard", ids, **purge)
+    assert reason(await ask(administrator, "discard", ids[:1], confirm_token=token, **purge)) == "other-request"
+    assert outcomes(await ask(administrator, "discard", ids, confirm_token=token, **purge)) == dict.fromkeys(ids, "purged")

@@ -1,0 +1,203 @@
+"""Edits over HTTP: of the version that was read, as the queue's consumer would take it."""
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from time import monotonic
+from typing import Any
+
+import httpx
+import pytest
+
+from outbox.admin.repairs.schemas import TIME, Misfit, misfits
+from outbox.postgres.pool import Pool, open_pool
+from tests.admin.repairing import ask, audited, outcomes, problem
+from tests.dead_letters.repairs import QUEUE, bury, outbox, park, statuses
+
+ORDER = {
+    "type": "object",
+    "properties": {"id": {"type": "integer"}, "lines": {"type": "array", "items": {"$ref": "#/$defs/Line"}}},
+    "required": ["id"],
+    "$defs": {"Line": {"type": "object", "properties": {"amount": {"type": "number", "minimum": 0}}}},
+}
+
+
+@pytest.fixture
+async def pool(database: str) -> AsyncIterator[Pool]:
+    """Connections of the test's own."""
+    opened = await open_pool(database, size=5, application_name="tests")
+    yield opened
+    await opened.close()
+
+
+async def consume(pool: Pool, schema: object, *, worker: str = "w1", queue: str = QUEUE, alive: bool = True) -> None:
+    """A worker with a consumer of `queue` that takes bodies of that schema."""
+    consumer = {"queue": queue} if schema is None else {"queue": queue, "body": schema}
+    await pool.execute(
+        "insert into outbox_component (id, kind, name, host, process_id, version, every, consumers, seen_at) "
+        "values ($1, 'worker', $1, 'here', 1, '1', '10 seconds', $2::jsonb, now() - make_interval(days => $3))",
+        worker,
+        json.dumps([consumer]),
+        0 if alive else 1,
+    )
+
+
+async def edited(client: httpx.AsyncClient, id_: str, *, version: int = 1, **edit: Any) -> httpx.Response:
+    """A requeue with an edit; `force` beside it."""
+    more = {"force": edit.pop("force")} if "force" in edit else {}
+    return await ask(client, "requeue", [id_], edit={"version": version, **edit}, **more)
+
+
+async def sent(pool: Pool) -> list[tuple[bytes, str | None, Any]]:
+    """What was requeued: bodies, their kinds, and headers."""
+    return [
+        (row["body"], row["content_type"], None if row["headers"] is None else json.loads(row["headers"]))
+        for row in await outbox(pool)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("edit", "body", "kind"),
+    [
+        ({"body": {"id": 8}}, b'{"id": 8}', "application/json"),
+        ({"body": None}, b"null", "application/json"),
+        ({"body": '{"id":  9}', "encoding": "text"}, b'{"id":  9}', "application/json"),
+        ({"body": base64.b64encode(b"\xff\0").decode(), "encoding": "base64"}, b"\xff\0", "application/json"),
+    ],
+)
+async def test_a_body_is_json_text_or_bytes(
+    pool: Pool, operator: httpx.AsyncClient, edit: dict[str, Any], body: bytes, kind: str
+) -> None:
+    [id_] = await bury(pool, headers='{"a": 1}')
+    assert outcomes(await edited(operator, id_, **edit)) == {id_: "requeued"}
+    assert await sent(pool) == [(body, kind, {"a": 1})]
+    [(_, _, details)] = await audited(pool)
+    assert details["edit"] == {"version": 1, "body": True, "headers": False}
+
+
+async def test_headers_are_replaced_and_removed(pool: Pool, operator: httpx.AsyncClient) -> None:
+    one, two = await bury(pool, 2, headers='{"a": 1}')
+    await edited(operator, one, headers={"b": [2]})
+    await edited(operator, two, headers={})
+    assert [headers for _, _, headers in await sent(pool)] == [{"b": [2]}, None]
+
+
+async def test_a_parked_row_is_edited_too(pool: Pool, operator: httpx.AsyncClient) -> None:
+    parked = await park(pool)
+    assert outcomes(await edited(operator, parked, body={"id": 8})) == {parked: "requeued"}
+    assert [body for body, _, _ in await sent(pool)] == [b'{"id": 8}']
+
+
+async def test_another_version_than_the_one_that_was_read_is_a_conflict(pool: Pool, operator: httpx.AsyncClient) -> None:
+    [id_] = await bury(pool, version=3)
+    answer = await edited(operator, id_, version=2, body={"id": 8})
+    assert problem(answer) == (409, "version-conflict")
+    assert answer.json()["version"] == 3
+    assert await statuses(pool) == ["open"]
+    assert outcomes(await edited(operator, id_, version=3, body={"id": 8})) == {id_: "requeued"}
+    assert outcomes(await edited(operator, id_, version=4, body={"id": 9})) == {id_: "skipped"}
+    assert outcomes(await edited(operator, "999", body={"id": 9})) == {"999": "not-found"}
+
+
+@pytest.mark.parametrize(
+    ("edit", "code"),
+    [
+        ({"headers": {"X-Outbox-Attempt": 1}}, "header-locked"),
+        ({"headers": {"a": "\0"}}, "invalid-edit"),
+        ({"headers": {"a": "\ud800"}}, "invalid-request"),
+        ({"body": "!", "encoding": "base64"}, "invalid-edit"),
+        ({"body": "\ud800", "encoding": "text"}, "invalid-request"),
+    ],
+)
+async def test_what_cannot_be_sent_is_refused(pool: Pool, operator: httpx.AsyncClient, edit: dict[str, Any], code: str) -> None:
+    [id_] = await bury(pool)
+    content = json.dumps({"selector": {"ids": [id_]}, "edit": {"version": 1, **edit}})
+    answer = await operator.post("/requeue", content=content, headers={"content-type": "application/json"})
+    assert problem(answer) == (422, code)
+    assert await statuses(pool) == ["open"]
+
+
+async def test_a_body_that_the_consumer_would_refuse_is_refused_with_the_places(
+    pool: Pool, operator: httpx.AsyncClient
+) -> None:
+    [id_] = await bury(pool)
+    await consume(pool, ORDER)
+    answer = await edited(operator, id_, body={"id": "seven", "lines": [{"amount": 1}, {"amount": -1}]})
+    assert problem(answer) == (422, "invalid-edit")
+    assert {error["at"] for error in answer.json()["errors"]} == {"id", "lines.1.amount"}
+    answer = await edited(operator, id_, body="{", encoding="text")
+    assert answer.json()["errors"] == [{"at": "body", "message": "this is not JSON"}]
+    dry = await ask(operator, "requeue", [id_], edit={"version": 1, "body": {}}, dry_run=True)
+    assert problem(dry) == (422, "invalid-edit")
+    assert await statuses(pool) == ["open"]
+    assert outcomes(await edited(operator, id_, body='{"id": 7}', encoding="text")) == {id_: "requeued"}
+
+
+async def test_force_sends_what_the_consumer_would_refuse(pool: Pool, operator: httpx.AsyncClient) -> None:
+    [id_] = await bury(pool)
+    await consume(pool, ORDER)
+    assert outcomes(await edited(operator, id_, body={}, force=True)) == {id_: "requeued"}
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param([{"queue": "other"}], id="the consumer of another queue"),
+        pytest.param([{"alive": False}], id="a worker that is lost"),
+        pytest.param([{}, {"schema": None}], id="a worker that takes anything"),
+        pytest.param([{}, {"schema": {"type": "string"}}], id="a worker of another release"),
+    ],
+)
+async def test_what_one_living_consumer_of_the_queue_takes_is_sent(
+    pool: Pool, operator: httpx.AsyncClient, others: list[dict[str, Any]]
+) -> None:
+    [id_] = await bury(pool)
+    for number, other in enumerate(others):
+        await consume(pool, other.pop("schema", ORDER), worker=f"w{number}", **other)
+    assert outcomes(await edited(operator, id_, body="text")) == {id_: "requeued"}
+
+
+DOUBLING = {f"d{depth}": {"allOf": [{"$ref": f"#/$defs/d{depth + 1}"}] * 2} for depth in range(40)}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "http://127.0.0.1:9/schema.json"},
+        {"$ref": "#"},
+        {"$ref": "#/$defs/d0", "$defs": {**DOUBLING, "d40": True}},
+        {"type": "no such type"},
+        {"properties": 7},
+        {"required": 7},
+    ],
+    ids=lambda schema: str(schema)[:40],
+)
+async def test_a_schema_that_cannot_be_followed_judges_nothing(schema: dict[str, Any]) -> None:
+    began = monotonic()
+    assert await misfits(schema, {"a": "x"}) is None
+    assert monotonic() - began < 3 * TIME.total_seconds()
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"pattern": "^(a+)+$"},
+        {"patternProperties": {"^(a+)+$": {"type": "integer"}}},
+        {"patternProperties": {"^(a+)+$": True}, "additionalProperties": False},
+        {"patternProperties": {"^(a+)+$": True}, "unevaluatedProperties": False},
+        {"properties": {"a": {"pattern": "^(a+)+$"}}},
+        {"uniqueItems": True},
+    ],
+    ids=str,
+)
+async def test_a_schema_keeps_nobody_waiting_with_expressions(schema: dict[str, Any]) -> None:
+    for body in ("a" * 50 + "!", {"a" * 50 + "!": 1, "a": "a" * 50 + "!"}, [{}] * 3):
+        assert await misfits(schema, body) == []
+
+
+async def test_as_many_misfits_as_help_are_told() -> None:
+    found = await misfits({"items": {"type": "integer"}}, ["x" * 1_000] * 100)
+    assert found is not None
+    assert len(found) == 20
+    assert found[3] == Misfit("3", found[3].message)
+    assert len(found[3].message) == 300
