@@ -9,11 +9,11 @@ from outbox.archiver import Archiver
 from outbox.cli import options
 from outbox.cli.command import Command
 from outbox.cli.logs import configure_logging
+from outbox.cli.masks import masking_of
 from outbox.cli.monitoring import Place, monitored
 from outbox.cli.options import NAMES, setting
 from outbox.errors import ConfigurationError
 from outbox.health import HealthChecks
-from outbox.masking import Masking
 from outbox.readiness import checking
 
 USUAL_PORT = 9103
@@ -49,7 +49,7 @@ def archiver(
         broker=broker_url,
         queues=given["archive_queues"] or (),
         table_name=given["table_name"],
-        masking=Masking().also(*given["mask_keys"] or ()),
+        masking=masking_of(given),
         enable_metrics=given["metrics"],
         grace_period=given["grace_period"].total_seconds(),
         name=given["name"],

@@ -17,6 +17,7 @@ from outbox.cli.api.opening import over_http
 from outbox.cli.api.places import NOWHERE, remote, service
 from outbox.cli.command import Command, Sentence
 from outbox.cli.dlq.decoding import read
+from outbox.cli.masks import masking_of
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.postgres.pool import unavailable_errors
@@ -59,7 +60,7 @@ async def _found(given: dict[str, Any], id_: str, max_nodes: int) -> Chain:
     if given["database_url"] is None:
         raise ConfigurationError(NOWHERE)
     found = await _look_up(given["database_url"], id_, max_nodes, given["table_name"])
-    return _masked(found, Masking().also(*given["mask_keys"] or ()))
+    return _masked(found, masking_of(given))
 
 
 async def _asked(api: Api, id_: str, max_nodes: int) -> Chain:

@@ -139,8 +139,9 @@ process = together(
         help="How much is logged.",
     ),
 )
-masking = setting(
-    "mask_keys", type=NAMES, help="Further keys whose values are hidden from previews and searches of dead letters."
+masking = together(
+    setting("mask_keys", type=NAMES, help="Further keys whose values are hidden from previews and searches of dead letters."),
+    setting("mask_paths", type=NAMES, help="Places in bodies that are hidden likewise, as in $.customer.email,$.items[*].id."),
 )
 reports = together(
     setting("name", help="How operators know it.  [default: host:pid]"),

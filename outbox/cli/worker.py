@@ -8,12 +8,12 @@ import click
 from outbox.cli import options
 from outbox.cli.command import Command
 from outbox.cli.logs import configure_logging
+from outbox.cli.masks import masking_of
 from outbox.cli.monitoring import Place, monitored
 from outbox.cli.options import DELAYS, setting
 from outbox.errors import ConfigurationError
 from outbox.health import HealthChecks
 from outbox.loading import load_consumers
-from outbox.masking import Masking
 from outbox.readiness import checking
 from outbox.worker import Worker
 
@@ -61,7 +61,7 @@ def worker(
         exchange_name=given["exchange_name"],
         retry_delays=given["retry_delays"],
         prefetch_count=given["prefetch_count"],
-        masking=Masking().also(*given["mask_keys"] or ()),
+        masking=masking_of(given),
         enable_metrics=given["metrics"],
         grace_period=given["grace_period"].total_seconds(),
         name=given["name"],

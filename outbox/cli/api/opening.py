@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from outbox import __version__
 from outbox.cli.api.client import Api
 from outbox.cli.api.places import NOWHERE, Remote, remote
+from outbox.cli.masks import masking_of
 from outbox.errors import ConfigurationError, MissingExtraError
-from outbox.masking import Masking
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ async def _in_process(given: dict[str, Any]) -> AsyncIterator[Api]:
         broker=given["broker_url"],
         exchange_name=given["exchange_name"],
         management_url=given.get("management_url"),
-        masking=Masking().also(*given.get("mask_keys") or ()),
+        masking=masking_of(given),
     )
     principal = Principal(whoever(), Role.ADMIN)
     app = FastAPI(openapi_url=None)

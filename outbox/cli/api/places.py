@@ -68,7 +68,16 @@ def remote(given: dict[str, Any]) -> Remote | None:
 
 def _refuse_what_the_service_decides() -> None:
     """Nobody is to believe that such an option has an effect."""
-    for name in ("broker_url", "by", "exchange_name", "inbox_retention", "management_url", "mask_keys", "table_name"):
+    for name in (
+        "broker_url",
+        "by",
+        "exchange_name",
+        "inbox_retention",
+        "management_url",
+        "mask_keys",
+        "mask_paths",
+        "table_name",
+    ):
         if _typed(name):
             raise click.UsageError(f"--{name.replace('_', '-')} is for a database: with --url the service decides that")
 
@@ -99,3 +108,15 @@ def _checked(url: str) -> str:
     if parts.query or parts.fragment:
         raise ConfigurationError("--url ends with the admin's prefix, such as /outbox: leave out what follows it")
     return url.rstrip("/")
+
+
+_FOR_A_DATABASE = (
+    "broker_url",
+    "by",
+    "exchange_name",
+    "inbox_retention",
+    "management_url",
+    "mask_keys",
+    "mask_paths",
+    "table_name",
+)

@@ -12,9 +12,9 @@ from outbox.cli.api.places import NOWHERE, remote
 from outbox.cli.dlq.directly import DirectLetters
 from outbox.cli.dlq.port import Letters
 from outbox.cli.dlq.remotely import RemoteLetters
+from outbox.cli.masks import masking_of
 from outbox.dead_letters import INBOX_RETENTION
 from outbox.errors import ConfigurationError
-from outbox.masking import Masking
 
 T = TypeVar("T")
 
@@ -47,11 +47,6 @@ async def _letters(given: dict[str, Any], retention: timedelta | None) -> AsyncI
         masking=masking_of(given),
     ) as letters:
         yield letters
-
-
-def masking_of(given: dict[str, Any]) -> Masking:
-    """What this installation hides."""
-    return Masking().also(*given["mask_keys"] or ())
 
 
 def somebody() -> str | None:
