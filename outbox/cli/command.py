@@ -14,6 +14,7 @@ _COMMANDS = {
     "archiver": "outbox.cli.archiver:archiver",
     "backlog": "outbox.cli.backlog:backlog",
     "chain": "outbox.cli.chain:chain",
+    "components": "outbox.cli.components:components",
     "demo": "outbox.cli.demo:demo",
     "dlq": "outbox.cli.dlq:dlq",
     "doctor": "outbox.cli.doctor:doctor",

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +17,9 @@ from outbox.cli import main
 from outbox.environment import KNOWN, OF_COMMANDS
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.served import served
-from tests.dead_letters.repairs import bury, park, statuses
+from tests.dead_letters.repairs import bury, statuses
+from tests.support import eventually_sync
+from tests.support.processes import running
 
 Run = Callable[..., Result]
 
@@ -94,6 +98,14 @@ async def wait_in_the_outbox(pool: Pool) -> None:
     )
 
 
+async def wait_for_one(pool: Pool) -> None:
+    """A relay that has given a sign of life."""
+    await pool.execute(
+        "insert into outbox_component (id, kind, name, host, process_id, version, every) "
+        "values ('1', 'relay', 'relay-1', 'here', 1, '1', interval '1 minute')"
+    )
+
+
 def test_the_backlog_is_told(run: Run, on: Any) -> None:
     on(wait_in_the_outbox)
     answer = json.loads(run("backlog", "--json").stdout)
@@ -140,6 +152,142 @@ def test_statistics_stand_in_columns(run: Run, on: Any) -> None:
     assert answer.output.split()[:4] == ["FROM", "CREATED", "SENT", "PROCESSED"]
     assert json.loads(run("stats", "--json", "--group-by", "queue").stdout)["group_by"] == "queue"
     assert run("stats", "--from", "yesterday").output.startswith("outbox: invalid-request: ")
+
+
+def test_ids_are_requeued_at_once_and_each_is_answered(run: Run, on: Any) -> None:
+    on(lambda pool: bury(pool, 2))
+    answer = run("requeue", "1", "9", "--reason", "fixed")
+    assert answer.exit_code == 1
+    assert answer.output.splitlines() == [
+        "ID  OUTCOME    WHY",
+        "1   requeued",
+        "9   not found  there is no such dead letter: it was purged, or sent, or never was",
+        "",
+        "1 requeued, 1 not found.",
+    ]
+    assert json.loads(run("dlq", "discard", "2", "--json").stdout) == {
+        "action": "discard",
+        "items": [{"id": "2", "outcome": "done", "reason": ""}],
+    }
+    assert on(statuses) == ["requeued", "discarded"]
+    assert run("dlq", "restore", "2").exit_code == 0
+    assert on(statuses) == ["requeued", "open"]
+
+
+def test_a_filter_becomes_an_operation_that_is_followed_to_its_end(run: Run, on: Any) -> None:
+    on(lambda pool: bury(pool, 3))
+    unconfirmed = run("requeue", "--group", "f1")
+    assert (unconfirmed.exit_code, "look at it with --dry-run, and add --yes" in unconfirmed.output) == (2, True)
+    answer = run("requeue", "--group", "f1", "--yes", "--reason", "fixed", "--canary", "1", "--canary-wait", "0.1")
+    assert (answer.exit_code, answer.stdout) == (0, "Operation 1 is finished: 3 requeued.\n")
+    assert "Operation 1: requeue of 3 dead letters." in answer.stderr
+    found = json.loads(run("operations", "1", "--outcome", "done", "--json").stdout)
+    assert (found["id"], found["state"], found["reason"], found["counts"]) == ("1", "finished", "fixed", {"done": 3})
+    assert found["options"]["canary"] == {"count": 1, "seconds": 0.1}
+    assert [item["id"] for item in found["items"]] == ["1", "2", "3"]
+    assert run("operations").output.splitlines()[1].split()[:3] == ["1", "requeue", "finished"]
+
+
+def test_operations_are_held_and_ended(run: Run, on: Any) -> None:
+    on(lambda pool: bury(pool, 3))
+    started = run("requeue", "--all", "--yes", "--detach", "--rate", "0.01")
+    assert started.exit_code == 0
+    assert "Operation 1 is paused" in run("dlq", "pause", "1").output
+    assert json.loads(run("operations", "--going-on", "--json").stdout)[0]["state"] == "paused"
+    assert "Operation 1 was cancelled" in run("dlq", "cancel", "1").output
+    assert run("operations", "--going-on").output == "No operations go on.\n"
+    again = run("dlq", "cancel", "1")
+    assert (again.exit_code, "operation 1 is cancelled and cannot be cancelled" in again.output) == (1, True)
+    nowhere = run("dlq", "cancel", "7")
+    assert (nowhere.exit_code, "there is no operation 7" in nowhere.output) == (1, True)
+    assert run("operations", "7").output == "outbox: there is no operation 7\n"
+
+
+def test_an_edit_is_for_the_version_that_was_read(run: Run, on: Any, tmp_path: Path) -> None:
+    on(lambda pool: bury(pool, 2))
+    (tmp_path / "body").write_bytes(b'{"id": 8}')
+    assert run("requeue", "1", "--body", str(tmp_path / "body"), "--version", "1").exit_code == 0
+    rows = on(lambda pool: pool.fetch("select body from outbox_table"))
+    assert [row["body"] for row in rows] == [b'{"id": 8}']
+    stale = run("requeue", "2", "--body", str(tmp_path / "body"), "--version", "7")
+    assert stale.exit_code == 1
+    assert on(statuses) == ["requeued", "open"]
+
+
+def test_what_is_purged_is_gone(run: Run, on: Any) -> None:
+    on(lambda pool: bury(pool, 3))
+    assert run("dlq", "discard", "--all", "--yes").exit_code == 0
+    assert run("dlq", "purge", "1", "--yes", "--reason", "asked for by law").exit_code == 0
+    assert run("dlq", "purge", "--all", "--yes", "--reason", "all of it").exit_code == 0
+    assert on(statuses) == []
+
+
+def test_what_is_done_is_in_the_audit(run: Run, on: Any) -> None:
+    on(lambda pool: bury(pool, 3))
+    run("requeue", "1", "--reason", "fixed")
+    run("dlq", "discard", "--all", "--yes")
+    written = on(lambda pool: pool.fetch("select action, outcome, reason from outbox_audit order by id"))
+    assert [(row["action"], row["outcome"], row["reason"]) for row in written] == [
+        ("dlq.requeue", "done", "fixed"),
+        ("dlq.discard", "done", None),
+    ]
+
+
+def test_what_is_paused_is_told_until_it_goes_on(run: Run, on: Any) -> None:
+    assert run("pause").output == "Nothing is paused.\n"
+    assert run("pause", "relay", "--reason", "moving").output == "every relay will take nothing new.\n"
+    assert json.loads(run("pause", "queue", "mail", "--until", "30m", "--json").stdout)["state"] == "unmet"
+    listed = run("pause").output.splitlines()
+    assert [line.split(",")[0] for line in listed] == ["the queue mail", "every relay"]
+    assert listed[1].endswith("which concerns nobody who is running: moving")
+    assert run("resume", "relay").output == "every relay will go on.\n"
+    again = run("resume", "relay")
+    assert (again.exit_code, "was not paused in these words" in again.output) == (1, True)
+    assert run("pause", "queue").exit_code == 1
+    written = on(lambda pool: pool.fetch("select action, target from outbox_audit order by id"))
+    assert [tuple(row) for row in written] == [("pause", "relay"), ("pause", "queue mail"), ("resume", "relay")]
+
+
+def test_components_are_told_with_what_they_do(run: Run, on: Any) -> None:
+    assert run("components").output == "Nobody has given a sign of life.\n"
+    on(wait_for_one)
+    answer = run("components")
+    rows = [line.split() for line in answer.output.splitlines()]
+    assert rows[1][:3] == ["relay-1", "relay", "alive"]
+    assert json.loads(run("components", "--json").stdout)["items"][0]["name"] == "relay-1"
+
+
+# --- over HTTP only ------------------------------------------------------------------------------------------------------
+
+
+def test_a_role_that_is_missing_is_named(service: str, on: Any) -> None:
+    on(lambda pool: bury(pool, 1))
+    answer = outbox("requeue", "1", "--url", service, OUTBOX_TOKEN="viewer")
+    assert answer.exit_code == 1
+    assert answer.output.startswith("outbox: forbidden: this takes the role operator")
+    assert "take a token of that role for OUTBOX_TOKEN" in answer.output
+    assert on(statuses) == ["open"]
+
+
+def test_purging_takes_a_reason_there(service: str, on: Any) -> None:
+    on(lambda pool: bury(pool, 1))
+    answer = outbox("dlq", "purge", "1", "--force", "--yes", "--url", service, OUTBOX_TOKEN="admin")
+    assert (answer.exit_code, "purging takes a reason" in answer.output) == (1, True)
+    assert on(statuses) == ["open"]
+
+
+def test_ctrl_c_leaves_an_operation_running_there_and_says_how_to_follow_it(service: str, on: Any, tmp_path: Path) -> None:
+    on(lambda pool: bury(pool, 100))
+    settings = {"OUTBOX_URL": service, "OUTBOX_TOKEN": "operator"}
+    arguments = ["-m", "outbox.cli", "requeue", "--all", "--yes", "--rate", "20"]
+    with running(arguments, tmp_path, settings) as process:
+        process.says("Operation 1: requeue of 100 dead letters.")
+        process.send(signal.SIGINT)
+        assert process.wait() == 1
+    assert "Operation 1 is left running" in process.output
+    assert "`outbox dlq resume 1`" in process.output
+    assert "Traceback" not in process.output
+    eventually_sync(lambda: "requeued" in on(statuses), timeout=20)
 
 
 # --- what can go wrong ---------------------------------------------------------------------------------------------------
