@@ -1,6 +1,6 @@
 """Whether RabbitMQ has what relay and workers need, and as they need it. Looks only: what is missing stays missing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -78,28 +78,35 @@ class Checkup:
             return []
         arguments = {name.removeprefix("x-"): value for name, value in (found.get("arguments") or {}).items()}
         in_force: dict[str, Any] = arguments | (found.get("effective_policy_definition") or {})
-        return [
-            error(
-                _CHECK,
-                f"the queue {queue!r} has {name} = {in_force[name]}: dead letters vanish from it",
-                "take the limit away: the argument with the queue, the policy with `rabbitmqctl clear_policy`",
-            )
-            for name in _LIMITS
-            if name in in_force
-        ]
+        return losing_dead_letters(queue, in_force)
 
     async def _old_bindings(self, management: Management, consumer: "Consumer") -> list[Finding]:
         bindings = await management.bindings(consumer.queue)
         keys = {binding["routing_key"] for binding in bindings if binding.get("source") == self._exchange}
         old = sorted(keys - {consumer.binding_key})
-        return [
-            warning(
-                _CHECK,
-                f"the queue {consumer.queue!r} is still bound with {key!r}, which its consumer does not name",
-                f"if nobody needs it any more, unbind it from {self._exchange!r}: messages that match it still arrive",
-            )
-            for key in old
-        ]
+        return [old_binding(consumer.queue, key, exchange=self._exchange) for key in old]
+
+
+def losing_dead_letters(queue: str, in_force: Mapping[str, Any]) -> list[Finding]:
+    """What is wrong with a dead letter queue that has these arguments and policies, without `x-`."""
+    return [
+        error(
+            _CHECK,
+            f"the queue {queue!r} has {name} = {in_force[name]}: dead letters vanish from it",
+            "take the limit away: the argument with the queue, the policy with `rabbitmqctl clear_policy`",
+        )
+        for name in _LIMITS
+        if name in in_force
+    ]
+
+
+def old_binding(queue: str, key: str, *, exchange: str) -> Finding:
+    """What is said of a binding that no consumer names."""
+    return warning(
+        _CHECK,
+        f"the queue {queue!r} is still bound with {key!r}, which its consumer does not name",
+        f"if nobody needs it any more, unbind it from {exchange!r}: messages that match it still arrive",
+    )
 
 
 def _version(inquiry: Inquiry) -> Finding:

@@ -1,0 +1,137 @@
+"""The topology as nodes and edges, in a shape that can be drawn."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from pydantic import Field
+
+from outbox.admin.brokers import BrokerKind
+from outbox.admin.models import Model
+from outbox.admin.topology.seen import Seen, SeenQueue
+
+NodeKind = Literal["exchange", "queue", "retry", "dead-letters", "worker"]
+
+
+class Node(Model):
+    """An exchange, a queue, or a worker. Null: not known, or not of this kind."""
+
+    id: str = Field(description="What edges and warnings name it by.")
+    kind: NodeKind
+    name: str
+    exists: bool
+    waiting: int | None = Field(default=None, description="Messages in it that nobody has in hand.")
+    consumers: int | None = Field(default=None, description="Who takes messages from it.")
+
+
+class Edge(Model):
+    """A way that messages go."""
+
+    source: str
+    target: str
+    kind: Literal["binding", "consumer", "retry", "dead-letter"]
+    key: str | None = Field(default=None, description="The binding key.")
+    declared_by: Literal["broker", "worker"] = Field(
+        description="`broker`: it is there; `worker`: a worker says so, and the broker does not tell."
+    )
+
+
+def drawn(seen: Seen) -> tuple[list[Node], list[Edge]]:
+    """Nodes and edges, each once."""
+    bindings = _bindings(seen)
+    consuming = [
+        Edge(source=f"queue:{one.queue}", target=f"worker:{one.worker}", kind="consumer", declared_by="worker")
+        for one in seen.consumers
+        if one.living
+    ]
+    edges = list(dict.fromkeys([*bindings, *consuming, *_retries(seen), *_deaths(seen)]))
+    nodes = {node.id: node for node in [*_exchanges(seen, bindings), *_queues(seen), *_workers(seen)]}
+    for edge in edges:  # what only a worker has told of
+        for end in (edge.source, edge.target):
+            nodes.setdefault(end, _unseen(end, exists=seen.broker is BrokerKind.OTHER))
+    return sorted(nodes.values(), key=lambda node: node.id), edges
+
+
+def _bindings(seen: Seen) -> list[Edge]:
+    if seen.bindings is not None:
+        return [
+            Edge(
+                source=f"exchange:{one.exchange}",
+                target=f"queue:{one.queue}",
+                kind="binding",
+                key=one.key,
+                declared_by="broker",
+            )
+            for one in seen.bindings
+        ]
+    return [
+        Edge(
+            source=f"exchange:{seen.exchange}",
+            target=f"queue:{one.queue}",
+            kind="binding",
+            key=one.binding_key,
+            declared_by="worker",
+        )
+        for one in seen.consumers
+    ]
+
+
+def _retries(seen: Seen) -> Iterable[Edge]:
+    """On RabbitMQ a retry waits in a queue of its delay; elsewhere it waits where it is."""
+    if seen.broker is not BrokerKind.RABBITMQ:
+        return
+    from outbox.transports.rabbitmq.topology import delay_resource
+
+    for consumer in seen.consumers:
+        for delay in consumer.delays:
+            name = delay_resource(seen.exchange, delay)
+            yield Edge(source=f"queue:{consumer.queue}", target=f"queue:{name}", kind="retry", declared_by="worker")
+
+
+def _deaths(seen: Seen) -> Iterable[Edge]:
+    if seen.broker is not BrokerKind.RABBITMQ:
+        return
+    from outbox.transports.rabbitmq.topology import dead_letter_queue
+
+    for queue in {consumer.queue for consumer in seen.consumers} | {one.queue for one in seen.bindings or ()}:
+        if dead_letter_queue(queue) in seen.queues:
+            yield Edge(
+                source=f"queue:{queue}", target=f"queue:{dead_letter_queue(queue)}", kind="dead-letter", declared_by="broker"
+            )
+
+
+def _exchanges(seen: Seen, bindings: Iterable[Edge]) -> Iterable[Node]:
+    names = {seen.exchange, *(edge.source.removeprefix("exchange:") for edge in bindings)}
+    for name in names:
+        yield Node(id=f"exchange:{name}", kind="exchange", name=name, exists=name not in seen.missing_exchanges)
+
+
+def _queues(seen: Seen) -> Iterable[Node]:
+    for queue in seen.queues.values():
+        yield Node(
+            id=f"queue:{queue.name}",
+            kind=_kind(seen, queue),
+            name=queue.name,
+            exists=queue.there,
+            waiting=queue.waiting,
+            consumers=queue.consumers,
+        )
+
+
+def _workers(seen: Seen) -> Iterable[Node]:
+    for name in {consumer.worker for consumer in seen.consumers if consumer.living}:
+        yield Node(id=f"worker:{name}", kind="worker", name=name, exists=True)
+
+
+def _kind(seen: Seen, queue: SeenQueue) -> NodeKind:
+    if seen.broker is BrokerKind.RABBITMQ:
+        if queue.name.startswith(f"{seen.exchange}.delay_"):
+            return "retry"
+        if queue.name.endswith(".dlq"):
+            return "dead-letters"
+    return "queue"
+
+
+def _unseen(id_: str, *, exists: bool) -> Node:
+    kind, _, name = id_.partition(":")
+    kinds: dict[str, NodeKind] = {"exchange": "exchange", "worker": "worker"}
+    return Node(id=id_, kind=kinds.get(kind, "queue"), name=name, exists=exists)

@@ -1,0 +1,105 @@
+"""What is wrong with a topology, and what would mend it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from outbox.admin.brokers import BrokerKind
+from outbox.admin.topology.seen import Seen
+from outbox.findings import Finding, error, warning
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A finding, a word for it that stays the same, and the node that it is about."""
+
+    code: str
+    node: str | None
+    finding: Finding
+
+
+def judged(seen: Seen) -> list[Judged]:
+    """Errors first."""
+    found = [*_held(seen), *_unconsumed(seen), *(_of_rabbitmq(seen) if _looked_at_rabbitmq(seen) else ())]
+    return sorted(found, key=lambda each: each.finding.severity != "error")
+
+
+def _held(seen: Seen) -> Iterator[Judged]:
+    for held in seen.held:
+        if held.target_queue is None:
+            text = f"messages of the routing key {held.routing_key!r} are held: no queue is bound for them"
+            advice = (
+                f"bind a queue to the exchange {seen.exchange!r} with a key that matches {held.routing_key!r}, or start its "
+                f"consumer; message {held.row_id} is the first of them"
+            )
+        else:
+            text = f"messages for the queue {held.target_queue!r} are held: it is not there"
+            advice = f"start its consumer, which declares it; message {held.row_id} is the first of them"
+        yield Judged("unroutable", f"exchange:{seen.exchange}", error("topology", text, advice))
+
+
+def _unconsumed(seen: Seen) -> Iterator[Judged]:
+    """Queues that messages go to and nobody takes them from."""
+    bound = {binding.queue for binding in seen.bindings or ()} | {consumer.queue for consumer in seen.consumers}
+    code = "subscription-without-consumer" if seen.broker is BrokerKind.POSTGRESQL else "queue-without-consumer"
+    for name in sorted(bound):
+        queue = seen.queues.get(name)
+        if queue is None or not queue.there or queue.consumers != 0:
+            continue
+        waiting = f", and {queue.waiting:,} messages wait in it" if queue.waiting else ""
+        mend = (
+            "start its worker; if nobody needs it any more, delete its rows of outbox_subscription"
+            if seen.broker is BrokerKind.POSTGRESQL
+            else "start its worker; if nobody needs it any more, unbind and delete it"
+        )
+        yield Judged(code, f"queue:{name}", warning("topology", f"nobody consumes the queue {name!r}{waiting}", mend))
+
+
+def _looked_at_rabbitmq(seen: Seen) -> bool:
+    return seen.broker is BrokerKind.RABBITMQ and seen.problem is None
+
+
+def _of_rabbitmq(seen: Seen) -> Iterator[Judged]:
+    yield from _missing(seen)
+    yield from _losing(seen)
+    yield from _old_bindings(seen)
+
+
+def _missing(seen: Seen) -> Iterator[Judged]:
+    for name in sorted(seen.missing_exchanges):
+        mend = "start a relay or a worker, which declare it, or provision it"
+        yield Judged("exchange-missing", f"exchange:{name}", error("topology", f"the exchange {name!r} is missing", mend))
+    for queue in seen.queues.values():
+        if not queue.there:
+            code, what, mend = _missing_queue(seen, queue.name)
+            yield Judged(code, f"queue:{queue.name}", error("topology", f"{what} {queue.name!r} is missing", mend))
+
+
+def _missing_queue(seen: Seen, name: str) -> tuple[str, str, str]:
+    declares = "start its consumer, which declares it, or provision it"
+    if name.startswith(f"{seen.exchange}.delay_"):
+        return "retry-queue-missing", "the queue for retries", f"{declares}: retries with that delay fail until then"
+    if name.endswith(".dlq"):
+        return "dead-letter-queue-missing", "the dead letter queue", declares
+    return "queue-missing", "the queue", declares
+
+
+def _losing(seen: Seen) -> Iterator[Judged]:
+    from outbox.transports.rabbitmq.checkup import losing_dead_letters
+
+    for queue in seen.queues.values():
+        if queue.name.endswith(".dlq") and queue.settings:
+            for finding in losing_dead_letters(queue.name, queue.settings):
+                yield Judged("dead-letters-vanish", f"queue:{queue.name}", finding)
+
+
+def _old_bindings(seen: Seen) -> Iterable[Judged]:
+    """Of queues that a worker has told of: what other queues are bound with is their owners' business."""
+    from outbox.transports.rabbitmq.checkup import old_binding
+
+    wanted = {(consumer.queue, consumer.binding_key) for consumer in seen.consumers}
+    known = {queue for queue, _ in wanted}
+    return [
+        Judged("old-binding", f"queue:{one.queue}", old_binding(one.queue, one.key, exchange=seen.exchange))
+        for one in seen.bindings or ()
+        if one.queue in known and (one.queue, one.key) not in wanted
+    ]

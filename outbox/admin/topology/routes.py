@@ -1,0 +1,104 @@
+"""`GET /topology`."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from outbox.admin.access import Viewer
+from outbox.admin.backlog import BacklogView
+from outbox.admin.brokers import BrokerKind, BrokerView
+from outbox.admin.models import Model, Moment
+from outbox.admin.routing import area
+from outbox.admin.snapshots import Snapshot, Snapshots
+from outbox.admin.topology.drawing import Edge, Node, drawn
+from outbox.admin.topology.judging import Judged, judged
+from outbox.admin.topology.seen import Seen, look
+
+if TYPE_CHECKING:
+    from outbox.admin.admin import Admin
+
+topology = area("topology")
+
+MAX_AGE = timedelta(seconds=10)
+TIMEOUT = timedelta(seconds=20)
+
+
+class Warned(Model):
+    """Something that is wrong, or could be better."""
+
+    code: str = Field(description="A word for it that stays the same.")
+    severity: Literal["warning", "error"]
+    node: str | None = Field(description="The node that it is about.")
+    summary: str
+    mend: str = Field(description="What would mend it.")
+
+
+class Topology(Model):
+    """Where messages go."""
+
+    as_of: Moment
+    degraded: list[Literal["broker", "database"]] = Field(description="What could not be asked.")
+    broker: BrokerKind
+    broker_error: str | None
+    bindings_known: bool = Field(
+        description="False: only those that workers have told of; with the address of RabbitMQ's management API, all."
+    )
+    nodes: list[Node]
+    edges: list[Edge]
+    warnings: list[Warned]
+
+
+class TopologyView:
+    """Keeps what was seen for a moment, and looks once however many ask."""
+
+    def __init__(self, admin: "Admin") -> None:
+        self._admin = admin
+        self._broker = admin.shared(BrokerView)
+        self._backlog = admin.shared(BacklogView)
+        self._seen = Snapshots(self._look, max_age=MAX_AGE, timeout=TIMEOUT)
+
+    async def now(self) -> Snapshot[Seen]:
+        """What was seen last. Raises what looking raised if nothing was seen yet."""
+        return await self._seen.get()
+
+    async def close(self) -> None:
+        """Ends what is being looked at."""
+        await self._seen.close()
+
+    async def _look(self) -> Seen:
+        figures = await self._backlog.figures() if self._broker.kind is BrokerKind.POSTGRESQL else None
+        depths = figures.value.deliveries if figures else ()
+        return await look(self._admin, self._broker.kind, self._broker.rabbitmq, depths)
+
+
+@topology.get("/topology", operation_id="outbox_topology_show")
+async def show(asked: Viewer) -> Topology:
+    """Exchanges, queues, workers, and the ways between them, as nodes and edges; and what is wrong, with what would mend it.
+
+    Looked at when somebody asks, at most every ten seconds. When the broker is away, what workers have told is shown.
+    """
+    snapshot = await asked.admin.shared(TopologyView).now()
+    seen = snapshot.value
+    nodes, edges = drawn(seen)
+    return Topology(
+        as_of=snapshot.as_of,
+        degraded=[*(["broker"] if seen.problem else []), *(["database"] if snapshot.error else [])],
+        broker=seen.broker,
+        broker_error=seen.problem,
+        bindings_known=seen.bindings is not None,
+        nodes=nodes,
+        edges=edges,
+        warnings=[_warned(each) for each in judged(seen)],
+    )
+
+
+def _warned(each: Judged) -> Warned:
+    finding = each.finding
+    return Warned(
+        code=each.code,
+        severity="error" if finding.severity == "error" else "warning",
+        node=each.node,
+        summary=finding.summary,
+        mend=finding.advice,
+    )

@@ -1,0 +1,92 @@
+"""What is there, whichever broker it is, before anything is drawn or judged."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from outbox.admin.brokers import BrokerKind
+from outbox.admin.declared import DeclaredConsumer, declared
+from outbox.errors import BrokerUnavailableError
+from outbox.postgres.backlog import QueueCounts
+from outbox.postgres.reporting.components import recent_components
+from outbox.postgres.topology import HeldKey, Subscribed, held_keys, subscriptions
+
+if TYPE_CHECKING:
+    from outbox.admin.admin import Admin
+    from outbox.transports.rabbitmq.overview import Overview
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenQueue:
+    """A queue; None for what is not known. `settings` are arguments and policies, without `x-`."""
+
+    name: str
+    there: bool = True
+    waiting: int | None = None
+    consumers: int | None = None
+    settings: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What was found. `bindings` None: they cannot be known; `problem`: why nothing is known of the broker."""
+
+    broker: BrokerKind
+    exchange: str
+    consumers: Sequence[DeclaredConsumer]
+    held: Sequence[HeldKey]
+    missing_exchanges: frozenset[str] = frozenset()
+    queues: Mapping[str, SeenQueue] = field(default_factory=dict)
+    bindings: Sequence[Subscribed] | None = None
+    problem: str | None = None
+
+
+async def look(admin: "Admin", broker: BrokerKind, rabbitmq: "Overview | None", depths: Sequence[QueueCounts]) -> Seen:
+    """Looks at the database, and at RabbitMQ if that is the broker; `depths` are those of queues in the database."""
+    async with admin.reading("looking at the topology") as connection:
+        consumers = declared(await recent_components(connection, schema=admin.table.schema))
+        held = await held_keys(connection, admin.table)
+        subscribed = await subscriptions(connection, admin.table) if broker is BrokerKind.POSTGRESQL else []
+    seen = Seen(broker=broker, exchange=admin.exchange_name, consumers=consumers, held=held)
+    if broker is BrokerKind.POSTGRESQL:
+        return _with_subscriptions(seen, subscribed, depths)
+    if rabbitmq is None:
+        return seen
+    try:
+        return await _with_rabbitmq(seen, rabbitmq)
+    except BrokerUnavailableError as error:
+        return replace(seen, problem=str(error))
+
+
+def _with_subscriptions(seen: Seen, subscribed: Sequence[Subscribed], depths: Sequence[QueueCounts]) -> Seen:
+    waiting = {counts.queue: (counts.queued + counts.retrying).value for counts in depths}
+    names = {binding.queue for binding in subscribed} | set(waiting)
+    living = [consumer.queue for consumer in seen.consumers if consumer.living]
+    queues = {name: SeenQueue(name=name, waiting=waiting.get(name), consumers=living.count(name)) for name in sorted(names)}
+    return replace(seen, queues=queues, bindings=subscribed)
+
+
+async def _with_rabbitmq(seen: Seen, rabbitmq: "Overview") -> Seen:
+    from outbox.transports.rabbitmq.topology import dead_letter_exchange, dead_letter_queue, delay_resource
+
+    named = {consumer.queue for consumer in seen.consumers}
+    delays = {delay_resource(seen.exchange, delay) for consumer in seen.consumers for delay in consumer.delays}
+    exchanges = [seen.exchange, *([dead_letter_exchange(seen.exchange)] if named else []), *sorted(delays)]
+    missing = frozenset([name for name in exchanges if not await rabbitmq.has_exchange(name)])
+    bound = await rabbitmq.bindings(seen.exchange)
+    found = await rabbitmq.queues({*named, *map(dead_letter_queue, named), *delays})
+    ours = {*named, *(binding.queue for binding in bound or ())}
+    shown = {*ours, *map(dead_letter_queue, ours), *delays}
+    queues = {
+        queue.name: SeenQueue(
+            name=queue.name,
+            there=queue.there,
+            waiting=queue.ready,
+            consumers=queue.consumers,
+            settings=queue.settings,
+        )
+        for queue in found
+        if queue.name in shown or queue.name.startswith(f"{seen.exchange}.delay_")
+    }
+    bindings = None if bound is None else [Subscribed(each.exchange, each.queue, each.key) for each in bound]
+    return replace(seen, missing_exchanges=missing, queues=queues, bindings=bindings)
