@@ -12,7 +12,7 @@ from outbox.cli.api.places import places
 from outbox.cli.api.telling import echo_answer, json_output, moment
 from outbox.cli.command import Command, Sentence
 from outbox.cli.dlq.tables import counted, one_line
-from outbox.cli.options import SECONDS
+from outbox.cli.options import RETENTION
 
 _SCOPES = ("relay", "worker", "queue")
 
@@ -29,7 +29,7 @@ class Until(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
         try:
             found = datetime.fromisoformat(value)
         except ValueError:
-            return SECONDS.convert(value, param, ctx)
+            return RETENTION.convert(value, param, ctx)
         if found.tzinfo is None:
             self.fail(f"{value!r} names no time zone: write {value}Z for UTC", param, ctx)
         return found
