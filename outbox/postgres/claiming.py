@@ -17,7 +17,7 @@ from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
 from outbox.postgres.queries import queries
 from outbox.postgres.rows import UNTRANSLATABLE, Rows
 from outbox.postgres.schema.objects import outbox_names
-from outbox.postgres.turns import Turns
+from outbox.postgres.turns import Turns, Unkeyed
 
 LARGEST_BATCH = 32 * 1024 * 1024
 """A claim ends after the row that takes it over this many bytes."""
@@ -49,6 +49,7 @@ class Claiming:
         self.floors = Floors(PRIORITIES)
         self._sql = relay_queries(table, longest_send=longest_send)
         self._fair_sql = relay_queries(table, longest_send=longest_send, classes="oldest_first")
+        self._lean_sql = relay_queries(table, longest_send=longest_send, lean=True)
 
     @property
     def since(self) -> Sequence[float]:
@@ -94,17 +95,18 @@ class Claiming:
         )
         return Claimed(messages, blocked)
 
-    async def _unkeyed(self, connection: Connection, limit: int, *, fair: bool) -> tuple[list[PendingMessage], int | None]:
-        """Messages without a key; and whether others are due, by the lowest priority that was reached."""
-        sql, since, began = self._fair_sql if fair else self._sql, self.floors.dues, perf_counter()
+    async def _unkeyed(self, connection: Connection, limit: int, *, fair: bool, lean: bool) -> Unkeyed[PendingMessage]:
+        """Messages without a key; see `outbox.postgres.turns.TakeUnkeyed`."""
+        sql = self._lean_sql if lean else self._fair_sql if fair else self._sql
+        since, began = self.floors.dues, perf_counter()
         arguments = (limit, LARGEST_BATCH, (*since, *self._lanes.floors.dues))
         with _telling_unreadable(partial(self._unkeyed_unread, sql)):
             rows = await connection.fetch(sql["claim"], *arguments, timeout=_TIMEOUT)
-        keyed_after = None if rows[0]["keyed_after"] is None else min(row["keyed_after"] for row in rows)
+        keyed_after = None if lean else lowest_reached(rows)
         if rows[0]["id"] is None:
             rows = []
-        self.floors.claimed(since=since, seconds=perf_counter() - began, firsts=first_dues(rows))
-        return [self._rows.pending(row) for row in await self._valid(connection, rows)], keyed_after
+        self.floors.claimed(since=since, seconds=perf_counter() - began, firsts={} if lean else first_dues(rows))
+        return Unkeyed([self._rows.pending(row) for row in await self._valid(connection, rows)], keyed_after)
 
     async def _keyed(self, connection: Connection, blocked: list[Lane], limit: int) -> Sequence[PendingMessage]:
         """Messages of lanes that are ours from now on; adds to `blocked` those of the lanes in which rows wait for them."""
@@ -154,6 +156,11 @@ class Claiming:
         return [self._rows.pending(row, lane) for row in await self._valid(connection, rows)]
 
 
+def lowest_reached(rows: Sequence[asyncpg.Record]) -> int | None:
+    """The lowest priority of `rows`, if rows with an ordering key are due, too."""
+    return None if rows[0]["keyed_after"] is None else min(row["keyed_after"] for row in rows)
+
+
 def first_dues(rows: Sequence[asyncpg.Record]) -> Mapping[int, float]:
     """When the first row of each priority was due, of rows that come in that order."""
     firsts: dict[int, float] = {}
@@ -165,8 +172,13 @@ def first_dues(rows: Sequence[asyncpg.Record]) -> Mapping[int, float]:
     return firsts
 
 
-def relay_queries(table: TableName, *, longest_send: timedelta, classes: str = "highest_first") -> Mapping[str, str]:
-    """The statements of `relay.sql` for `table`; `classes` is the order in which the priorities are claimed."""
+def relay_queries(
+    table: TableName, *, longest_send: timedelta, classes: str = "highest_first", lean: bool = False
+) -> Mapping[str, str]:
+    """The statements of `relay.sql` for `table`; `classes` is the order in which the priorities are claimed.
+
+    A `lean` claim tells nothing beside its rows: planning the look for rows with ordering keys takes longer than the look.
+    """
     parts = queries("claiming.sql", table=table.sql, floors="$3")
     from_front = queries("claiming.sql", table=table.sql, floors="array_fill(float8 '-infinity', array[10])")
     names = outbox_names(table)
@@ -177,7 +189,7 @@ def relay_queries(table: TableName, *, longest_send: timedelta, classes: str = "
         classes_from_front=from_front[classes],
         measured=parts["measured"],
         columns=parts["columns"],
-        keyed_after=parts["keyed_after"],
+        beside="" if lean else f", priority, date_part('epoch', send_after) as due,\n{parts['keyed_after']} as keyed_after",
         floors="$3",
         due_indexes=f"'{names['due_index_name']}', '{names['ordered_due_index_name']}'",
         idle_timeout=_milliseconds(longest_send + IDLE_MARGIN),

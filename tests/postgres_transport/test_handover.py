@@ -402,3 +402,18 @@ async def test_two_pools_on_one_database_are_recognised_and_on_two_told_apart(
     finally:
         for pool in (one, same, neighbour, elsewhere):
             await pool.close()
+
+
+async def test_a_row_that_was_replaced_is_dropped_also_behind_a_long_backlog_of_plain_ones(pool: Pool) -> None:
+    await bind(pool, "mail", "#")
+    await pool.execute("insert into outbox_table (routing_key, body) select 'plain', '' from generate_series(1, 50)")
+    await pool.execute(
+        "insert into outbox_table (routing_key, body, dedup_key, last_error) values ('older', '', 'd', 'unroutable')"
+    )
+    await pool.execute("insert into outbox_table (routing_key, body, dedup_key) values ('newer', '', 'd')")
+    handing = handover(pool)
+    keys: list[str] = []
+    while messages := (await handing.hand_over(10)).messages:
+        keys += [message.routing_key for message in messages]
+    assert keys == ["plain"] * 50 + ["newer"]
+    assert await outbox(pool) == []

@@ -99,8 +99,9 @@ async def test_plans_read_no_more_than_a_few_batches(connection: Connection) -> 
 
 
 @pytest.mark.slow
-async def test_a_hand_over_reads_no_more_than_a_few_batches(connection: Connection) -> None:
-    statement = handover_queries(TABLES)["hand_over"]
+@pytest.mark.parametrize("name", ["hand_over", "hand_over_lean"])
+async def test_a_hand_over_reads_no_more_than_a_few_batches(connection: Connection, name: str) -> None:
+    statement = handover_queries(TABLES)[name]
     arguments = (EXCHANGE, BATCH, False, False, [], [], timedelta(seconds=1), None, [FRONT] * 11)
     assert_frugal(await explained(connection, statement, *arguments))
     # Held rows of ten keys come due, with many more of each waiting.

@@ -17,6 +17,7 @@ from tests.relay.test_store import SQL, explained
 from tests.support.eventually import eventually
 
 FAIR_SQL = relay_queries(TableName("outbox_table"), longest_send=timedelta(seconds=10), classes="oldest_first")
+LEAN_SQL = relay_queries(TableName("outbox_table"), longest_send=timedelta(seconds=10), lean=True)
 LANES_SQL = Lanes(TableName("outbox_table"), OrderingRules()).sql
 
 
@@ -88,6 +89,23 @@ async def test_keyed_rows_have_their_share_while_there_is_no_end_of_high_priorit
     assert keyed[-1] < 400
 
 
+async def test_keyed_rows_that_come_during_a_long_backlog_have_their_share_of_it(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    await fill(connection, "plain", 0, 2000)
+    transport = ScriptedTransport()
+    async with relaying(url, transport, lanes=1, batch_size=10):
+        await eventually(lambda: len(transport.routing_keys) >= 100)
+        await connection.execute(
+            "insert into outbox_table (routing_key, body, ordering_key) "
+            "select 'keyed', '', i::text from generate_series(1, 20) i"
+        )
+        came = len(transport.routing_keys)
+        await eventually(lambda: rows_are(connection, 0))
+    keyed = [place for place, name in enumerate(transport.routing_keys) if name == "keyed"]
+    assert keyed[-1] < came + 200
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("statistics", ["never analysed", "analysed when empty", "analysed when full"])
 async def test_claims_read_no_more_than_they_take_whatever_is_scheduled_held_or_blocked(
@@ -126,6 +144,7 @@ async def test_claims_read_no_more_than_they_take_whatever_is_scheduled_held_or_
     for name, statement, arguments in (
         ("claim", SQL["claim"], (500, 1_000_000, [FRONT] * 11)),
         ("fair claim", FAIR_SQL["claim"], (500, 1_000_000, [FRONT] * 11)),
+        ("lean claim", LEAN_SQL["claim"], (500, 1_000_000, [FRONT] * 11)),
         ("claim_unread", SQL["claim_unread"], ()),
         ("next_due", SQL["next_due"], ([FRONT] * 11,)),
         ("find_lanes", LANES_SQL["find_lanes"], (*rules, 1000, FRONT, 500)),

@@ -15,9 +15,9 @@ measured as (
 
 -- name: columns
 -- Times are seconds and jsonb is text: no value that a producer may insert is too much for the driver then, and no codec of a
--- given pool has a say.
-id, routing_key, body, tracking_ids::text, extract(epoch from created_at)::float8 as created_at,
-    case when expiration < interval '1000 years' then extract(epoch from expiration)::float8 end as expiration,
+-- given pool has a say. (`date_part` is `extract` without the detour through numeric, which takes half a microsecond.)
+id, routing_key, body, tracking_ids::text, date_part('epoch', created_at) as created_at,
+    case when expiration < interval '1000 years' then date_part('epoch', expiration) end as expiration,
     headers::text, content_type, ordering_key, target_queue, attempts, last_error, hlc, requeue_count,
     dedup_key is not null as deduplicated
 

@@ -9,26 +9,7 @@
 -- it, so that it expects to need only a part of the rows, and reads the index in its order instead of sorting. There is one row
 -- of nulls if there were none.
 with {claimed},
--- A row that was held or came back, while another was published with its dedup key, is dropped: that one stands for it.
-superseded as (
-    delete from {table}
-    where id = any(array(
-        select id
-        from claimed
-        where dedup_key is not null and exists (
-            select
-            from {table} as later
-            where later.dedup_key = claimed.dedup_key and later.id > claimed.id
-                and later.sent_at is null and later.failed_at is null
-        )
-    ))
-    returning id
-),
-due as materialized (
-    select *
-    from claimed
-    where id <> all(array(select id from superseded))
-),
+{due},
 address as materialized (
     select distinct routing_key
     from due
@@ -130,8 +111,7 @@ parked as (
 -- A creation time at infinity has no age, but must not end the statement either.
 select id as row_id, chain ->> -1 as message_id, routing_key, state,
     last_error is not distinct from 'unroutable' as was_held,
-    (extract(epoch from now()) - extract(epoch from created_at))::float8 as age_seconds,
-    {more}
+    date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds{more}
 from (select) as one
 left join message on true
 order by {order}

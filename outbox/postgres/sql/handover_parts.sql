@@ -18,6 +18,36 @@ claimed as materialized (
     limit (select $2::integer)
 )
 
+-- name: superseding
+-- A row that was held or came back, while another was published with its dedup key, is dropped: that one stands for it.
+superseded as (
+    delete from {table}
+    where id = any(array(
+        select id
+        from claimed
+        where dedup_key is not null and exists (
+            select
+            from {table} as later
+            where later.dedup_key = claimed.dedup_key and later.id > claimed.id
+                and later.sent_at is null and later.failed_at is null
+        )
+    ))
+    returning id
+),
+due as materialized (
+    select *
+    from claimed
+    where id <> all(array(select id from superseded))
+)
+
+-- name: standing
+-- Rows that another may stand for are left alone. They count, so that no more is read than is wanted.
+due as not materialized (
+    select *
+    from claimed
+    where dedup_key is null
+)
+
 -- name: overtaking
 -- Nothing is behind anything.
 message as (

@@ -12,7 +12,7 @@ What the statements about lanes have in common; see `ordering.sql`.
 -- name: front
 -- Due rows with their lanes, those that have been due the longest first.
 select id, ordering_key, hashtextextended(ordering_key, 0) as lane, row_number() over () as place,
-    extract(epoch from send_after)::float8 as due
+    date_part('epoch', send_after) as due
 from (
     select id, ordering_key, send_after
     from {table}

@@ -11,8 +11,8 @@ set local enable_sort = off
 
 -- name: claim
 -- Reads the index of due rows class by class, each from its front, locks as it goes, and passes over what other relays hold; the
--- outer limit stops it in the middle. The answer has at least one row, of nulls if nothing was claimed, so that it can tell
--- whether there is more that is due. $3: the times to begin at, of the priorities from 0 on, and of rows with ordering keys.
+-- outer limit stops it in the middle. The answer has at least one row, of nulls if nothing was claimed, so that it can tell what
+-- else is due, unless it is a lean one. $3: the times to begin at, of the priorities from 0 on, and of rows with ordering keys.
 with claimed as materialized (
     select message.*
     from ({classes}) as class
@@ -29,8 +29,7 @@ with claimed as materialized (
     limit $1
 ),
 {measured}
-select {columns}, priority, extract(epoch from send_after)::float8 as due,
-    {keyed_after} as keyed_after
+select {columns}{beside}
 from (select) as one
 left join measured on bytes_before <= $2
 

@@ -3,46 +3,55 @@
 from collections.abc import Mapping
 
 from outbox.postgres.ordering import ordering_parts
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import queries, render
 from outbox.transports.postgres.tables import TransportTables
 
 LONGEST_HELD_KEY = 1000
 """An unroutable row whose routing key has more bytes is parked: it does not fit into the index of held rows."""
 _KEYED = {"lanes": "$9", "policies": "$10", "longest": "$11", "limit": "$2"}
-_BLOCKED = "array(select distinct lane from claimed where blocked) as blocked"
+_BLOCKED = ", array(select distinct lane from claimed where blocked) as blocked"
 """The lanes in which rows wait, also of those of which everything was superseded."""
-_MORE = "priority, extract(epoch from send_after)::float8 as due, "
+_BESIDE = """,
+    priority, date_part('epoch', send_after) as due, exists(select from claimed where dedup_key is not null) as deduplicated,
+    {keyed_after} as keyed_after"""
 
 
 def handover_queries(tables: TransportTables, history: str | None = None) -> Mapping[str, str]:
-    """`hand_over`, `hand_over_fair` and `hand_over_keyed`; all of them also tell `history`, if that is a table.
+    """`hand_over`, `hand_over_fair`, `hand_over_lean` and `hand_over_keyed`; all also tell `history`, if that is a table.
 
     Theirs are eight parameters, three more about lanes where there are keys, one of times to begin at where there are none, and
-    the component that the history names.
+    the component that the history names. The lean one leaves rows with dedup keys alone, and tells nothing beside its rows.
     """
     parts = queries("claiming.sql", table=tables.outbox.sql, floors="$9")
     runs = ordering_parts(tables.outbox, **_KEYED)["runs"]
     keyed = {"claimed": runs, "in_line": "in_line", "order": "rank, place", "more": _BLOCKED}
-    unkeyed = {"in_line": "overtaking", "order": "send_after, id", "more": _MORE + f"{parts['keyed_after']} as keyed_after"}
+    unkeyed = {"in_line": "overtaking", "order": "send_after, id", "classes": parts["highest_first"]}
+    whole = {**unkeyed, "more": render(_BESIDE, keyed_after=parts["keyed_after"])}
+    lean = {**unkeyed, "due": "standing"}
     return {
-        "hand_over": _statement(tables, history, {**unkeyed, "classes": parts["highest_first"]}),
-        "hand_over_fair": _statement(tables, history, {**unkeyed, "classes": parts["oldest_first"]}),
-        "hand_over_keyed": _statement(tables, history, {"classes": "", **keyed}),
+        "hand_over": _statement(tables, history, whole),
+        "hand_over_fair": _statement(tables, history, {**whole, "classes": parts["oldest_first"]}),
+        "hand_over_lean": _statement(tables, history, lean),
+        "hand_over_keyed": _statement(tables, history, keyed),
     }
 
 
 def _statement(tables: TransportTables, history: str | None, kind: Mapping[str, str]) -> str:
     keyed = "claimed" in kind
     blocks = tables.queries(
-        "handover_parts.sql", classes=kind["classes"], history=history or "", component="$12" if keyed else "$10"
+        "handover_parts.sql",
+        classes=kind.get("classes", ""),
+        history=history or "",
+        component="$12" if keyed else "$10",
     )
     return tables.queries(
         "handover.sql",
         claimed=kind.get("claimed", blocks["unkeyed"]),
+        due=blocks[kind.get("due", "superseding")],
         routed="materialized" if keyed else "",
         message=blocks[kind["in_line"]],
         facts=blocks["facts"] if history else "",
         order=kind["order"],
-        more=kind["more"],
+        more=kind.get("more", ""),
         longest_held_key=str(LONGEST_HELD_KEY),
     )["hand_over"]

@@ -14,13 +14,13 @@ import asyncpg
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
 from outbox.message import Lane, OrderingPolicy
-from outbox.postgres.claiming import MOST_LOOKS, PRIORITIES, first_dues
+from outbox.postgres.claiming import MOST_LOOKS, PRIORITIES, first_dues, lowest_reached
 from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes
 from outbox.postgres.pool import CONNECT_TIMEOUT, DRIVER_ERRORS, Connection, Pool, roll_back_quietly, unavailable_errors
 from outbox.postgres.sent_facts import SentFacts
-from outbox.postgres.turns import Turns
+from outbox.postgres.turns import Turns, Unkeyed
 from outbox.transports.postgres.handing import handover_queries
 from outbox.transports.postgres.statements import Statements, borrowed
 from outbox.transports.postgres.tables import TransportTables
@@ -160,23 +160,24 @@ class PostgresHandover:
         )
 
     async def _hand_over_unkeyed(
-        self, statements: "_Statements", handed: list[HandedMessage], limit: int, *, fair: bool
-    ) -> tuple[Sequence[HandedMessage], int | None]:
+        self, statements: "_Statements", handed: list[HandedMessage], limit: int, *, fair: bool, lean: bool
+    ) -> Unkeyed[HandedMessage]:
         """Rows without ordering keys, in one statement; see `outbox.postgres.turns.TakeUnkeyed`."""
         since, began = self._floors.dues, perf_counter()
         rows = await self._statements.fetch(
-            statements.sql["hand_over_fair" if fair else "hand_over"],
+            statements.sql["hand_over_lean" if lean else "hand_over_fair" if fair else "hand_over"],
             *(self._exchange_name, limit, *statements.arguments),
             *((*since, *self._lanes.floors.dues), *statements.component),
             timeout=LONGEST_STATEMENT,
         )
-        keyed_after = None if rows[0]["keyed_after"] is None else min(row["keyed_after"] for row in rows)
+        keyed_after, plain = (None, True) if lean else (lowest_reached(rows), not rows[0]["deduplicated"])
         if rows[0]["row_id"] is None:
             rows = []
-        self._floors.claimed(since=since, seconds=perf_counter() - began, firsts=first_dues(rows))
+        firsts = {} if lean else first_dues(rows)  # what it left alone may be before its first one
+        self._floors.claimed(since=since, seconds=perf_counter() - began, firsts=firsts)
         messages = [_handed(row) for row in rows]
         handed += messages
-        return messages, keyed_after
+        return Unkeyed(messages, keyed_after, plain)
 
     async def _hand_over_lanes(
         self, statements: "_Statements", handed: list[HandedMessage], limit: int
