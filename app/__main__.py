@@ -161,13 +161,7 @@ def _shown_with_the_links(_token: str) -> None:
 
 
 def _token(link: str) -> tuple[str, ...]:
-    return (
-        "  The admin takes the token of this start, until it ends:",
-        "",
-        f"    curl -s {link}/outbox/backlog \\",
-        f"      -H 'authorization: Bearer {development.token()}'",
-        "",
-    )
+    return ("  The admin takes the token of this start, until it ends:", "", *development.usage(development.token(), link), "")
 
 
 def _example(link: str) -> tuple[str, ...]:

@@ -28,14 +28,20 @@ def token_entry() -> TokenEntry:
     return entry_for(token(), NAME, Role.ADMIN)
 
 
+def usage(text: str, link: str) -> tuple[str, ...]:
+    """What can be typed with it; the commands of `outbox` read the same variable."""
+    return (
+        f"    export OUTBOX_TOKEN={text}",
+        f"    curl -s {link}/outbox/backlog \\",
+        '      -H "authorization: Bearer $OUTBOX_TOKEN"',
+    )
+
+
 def show_token(text: str) -> None:
     """Writes it to standard error, once for all processes, and into no log, which may be kept."""
     if _is_the_first():
-        click.echo(
-            f"\nDevelopment: the admin takes the token of this start, until it ends.\n\n    {text}\n\n"
-            f"    curl -s http://127.0.0.1:8000/outbox/backlog -H 'authorization: Bearer {text}'\n",
-            file=sys.stderr,
-        )
+        lines = ("", "Development: the admin takes the token of this start, until it ends.", "")
+        click.echo("\n".join((*lines, *usage(text, "http://127.0.0.1:8000"), "")), file=sys.stderr)
 
 
 def _is_the_first() -> bool:
