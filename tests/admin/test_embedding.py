@@ -1,0 +1,74 @@
+"""The host application of docs/embedding.md, as it is printed: what is the admin's works, and what is the host's stays so."""
+
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psycopg2
+import pytest
+
+from outbox import ensure_outbox_schema_sync
+from tests.support import eventually_sync
+from tests.support.processes import OurProcess, free_port, running
+
+PAGE = Path(__file__).parents[2] / "docs/embedding.md"
+PROGRAM = re.compile(r"```python\n# host\.py\n(?P<text>.*?)```", re.DOTALL)
+ADA = {"x-company-key": "a key of Ada's"}
+PREFIX = "/internal/outbox"
+
+
+@pytest.fixture
+def host(tmp_path: Path, database_url: str) -> Iterator[tuple[OurProcess, httpx.Client]]:
+    """The application, and a client that asks as the proxy does, which has stripped its prefix."""
+    ensure_outbox_schema_sync(database_url)
+    found = PROGRAM.search(PAGE.read_text())
+    assert found is not None
+    (tmp_path / "host.py").write_text(found["text"])
+    port = free_port()
+    arguments = ["-m", "uvicorn", "host:app", "--app-dir", str(tmp_path), "--port", str(port), "--root-path", "/shop"]
+    settings = {"DATABASE_URL": database_url, "ADA_KEY": ADA["x-company-key"]}
+    with (
+        running(arguments, tmp_path, settings) as process,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client,
+    ):
+        process.says("Application startup complete")
+        yield process, client
+
+
+def test_the_host_on_the_page_is_small() -> None:
+    found = PROGRAM.search(PAGE.read_text())
+    assert found is not None
+    assert sum(bool(line.strip()) and not line.startswith(("import ", "from ")) for line in found["text"].splitlines()) <= 25
+
+
+def test_both_keep_their_ways_behind_a_proxy(host: tuple[OurProcess, httpx.Client], database_url: str) -> None:
+    process, client = host
+    assert client.get("/greeting").json() == "hello"
+
+    nobody = client.get(f"{PREFIX}/dlq")
+    assert (nobody.status_code, nobody.json()) == (401, {"oops": "who are you?"})
+    assert client.get(f"{PREFIX}/dlq", headers=ADA).json()["items"] == []
+
+    unknown = client.get(f"{PREFIX}/dlq/17", headers=ADA)
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "not-found")
+    assert unknown.headers["content-type"] == "application/problem+json"
+    nowhere = client.get("/nowhere")
+    assert (nowhere.status_code, nowhere.json()) == (404, {"detail": "Not Found"})
+
+    assert client.get("/openapi.json").json()["servers"] == [{"url": "/shop"}]
+
+    everything = {"selector": {"filter": {}}}
+    token = client.post(f"{PREFIX}/requeue", json={**everything, "dry_run": True}, headers=ADA).json()["confirm_token"]
+    begun = client.post(f"{PREFIX}/requeue", json={**everything, "confirm_token": token}, headers=ADA)
+    assert begun.status_code == 202
+    assert begun.headers["location"] == f"/shop{PREFIX}/operations/1"
+    with psycopg2.connect(database_url) as connection, connection.cursor() as cursor:
+        cursor.execute("select actor, role from outbox_audit")
+        assert cursor.fetchall() == [("ada", "operator")]
+    connection.close()
+
+    process.send(signal.SIGTERM)
+    process.says("Application shutdown complete")
+    assert "the host's own has ended" in process.output
