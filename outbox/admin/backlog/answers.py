@@ -113,7 +113,7 @@ def told(backlog: Backlog, *, top: int) -> BacklogNow:
         other_routing_keys=rest,
         broker=backlog.broker.value,
         broker_error=problem,
-        queues=None if problem else _queues(backlog),
+        queues=None if problem or not backlog.complete else _queues(backlog),
     )
 
 

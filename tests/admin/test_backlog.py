@@ -1,0 +1,239 @@
+"""How much waits, as the API tells it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+
+from outbox.admin import Admin, Role
+from outbox.admin.backlog.rates import Intake, drained_in
+from outbox.postgres import backlog as counting
+from tests.admin.conftest import client_of, serving
+from tests.admin.rows import insert, insert_each
+from tests.servers.postgres import OwnPostgres
+from tests.servers.rabbitmq import OwnRabbitMQ
+from tests.support import eventually
+from tests.support.rabbit_admin import RabbitAdmin
+
+
+@pytest.fixture
+async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(database)
+    yield connection
+    await connection.close()
+
+
+async def told(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:
+    answer = await client.get("/backlog", params=parameters)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def shown(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:
+    """The whole of it, which a busy machine may not have at once."""
+    return await eventually(lambda: _whole(client, **parameters))
+
+
+async def _whole(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any] | None:
+    backlog = await told(client, **parameters)
+    return backlog if backlog["complete"] else None
+
+
+def values(counts: dict[str, Any]) -> dict[str, int]:
+    return {name: count["value"] for name, count in counts.items() if isinstance(count, dict)}
+
+
+async def test_each_message_is_counted_in_its_state(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    await insert_each(connection)
+    backlog = await shown(viewer)
+    assert values(backlog["states"]) == {
+        "pending": 1, "scheduled": 1, "held": 1, "blocked": 1, "retrying": 1, "parked": 1,
+    }  # fmt: skip
+    assert {count["relation"] for count in backlog["states"].values()} == {"eq"}
+    assert backlog["sent_kept"] == {"value": 1, "relation": "eq"}
+    assert 60 <= backlog["oldest_pending_seconds"] < 90
+    assert (backlog["complete"], backlog["degraded"], backlog["broker"]) == (True, [], "postgresql")
+
+
+async def test_routing_keys_are_ranked_and_the_rest_is_summed(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    for key, count in (("a", 3), ("b", 2), ("c", 1), ("d", 1)):
+        for _ in range(count):
+            await insert(connection, routing_key=key)
+    backlog = await shown(viewer, routing_keys=2)
+    assert [(key["routing_key"], key["pending"]["value"]) for key in backlog["routing_keys"]] == [("a", 3), ("b", 2)]
+    assert backlog["other_routing_keys"] == {"routing_keys": 2, "total": {"value": 2, "relation": "eq"}}
+
+
+async def test_many_who_ask_at_once_count_once(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = 0
+    count = counting.BacklogReader.figures
+
+    async def counting_figures(*arguments: Any, **options: Any) -> Any:
+        nonlocal counted
+        counted += 1
+        return await count(*arguments, **options)
+
+    monkeypatch.setattr(counting.BacklogReader, "figures", counting_figures)
+    async with serving(Admin(database)) as app, client_of(app, Role.VIEWER) as client:
+        answers = await asyncio.gather(*(told(client) for _ in range(20)))
+    assert counted == 1
+    assert len({answer["as_of"] for answer in answers}) == 1
+
+
+async def test_beyond_what_is_counted_it_is_estimated(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "COUNTED", 100)
+    monkeypatch.setattr(counting, "SAMPLED_PAGES", 40)
+    await connection.execute(
+        "insert into outbox_table (routing_key, body) "
+        "select 'key.' || n % 4, repeat('x', 100)::bytea from generate_series(1, 20000) n"
+    )
+    backlog = await shown(viewer)
+    pending = backlog["states"]["pending"]
+    assert pending["relation"] == "about"
+    assert 10_000 < pending["value"] < 40_000
+    assert {key["routing_key"] for key in backlog["routing_keys"]} == {"key.0", "key.1", "key.2", "key.3"}
+    assert backlog["states"]["held"] == {"value": 0, "relation": "eq"}
+
+
+async def test_while_counting_takes_long_an_estimate_is_told(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    count, may_count = counting.BacklogReader.figures, asyncio.Event()
+
+    async def counting_slowly(*arguments: Any, **options: Any) -> Any:
+        await may_count.wait()
+        return await count(*arguments, **options)
+
+    monkeypatch.setattr(counting.BacklogReader, "figures", counting_slowly)
+    connection = await asyncpg.connect(database)
+    await insert(connection)
+    await connection.close()
+    async with serving(Admin(database)) as app, client_of(app, Role.VIEWER) as client:
+        backlog = await told(client)
+        assert (backlog["complete"], backlog["queues"], backlog["states"]["pending"]["value"]) == (False, None, 1)
+        may_count.set()
+        assert (await shown(client))["queues"] == []
+
+
+async def test_queues_in_the_database_are_counted_by_what_becomes_of_them(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    await connection.execute("""
+        insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'idle', 'a');
+        insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, attempt, available_at,
+            lease_token, leased_until)
+        values ('outbox', 'mail', '1', 'a', '', '[]', 1, now() - interval '1 minute', null, null),
+            ('outbox', 'mail', '2', 'a', '', '[]', 1, now(), null, null),
+            ('outbox', 'mail', '3', 'a', '', '[]', 2, now() + interval '1 hour', null, null),
+            ('outbox', 'mail', '4', 'a', '', '[]', 1, now() + interval '30 s', gen_random_uuid(), now() + interval '30 s')
+    """)
+    idle, mail = (await shown(viewer))["queues"]
+    assert (idle["queue"], values(idle)) == ("idle", {"queued": 0, "in_hand": 0, "retrying": 0})
+    assert (mail["queue"], values(mail)) == ("mail", {"queued": 2, "in_hand": 1, "retrying": 1})
+    assert 60 <= mail["oldest_seconds"] < 90
+
+
+async def test_rates_are_those_of_ids_given_out_and_of_what_relays_tell(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    await connection.execute("""
+        insert into outbox_component (id, kind, name, host, process_id, version, every, activity)
+        values ('1', 'relay', 'a', 'h', 1, '1', '1 hour', '{"per_second": {"sent": 30.5}}'),
+            ('2', 'relay', 'b', 'h', 1, '1', '1 hour', '{"per_second": {"sent": 10}}'),
+            ('3', 'relay', 'c', 'h', 1, '1', '1 hour', '{"per_second": {}}')
+    """)
+    assert (await shown(viewer))["per_second"] == {"incoming": None, "outgoing": 40.5}
+
+
+def test_the_time_to_drain_is_known_only_where_more_goes_than_comes() -> None:
+    assert drained_in(0, incoming=None, outgoing=None) == 0
+    assert drained_in(100, incoming=5.0, outgoing=15.0) == 10
+    assert drained_in(100, incoming=15.0, outgoing=15.0) is None
+    assert drained_in(100, incoming=None, outgoing=15.0) is None
+
+
+def test_the_rate_of_what_comes_is_that_of_the_last_minutes() -> None:
+    intake = Intake()
+    for at, inserted in ((0.0, 0), (100.0, 1_000), (200.0, 1_500), (450.0, 1_500)):
+        intake.saw(at, inserted)
+    assert intake.per_second == pytest.approx(500 / 350)
+    intake.saw(460.0, 3)
+    assert intake.per_second is None
+
+
+async def test_a_broker_that_is_away_takes_only_its_part_of_the_answer(database: str, own_rabbitmq: OwnRabbitMQ) -> None:
+    connection = await asyncpg.connect(database)
+    await insert_each(connection)
+    await connection.close()
+    own_rabbitmq.stop()
+    async with serving(Admin(database, broker=own_rabbitmq.url)) as app, client_of(app, Role.VIEWER) as client:
+
+        async def tells_why() -> bool:
+            backlog = await shown(client)
+            assert (backlog["degraded"], backlog["queues"], backlog["broker"]) == (["broker"], None, "rabbitmq")
+            assert backlog["states"]["pending"]["value"] == 1
+            return "not answered" not in backlog["broker_error"]
+
+        await eventually(tells_why)
+        own_rabbitmq.start()
+
+        async def well() -> bool:
+            return (await shown(client))["degraded"] == []
+
+        await eventually(well, timeout=30)
+
+
+@pytest.mark.parametrize("with_management", [False, True])
+async def test_queues_that_workers_have_told_of_are_looked_up_at_rabbitmq(
+    database: str, broker_url: str, broker_admin: RabbitAdmin, rabbitmq_server: Any, *, with_management: bool
+) -> None:
+    import aio_pika
+
+    connection = await asyncpg.connect(database)
+    await connection.execute("""
+        insert into outbox_component (id, kind, name, host, process_id, version, every, consumers)
+        values ('1', 'worker', 'w', 'h', 1, '1', '1 hour', '[{"queue": "mail"}, {"queue": "gone"}]')
+    """)
+    await connection.close()
+    async with await aio_pika.connect(broker_url) as rabbit:
+        channel = await rabbit.channel()
+        await channel.declare_queue("mail", durable=True, arguments={"x-queue-type": "quorum"})
+        for _ in range(3):
+            await channel.default_exchange.publish(aio_pika.Message(b"x"), "mail")
+    management = rabbitmq_server.admin_url if with_management else None
+    admin = Admin(database, broker=broker_url, management_url=management)
+    async with serving(admin) as app, client_of(app, Role.VIEWER) as client:
+
+        async def seen() -> bool:
+            queues = {queue["queue"]: queue for queue in (await shown(client))["queues"] or ()}
+            if not queues or queues["mail"]["queued"] is None:
+                return False
+            assert (queues["gone"]["exists"], queues["gone.dlq"]["exists"]) == (False, False)
+            return queues["mail"]["queued"]["value"] == 3
+
+        await eventually(seen, timeout=20)
+
+
+async def test_a_database_that_went_away_leaves_the_last_figures_and_says_so(
+    own_postgres: OwnPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from outbox import ensure_outbox_schema_async
+
+    await ensure_outbox_schema_async(own_postgres.url)
+    async with serving(Admin(own_postgres.url)) as app, client_of(app, Role.VIEWER) as client:
+        before = await shown(client)
+        own_postgres.stop()
+
+        async def stale() -> bool:
+            backlog = await shown(client)
+            assert backlog["as_of"] == before["as_of"]
+            return bool(backlog["degraded"] == ["database"])
+
+        await eventually(stale)
+        own_postgres.start()
