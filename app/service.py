@@ -20,6 +20,7 @@ from app.settings import Runs, Settings, read_settings
 from app.startup import Installation, Tell, prepared, tell_broker, tell_log
 from outbox import Publisher
 from outbox.admin import Admin, admin_router, health_router
+from outbox.admin.tags import TAGS
 from outbox.admin.health import PREFIX
 from outbox.cli.logs import configure_logging
 from outbox.errors import OutboxError
@@ -62,6 +63,7 @@ def create_service(
         version=outbox.__version__,
         summary="Events that are published in the transaction of the business write.",
         docs_url=None,
+        openapi_tags=[{"name": "orders", "description": "The example: orders, and the events that confirm them."}, *TAGS],
         lifespan=_Lifespan(settings, tell, show_token),
     )
     docs.install(service)

@@ -1,0 +1,56 @@
+"""The OpenAPI document: what clients are generated from changes only when somebody meant it to, and is complete."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.admin.openapi import COMMAND, difference, document
+
+METHODS = ("get", "put", "post", "delete", "patch")
+
+
+@pytest.fixture(scope="module")
+def published() -> dict[str, Any]:
+    """The document as it is."""
+    return document()
+
+
+def operations(published: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every operation of the admin, and what it is called in messages."""
+    for path, item in published["paths"].items():
+        for method in METHODS:
+            if path.startswith("/outbox/") and not path.startswith("/outbox/health/") and method in item:
+                yield f"{method.upper()} {path}", item[method]
+
+
+def test_the_document_is_the_one_that_was_agreed_on() -> None:
+    changed = difference()
+    assert not changed, f"if this is meant, `{COMMAND}` and commit the file:\n{changed}"
+
+
+def test_every_operation_of_the_admin_has_a_name_of_its_own(published: dict[str, Any]) -> None:
+    names = {asked: operation["operationId"] for asked, operation in operations(published)}
+    assert [asked for asked, name in names.items() if not re.fullmatch(r"outbox(_[a-z]+)+", name)] == []
+    assert len(set(names.values())) == len(names)
+
+
+def test_every_operation_explains_itself(published: dict[str, Any]) -> None:
+    unexplained = [asked for asked, operation in operations(published) if len(operation.get("description", "")) < 20]
+    assert unexplained == []
+
+
+def test_every_operation_has_one_tag_that_is_described(published: dict[str, Any]) -> None:
+    described = {tag["name"] for tag in published.get("tags", []) if tag.get("description")}
+    assert {
+        asked: operation.get("tags") for asked, operation in operations(published) if len(operation.get("tags", [])) != 1
+    } == {}
+    assert {tag for _, operation in operations(published) for tag in operation["tags"]} - described == set()
+
+
+def test_every_problem_that_is_documented_is_one_of_ours(published: dict[str, Any]) -> None:
+    for asked, operation in operations(published):
+        for status, response in operation["responses"].items():
+            if status >= "400":
+                assert "application/problem+json" in response["content"], f"{asked} {status}"
