@@ -20,8 +20,8 @@ from app.settings import Runs, Settings, read_settings
 from app.startup import Installation, Tell, prepared, tell_broker, tell_log
 from outbox import Publisher
 from outbox.admin import Admin, admin_router, health_router
-from outbox.admin.tags import TAGS
 from outbox.admin.health import PREFIX
+from outbox.admin.tags import TAGS
 from outbox.cli.logs import configure_logging
 from outbox.errors import OutboxError
 from outbox.fastapi import check_sessions, supervised

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the service, as it was agreed on: `python -m tests.admin.openapi --write` agrees to what it is now."""
+"""The OpenAPI document of the service as it was agreed on; `python -m tests.admin.openapi --write` agrees to what it is now."""
 
 import argparse
 import difflib
