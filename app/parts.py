@@ -67,7 +67,7 @@ def make_worker(installation: Installation) -> Worker:
         exchange_name=settings.exchange_name,
         retry_delays=[_seconds(delay) for delay in settings.retry_delays],
         prefetch_count=settings.prefetch_count,
-        masking=Masking().also(*settings.mask_keys),
+        masking=masking_of(settings),
         enable_metrics=settings.metrics,
         grace_period=_seconds(settings.grace_period),
         name=settings.name,
@@ -108,7 +108,8 @@ def make_admin(installation: Installation) -> Admin:
         read_only=settings.admin_read_only,
         session_lifetime=settings.admin_session_lifetime,
         body_limit=settings.admin_body_limit,
-        masking=Masking().also(*settings.mask_keys),
+        streams=settings.admin_streams,
+        masking=masking_of(settings),
         inbox_retention=settings.inbox_retention,
         history=settings.history,
     )
@@ -124,13 +125,18 @@ def make_archiver(installation: Installation) -> Archiver | None:
         broker=installation.broker_url,
         queues=settings.archive_queues,
         table_name=settings.table_name,
-        masking=Masking().also(*settings.mask_keys),
+        masking=masking_of(settings),
         enable_metrics=settings.metrics,
         grace_period=_seconds(settings.grace_period),
         name=settings.name,
         reporting=settings.reporting,
         heartbeat_interval=_seconds(settings.heartbeat_interval),
     )
+
+
+def masking_of(settings: Settings) -> Masking:
+    """What this installation hides."""
+    return Masking().also(*settings.mask_keys, paths=settings.mask_paths)
 
 
 def names(settings: Settings) -> str:

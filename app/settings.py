@@ -14,6 +14,7 @@ from outbox.duration import as_delay, as_retention
 from outbox.engine.ordering import OrderingRules
 from outbox.environment import PREFIX, check_environment
 from outbox.errors import ConfigurationError, DurationError
+from outbox.json_paths import check_paths
 from outbox.urls import postgres_url, redacted, server_kind
 
 
@@ -64,6 +65,11 @@ def _ordering_policy(value: str) -> str:
 
 def _entries(value: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(str(entry) for entry in Tokens.parse(value).entries)
+
+
+def _paths(value: tuple[str, ...]) -> tuple[str, ...]:
+    check_paths(value)
+    return value
 
 
 def _clean_up(value: object) -> object:
@@ -175,6 +181,10 @@ class Settings(BaseSettings):
         default=(),
         description="Further keys whose values are hidden from previews and searches of dead letters, separated by commas.",
     )
+    mask_paths: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_paths)] = Field(
+        default=(),
+        description="Places in bodies that are hidden likewise, as in `$.customer.email,$.items[*].name`, separated by commas.",
+    )
 
     name: str | None = Field(
         default=None,
@@ -216,6 +226,9 @@ class Settings(BaseSettings):
         ge=1_024,
         le=1_073_741_824,
         description="Bytes of the largest body of a request that the admin reads.",
+    )
+    admin_streams: int = Field(
+        default=50, ge=1, le=100_000, description="Clients that may follow the admin's events at once, in each process."
     )
     audit_retention: Annotated[timedelta | Literal["NEVER"], BeforeValidator(_retention_or_never)] = Field(
         default=timedelta(days=365), description="How long it is known who did what in the admin; `NEVER` forgets nothing."

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 from outbox.admin.security.tokens import Tokens
-from outbox.arguments import exactly_one
+from outbox.arguments import at_least_one, exactly_one
 from outbox.arguments import exchange_name as checked_exchange_name
 from outbox.dead_letters import INBOX_RETENTION, DeadLetters
 from outbox.errors import ConfigurationError
@@ -31,6 +31,8 @@ class Closable(Protocol):
 S = TypeVar("S", bound=Closable)
 
 POOL_SIZE = 5
+STREAMS = 50
+"""Clients that follow events, in each process."""
 READ_TIMEOUT = timedelta(seconds=10)
 """Longest wait for a statement that only reads, so that no question keeps a connection for long."""
 SESSION_LIFETIME = timedelta(hours=12)
@@ -48,7 +50,8 @@ class Admin:
 
     `tokens` are who may log in, as `outbox token` prints them: `name:role:hash`. Without any, and without a dependency of the
     host's that authenticates, everybody is turned away. A browser that logs in with one stays so for `session_lifetime`. With
-    `read_only` nothing can be changed, whatever the role. Of the body of a request at most `body_limit` bytes are read.
+    `read_only` nothing can be changed, whatever the role. Of the body of a request at most `body_limit` bytes are read, and at
+    most `streams` clients follow `GET /events` in each process.
     `masking` says what is hidden. To be entered before requests come: `async with admin: …`, in the application's lifespan.
     """
 
@@ -65,6 +68,7 @@ class Admin:
         read_only: bool = False,
         session_lifetime: timedelta = SESSION_LIFETIME,
         body_limit: int = BODY_LIMIT,
+        streams: int = STREAMS,
         masking: Masking | None = None,
         inbox_retention: timedelta = INBOX_RETENTION,
         history: bool = True,
@@ -78,6 +82,7 @@ class Admin:
         self.read_only = read_only
         self.session_lifetime = _positive(session_lifetime)
         self.body_limit = _large_enough(body_limit)
+        self.streams = at_least_one("streams", streams)
         self.masking = masking or Masking()
         self._url = None if db_engine_url is None else postgres_url(db_engine_url)
         self._given_pool = db_pool
@@ -143,7 +148,7 @@ class Admin:
         """A connection in a read-only transaction, whose statements are bounded by `READ_TIMEOUT`."""
         with unavailable_errors(doing):
             async with taken_from(self.pool) as connection, connection.transaction(readonly=True):
-                await connection.execute(_BOUNDED, timeout=READ_TIMEOUT.total_seconds())
+                await connection.execute(_READING, timeout=READ_TIMEOUT.total_seconds())
                 yield connection
 
     @asynccontextmanager
@@ -156,6 +161,8 @@ class Admin:
 
 
 _BOUNDED = f"set local statement_timeout = {int(READ_TIMEOUT.total_seconds() * 1_000)}; set local lock_timeout = '5s'"
+# Compiling a statement takes longer than most answers may take, and both processors would be taken from the others.
+_READING = f"{_BOUNDED}; set local jit = off; set local max_parallel_workers_per_gather = 0"
 
 
 def _positive(lifetime: timedelta) -> timedelta:

@@ -11,6 +11,7 @@ from outbox.admin.backlog import backlog
 from outbox.admin.chains import router as chains
 from outbox.admin.components import components
 from outbox.admin.dlq import ROUTERS as DLQ
+from outbox.admin.events import router as events
 from outbox.admin.health import health_routes
 from outbox.admin.messages import messages
 from outbox.admin.repairs.operations import router as operations
@@ -19,9 +20,22 @@ from outbox.admin.security.authentication import own_authentication
 from outbox.admin.security.identity import identity
 from outbox.admin.security.routes import login_routes, logout
 from outbox.admin.stats import router as stats
+from outbox.admin.topology import topology
 from outbox.health import HealthChecks
 
-AREAS: tuple[APIRouter, ...] = (identity, backlog, chains, repairs, operations, messages, stats, components, *DLQ)
+AREAS: tuple[APIRouter, ...] = (
+    identity,
+    backlog,
+    chains,
+    repairs,
+    operations,
+    messages,
+    stats,
+    events,
+    components,
+    *DLQ,
+    topology,
+)
 """The routers of the endpoints that ask who is asking."""
 
 

@@ -1,0 +1,150 @@
+"""One look at the database for everybody who listens, and a buffer of what was told, for those who come back."""
+
+import asyncio
+import json
+import logging
+import secrets
+from collections import deque
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from itertools import islice
+from typing import Any
+
+from outbox.admin.admin import Admin
+from outbox.admin.events.listeners import Listener
+from outbox.admin.problems import Code, Problem
+from outbox.errors import DatabaseUnavailableError
+from outbox.fastapi.shutdown import running_server, server_told_to_exit
+from outbox.postgres.reporting.watching import Topic, Watching
+
+EVERY = timedelta(seconds=1)
+"""Between two looks, while somebody listens."""
+MOST_KEPT = 1_000
+"""Events that are kept for clients that come back."""
+COME_BACK = timedelta(seconds=2)
+"""When a client tries again whose stream ended."""
+
+logger = logging.getLogger("outbox")
+
+
+class Broadcaster:
+    """Tells all listeners of this process what has changed. Looks only while there are any.
+
+    Events are numbered. Who comes back and names the last one that it saw is told what it missed, as far as that is kept here;
+    if not, or after another process, it is told by a `reset` to read everything again.
+    """
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._watching = Watching(admin.table)
+        self._epoch = secrets.token_hex(4)
+        self._number = 0
+        self._kept: deque[bytes] = deque(maxlen=MOST_KEPT)
+        self._seen: Mapping[Topic, Any] | None = None
+        self._listeners: set[Listener] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._ending = False
+
+    def join(self, last_event_id: str | None, session: bytes | None = None) -> Listener:
+        """A new listener. Raises `too-many-streams` if there is no place, or not any more."""
+        if self._ending or len(self._listeners) >= self._admin.streams:
+            reason = "the server is shutting down" if self._ending else f"{self._admin.streams} streams are open"
+            raise Problem(Code.TOO_MANY_STREAMS, f"{reason}: try again", headers={"retry-after": "5"})
+        listener = Listener(session)
+        listener.tell(f"retry: {COME_BACK / timedelta(milliseconds=1):.0f}\n\n".encode())
+        for written in self._missed(last_event_id):
+            listener.tell(written)
+        self._listeners.add(listener)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="outbox events")
+        return listener
+
+    def leave(self, listener: Listener) -> None:
+        """Tells it no more, and gives its place to another."""
+        self._listeners.discard(listener)
+
+    async def close(self) -> None:
+        """Ends every stream, and looks no more."""
+        self._end()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    # --- looking -------------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        """Looks while somebody listens. Where the server's end can be seen coming, it ends the streams."""
+        server = running_server()
+        end = None if server is None else asyncio.create_task(server_told_to_exit(server))
+        if end is not None:
+            end.add_done_callback(lambda task: None if task.cancelled() else self._end())
+        try:
+            while self._listeners:
+                await self._look()
+                await asyncio.sleep(EVERY.total_seconds())
+        except Exception:
+            # Whatever it is, clients come back, and are looked for again.
+            logger.exception("the streams of events are ended")
+        finally:
+            if end is not None:
+                end.cancel()
+            self._end_streams()
+
+    async def _look(self) -> None:
+        sessions = {each.session for each in self._listeners if each.session is not None}
+        try:
+            async with self._admin.reading("looking for changes") as connection:
+                look = await self._watching.look(connection, sessions)
+        except DatabaseUnavailableError:
+            self._note({**(self._seen or {}), _DATABASE: {"available": False}})
+            return
+        for listener in self._listeners:
+            if listener.session in sessions - look.sessions:
+                listener.end()
+        self._note({**look.values, _DATABASE: {"available": True}})
+
+    def _note(self, values: Mapping[Topic, Any]) -> None:
+        """Tells what is another than at the last look. What was never looked at before is nothing new."""
+        before, self._seen = self._seen, values
+        if before is None:
+            return
+        for topic, value in values.items():
+            if before.get(topic) != value:
+                self._tell(topic[0], value)
+        for kind, name in before.keys() - values.keys():
+            if kind == "component":
+                self._tell(kind, {**before[kind, name], "condition": "forgotten"})
+
+    # --- telling -------------------------------------------------------------------------------------------------------
+
+    def _tell(self, event: str, value: Any) -> None:
+        self._number += 1
+        written = self._written(event, value)
+        self._kept.append(written)
+        for listener in self._listeners:
+            listener.tell(written)
+
+    def _missed(self, last_event_id: str | None) -> Iterable[bytes]:
+        """What a client has to be told that saw that event last."""
+        epoch, _, digits = (last_event_id or "").partition(".")
+        number = int(digits) if digits.isascii() and digits.isdigit() else -1
+        missed = self._number - number
+        if epoch == self._epoch and 0 <= missed <= len(self._kept):
+            return islice(self._kept, len(self._kept) - missed, None)
+        reason = "the stream begins here" if last_event_id is None else "what came after that event is not known here any more"
+        return [self._written("reset", {"reason": reason})]
+
+    def _written(self, event: str, value: Any) -> bytes:
+        """The event under the present number. JSON has no line breaks."""
+        return f"id: {self._epoch}.{self._number}\nevent: {event}\ndata: {json.dumps(value)}\n\n".encode()
+
+    def _end(self) -> None:
+        self._ending = True
+        self._end_streams()
+
+    def _end_streams(self) -> None:
+        for listener in self._listeners:
+            listener.end()
+
+
+_DATABASE: Topic = ("database", "")

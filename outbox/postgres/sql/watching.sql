@@ -1,0 +1,37 @@
+What may have changed since the last look, read once a second while somebody listens: by indexes, and no count beyond its bound.
+
+-- name: now
+select clock_timestamp()
+
+-- name: dead_letters
+-- The latest death and the latest resolution tell of changes that the counts do not show.
+select
+    (
+        select count(*)
+        from (select from {dead_letter} where status = 'open' order by failed_at desc, id desc limit $1) as counted
+    ) as open,
+    (
+        select count(*)
+        from (select from {table} where failed_at is not null order by failed_at desc, id desc limit $1) as counted
+    ) as parked,
+    (select failed_at from {dead_letter} where status = 'open' order by failed_at desc, id desc limit 1) as last_death,
+    (select failed_at from {table} where failed_at is not null order by failed_at desc, id desc limit 1) as last_parked,
+    (
+        select resolved_at
+        from {dead_letter}
+        where status <> 'open' and resolved_at is not null
+        order by resolved_at desc
+        limit 1
+    ) as last_resolution
+
+-- name: operations
+select id, action, state, total, done
+from {operation}
+order by id desc
+limit $1
+
+-- name: sessions
+-- Those of the sessions $1 that have not ended.
+select token_hash
+from {session}
+where token_hash = any($1::bytea[]) and expires_at > clock_timestamp()

@@ -1,0 +1,294 @@
+"""Events as they happen: one look for everybody, streams that come back where they were, and that end when they should."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from outbox.admin import Admin, Role, admin_router
+from outbox.admin.events import broadcaster, listeners
+from outbox.admin.events.broadcaster import Broadcaster
+from outbox.admin.events.listeners import Listener
+from outbox.admin.security.tokens import new_token
+from outbox.postgres.names import TableName
+from outbox.postgres.reporting.control import Pause, PauseScope, pause
+from outbox.postgres.reporting.watching import Watching
+from tests.admin.conftest import PREFIX, ROLE_HEADER, principal_by_header
+from tests.fastapi.support import client_of
+from tests.support import eventually
+
+
+class Stream:
+    """What a client reads, event by event."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.headers = response.headers
+        self._lines = response.aiter_lines()
+        self.last_id: str | None = None
+        self.comments = 0
+
+    async def next(self, wanted: str | None = None) -> dict[str, Any]:
+        """The next event, or the next of that name, with its data."""
+        while True:
+            event = await self._next()
+            if wanted in (None, event["event"]):
+                return event
+
+    async def _next(self) -> dict[str, Any]:
+        event: dict[str, Any] = {}
+        async for line in self._lines:
+            name, _, value = line.partition(": ")
+            if line.startswith(":"):
+                self.comments += 1
+            elif line:
+                event[name] = json.loads(value) if name == "data" else value
+            elif "data" in event:
+                self.last_id = event["id"]
+                return event
+            else:
+                event = {}
+        raise EOFError
+
+
+@asynccontextmanager
+async def listening(client: httpx.AsyncClient, last_id: str | None = None) -> AsyncIterator[Stream]:
+    """A stream of events, open within the block."""
+    headers = {} if last_id is None else {"last-event-id": last_id}
+    async with client.stream("GET", "/events", headers=headers) as response:
+        assert response.status_code == 200, await response.aread()
+        yield Stream(response)
+
+
+class Service:
+    """An application with an admin, on a real server."""
+
+    def __init__(self, admin: Admin, client: httpx.AsyncClient) -> None:
+        self.admin = admin
+        self.client = client
+
+    @property
+    def listeners(self) -> int:
+        """How many streams are open."""
+        return len(self.admin.shared(Broadcaster)._listeners)
+
+
+@asynccontextmanager
+async def service_of(admin: Admin, **options: Any) -> AsyncIterator[Service]:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with admin:
+            yield
+
+    app = FastAPI(lifespan=lifespan)
+    app.include_router(admin_router(admin, **options), prefix=PREFIX)
+    async with client_of(app) as client:
+        client.base_url = client.base_url.join(f"{PREFIX}/")
+        client.headers[ROLE_HEADER] = Role.VIEWER.value
+        yield Service(admin, client)
+
+
+@pytest.fixture
+async def service(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
+    monkeypatch.setattr(broadcaster, "EVERY", timedelta(milliseconds=50))
+    async with service_of(Admin(database, streams=3), authenticate=principal_by_header) as service:
+        yield service
+
+
+@pytest.fixture
+async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(database)
+    yield connection
+    await connection.close()
+
+
+DEATH = (
+    "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at, attempt,"
+    " cause, exception_type, exception_message, exception_traceback)"
+    " values ('worker', 'o', 'q', 'm', 'e', '', '[\"m\"]', now(), 1, 'exhausted', '', '', '')"
+)
+
+
+async def _looked(service: Service) -> None:
+    """Until there is something to compare the next look with."""
+    await eventually(lambda: service.admin.shared(Broadcaster)._seen is not None)
+
+
+async def test_a_stream_begins_with_a_reset_and_tells_what_changes(service: Service, connection: asyncpg.Connection) -> None:
+    async with listening(service.client) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert (stream.headers["x-accel-buffering"], stream.headers["cache-control"]) == ("no", "no-store")
+        first = await stream.next()
+        assert (first["event"], first["data"]) == ("reset", {"reason": "the stream begins here"})
+        await _looked(service)
+        await connection.execute(DEATH)
+        letters = (await stream.next("dead-letters"))["data"]
+        assert (letters["open"], letters["parked"]) == ({"value": 1, "relation": "eq"}, {"value": 0, "relation": "eq"})
+        await pause(connection, Pause(scope=PauseScope.QUEUE, name="q"))
+        assert (await stream.next("pauses"))["data"] == [{"scope": "queue", "name": "q", "until": None}]
+        beat = "insert into outbox_component (id, kind, name, host, process_id, version, every, activity) values"
+        activity = '{"state": "running", "unsent": 12, "oldest_due_seconds": 1.5}'
+        await connection.execute(f"{beat} ('r', 'relay', 'relay-1', 'h', 1, '1', '5 s', '{activity}')")
+        assert (await stream.next("backlog"))["data"] == {"unsent": 12, "oldest_due_seconds": 1.5}
+        component = (await stream.next("component"))["data"]
+        assert (component["name"], component["condition"], component["state"]) == ("relay-1", "alive", "running")
+        await connection.execute("insert into outbox_operation (action, selector, total) values ('requeue', '{}', 5)")
+        operation = (await stream.next("operation"))["data"]
+        assert operation == {"id": "1", "action": "requeue", "state": "running", "total": 5, "done": 0}
+        await connection.execute("update outbox_operation set done = 3")
+        assert (await stream.next("operation"))["data"]["done"] == 3
+        await connection.execute("delete from outbox_component")
+        assert (await stream.next("component"))["data"]["condition"] == "forgotten"
+
+
+async def test_a_client_that_comes_back_is_told_what_it_missed_or_to_read_again(
+    service: Service, connection: asyncpg.Connection
+) -> None:
+    async with listening(service.client) as stream:
+        await stream.next("reset")
+        await _looked(service)
+        await connection.execute(DEATH)
+        await stream.next("dead-letters")
+        seen = stream.last_id
+        await connection.execute("delete from outbox_dead_letter")
+        missed = await stream.next("dead-letters")
+    async with listening(service.client, seen) as stream:
+        assert await stream.next() == missed
+    assert seen is not None
+    for unknown in ("0badcafe.3", f"{seen.partition('.')[0]}.99999", "nonsense", f"{seen}x"):
+        async with listening(service.client, unknown) as stream:
+            again = await stream.next()
+            assert (again["event"], "not known here any more" in again["data"]["reason"]) == ("reset", True)
+
+
+async def test_what_changed_while_nobody_listened_is_told_to_whoever_comes_back(
+    service: Service, connection: asyncpg.Connection
+) -> None:
+    async with listening(service.client) as stream:
+        await stream.next("reset")
+        await _looked(service)
+        last = stream.last_id
+    await eventually(lambda: service.listeners == 0)
+    task = service.admin.shared(Broadcaster)._task
+    assert task is not None
+    await eventually(task.done)
+    await connection.execute(DEATH)
+    async with listening(service.client, last) as stream:
+        assert (await stream.next())["event"] == "dead-letters"
+
+
+async def test_more_streams_than_allowed_are_turned_away_until_one_ends(service: Service) -> None:
+    async with AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(listening(service.client)) for _ in range(3)]
+        for stream in streams:
+            await stream.next("reset")
+        refused = await service.client.get("/events")
+        assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (503, "too-many-streams", "5")
+    await eventually(lambda: service.listeners == 0)
+    async with listening(service.client) as stream:
+        await stream.next("reset")
+
+
+async def test_many_clients_share_one_look_and_nobody_listening_means_no_look(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+    look = Watching.look
+
+    async def counted(*arguments: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        return await look(*arguments)
+
+    monkeypatch.setattr(Watching, "look", counted)
+    monkeypatch.setattr(broadcaster, "EVERY", timedelta(seconds=30))
+    async with listening(service.client) as one, listening(service.client) as other:
+        await one.next("reset")
+        await other.next("reset")
+        await eventually(lambda: looks == 1)
+        assert service.admin.pool.get_size() <= 1
+    await eventually(lambda: service.listeners == 0)
+    assert looks == 1
+
+
+async def test_a_silent_stream_has_heartbeats_and_ends_in_time(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listeners, "HEARTBEAT", timedelta(milliseconds=20))
+    monkeypatch.setattr(listeners, "MOST_TIME", timedelta(milliseconds=500))
+    async with listening(service.client) as stream:
+        await stream.next("reset")
+        with pytest.raises(EOFError):
+            await stream.next("never")
+        assert stream.comments >= 3
+
+
+def test_a_client_that_does_not_keep_up_is_dropped_and_not_buffered_for() -> None:
+    listener = Listener()
+    for _ in range(listeners.MOST_WAITING):
+        listener.tell(b"event")
+    assert not listener._ended
+    listener.tell(b"one too many")
+    assert listener._ended
+    assert not listener._waiting
+
+
+async def test_a_stream_ends_with_the_session_that_it_came_with(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broadcaster, "EVERY", timedelta(milliseconds=50))
+    token, entry = new_token("anna", Role.VIEWER)
+    async with service_of(Admin(database, tokens=[str(entry)])) as service:
+        await service.client.post("/session", json={"token": token})
+        async with listening(service.client) as stream:
+            await stream.next("reset")
+            await _looked(service)
+            out = await service.client.delete("/session", headers={"sec-fetch-site": "same-origin"})
+            assert out.is_success, out.text
+            with pytest.raises(EOFError):
+                await stream.next("never")
+        assert (await service.client.get("/events")).status_code == 401
+
+
+async def test_a_database_that_goes_away_is_an_event_and_not_the_end(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    look = Watching.look
+
+    async def away(*_: Any) -> Any:
+        raise ConnectionError("gone")
+
+    async with listening(service.client) as stream:
+        await stream.next("reset")
+        await _looked(service)
+        monkeypatch.setattr(Watching, "look", away)
+        assert (await stream.next("database"))["data"] == {"available": False}
+        monkeypatch.setattr(Watching, "look", look)
+        assert (await stream.next("database"))["data"] == {"available": True}
+
+
+async def test_streams_are_for_those_who_are_known(service: Service) -> None:
+    del service.client.headers[ROLE_HEADER]
+    assert (await service.client.get("/events")).status_code == 401
+    assert service.listeners == 0
+
+
+async def test_a_look_uses_indexes(connection: asyncpg.Connection) -> None:
+    await connection.execute(
+        "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at,"
+        " attempt, cause, exception_type, exception_message, exception_traceback, status) select 'worker', 'o', 'q', 'm' || n,"
+        " 'e', '', '[]', now(), 1, 'exhausted', '', '', '', case when n % 50 = 0 then 'open' else 'discarded' end"
+        " from generate_series(1, 20000) as n"
+    )
+    await connection.execute(
+        "insert into outbox_table (routing_key, body) select 'e', '' from generate_series(1, 20000);"
+        " update outbox_dead_letter set resolved_at = now() where status <> 'open';"
+        " insert into outbox_operation (action, selector) select 'requeue', '{}' from generate_series(1, 5000);"
+        " analyze outbox_dead_letter; analyze outbox_operation; analyze outbox_table"
+    )
+    sql = Watching(TableName("outbox_table"))._sql
+    for name, arguments in {"dead_letters": (10_001,), "operations": (20,), "sessions": ([b"a"],)}.items():
+        plan = "\n".join(row[0] for row in await connection.fetch(f"explain {sql[name]}", *arguments))
+        assert "Seq Scan on outbox_dead_letter" not in plan, plan
+        assert "Seq Scan on outbox_table" not in plan, plan
+        assert "Seq Scan on outbox_operation" not in plan, plan
+        assert "Sort" not in plan, plan
