@@ -27,6 +27,7 @@ _COMMANDS = {
     "requeue": "outbox.cli.dlq.repairing:requeue",
     "resume": "outbox.cli.pausing:resume",
     "stats": "outbox.cli.stats:stats",
+    "token": "outbox.cli.token:token",
     "worker": "outbox.cli.worker:worker",
 }
 
