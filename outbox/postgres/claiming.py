@@ -98,14 +98,17 @@ class Claiming:
     async def _unkeyed(self, connection: Connection, limit: int, *, fair: bool, lean: bool) -> Unkeyed[PendingMessage]:
         """Messages without a key; see `outbox.postgres.turns.TakeUnkeyed`."""
         sql = self._lean_sql if lean else self._fair_sql if fair else self._sql
-        since, began = self.floors.dues, perf_counter()
-        arguments = (limit, LARGEST_BATCH, (*since, *self._lanes.floors.dues))
+        since, keyed_since, began = self.floors.dues, self._lanes.floors.dues, perf_counter()
+        arguments = (limit, LARGEST_BATCH, (*since, *keyed_since))
         with _telling_unreadable(partial(self._unkeyed_unread, sql)):
             rows = await connection.fetch(sql["claim"], *arguments, timeout=_TIMEOUT)
         keyed_after = None if lean else lowest_reached(rows)
         if rows[0]["id"] is None:
             rows = []
-        self.floors.claimed(since=since, seconds=perf_counter() - began, firsts={} if lean else first_dues(rows))
+        seconds = perf_counter() - began
+        self.floors.claimed(since=since, seconds=seconds, firsts={} if lean else first_dues(rows))
+        if not lean:  # it looked for rows with keys, too
+            self._lanes.floors.claimed(since=keyed_since, seconds=seconds, firsts={})
         return Unkeyed([self._rows.pending(row) for row in await self._valid(connection, rows)], keyed_after)
 
     async def _keyed(self, connection: Connection, blocked: list[Lane], limit: int) -> Sequence[PendingMessage]:

@@ -9,7 +9,7 @@ import pytest
 from outbox import ensure_outbox_schema_async
 from outbox.outcome import DONE
 from outbox.postgres.names import TableName
-from outbox.postgres.pool import open_pool
+from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.store import PostgresStore
 from tests.relay.support import ScriptedTransport, relaying
 from tests.support.eventually import eventually
@@ -40,7 +40,7 @@ async def test_claims_step_over_rows_that_somebody_keeps_dead(
         "select 'dead', '', now() - interval '1 hour' from generate_series(1, $1)",
         DEAD,
     )
-    pool = await open_pool(database_url, size=3, application_name="tests")
+    pool = await open_pool(database_url, size=1, application_name="tests")
     beside = await asyncpg.connect(database_url)
     try:
         async with beside.transaction(isolation="repeatable_read"):
@@ -50,7 +50,7 @@ async def test_claims_step_over_rows_that_somebody_keeps_dead(
                 "insert into outbox_table (routing_key, body) select 'live', '' from generate_series(1, 20)"
             )
             store = PostgresStore(pool, TableName("outbox_table"), keep_sent=False, longest_send=timedelta(seconds=10))
-            reads = [await _reads_of_a_claim(store, connection) for _ in range(2)]
+            reads = [await _reads_of_a_claim(store, pool, "outbox_table_due_idx") for _ in range(2)]
     finally:
         await beside.close()
         await pool.close()
@@ -58,23 +58,51 @@ async def test_claims_step_over_rows_that_somebody_keeps_dead(
     assert reads[1] <= 100
 
 
-async def _reads_of_a_claim(store: PostgresStore, connection: asyncpg.Connection) -> int:
-    """How many entries of the index a claim of ten rows read, dead ones included."""
-    query = """
-        select pg_stat_force_next_flush(), (
-            select idx_tup_read from pg_stat_user_indexes where indexrelname = 'outbox_table_due_idx'
+async def test_claims_of_rows_without_keys_step_over_dead_ones_with_keys(
+    connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.postgres.floors.REST", 10_000)
+    await connection.execute("alter table outbox_table set (autovacuum_enabled = off)")
+    await connection.execute("insert into outbox_table (routing_key, body, ordering_key) values ('last', '', 'k')")
+    pool = await open_pool(database_url, size=1, application_name="tests")
+    beside = await asyncpg.connect(database_url)
+    store = PostgresStore(pool, TableName("outbox_table"), keep_sent=False, longest_send=timedelta(seconds=10))
+    try:
+        claim = await store.claim(1)
+        assert claim is not None
+        async with claim:
+            await claim.settle([DONE])
+        await connection.execute(
+            "insert into outbox_table (routing_key, body, ordering_key, send_after) "
+            "select 'dead', '', 'k' || i, now() - interval '1 hour' from generate_series(1, $1) as i",
+            DEAD,
         )
-    """
-    before = (await connection.fetchrow(query))[1]
-    claim = await store.claim(10)
+        async with beside.transaction(isolation="repeatable_read"):
+            await beside.execute("select from outbox_table limit 1")
+            await connection.execute("delete from outbox_table")
+            await connection.execute(
+                "insert into outbox_table (routing_key, body) select 'live', '' from generate_series(1, 15)"
+            )
+            reads = [await _reads_of_a_claim(store, pool, "outbox_table_ordered_due_idx", 5) for _ in range(3)]
+    finally:
+        await beside.close()
+        await pool.close()
+    assert max(reads) <= 100
+
+
+async def _reads_of_a_claim(store: PostgresStore, pool: Pool, index: str, count: int = 10) -> int:
+    """How many entries of `index` a claim of some rows read, dead ones included. The pool has one connection."""
+    before = await _entries_read(pool, index)
+    claim = await store.claim(count)
     assert claim is not None
     async with claim:
-        await claim.settle([DONE] * 10)
+        await claim.settle([DONE] * count)
+    return await _entries_read(pool, index) - before
 
-    async def counted() -> int:
-        return int((await connection.fetchrow(query))[1]) - before
 
-    return await eventually(counted)
+async def _entries_read(pool: Pool, index: str) -> int:
+    await pool.execute("select pg_stat_force_next_flush()")
+    return int(await pool.fetchval("select idx_tup_read from pg_stat_user_indexes where indexrelname = $1", index))
 
 
 async def test_what_was_committed_late_is_found_all_the_same(connection: asyncpg.Connection, database_url: str) -> None:

@@ -27,7 +27,8 @@ case
     when exists (
         select
         from {table}
-        where sent_at is null and failed_at is null and ordering_key is not null and send_after <= now()
+        where sent_at is null and failed_at is null and ordering_key is not null
+            and send_after between to_timestamp(({floors}::float8[])[11]) and now()
     )
     then coalesce(priority, 0)
 end

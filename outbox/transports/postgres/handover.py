@@ -163,18 +163,21 @@ class PostgresHandover:
         self, statements: "_Statements", handed: list[HandedMessage], limit: int, *, fair: bool, lean: bool
     ) -> Unkeyed[HandedMessage]:
         """Rows without ordering keys, in one statement; see `outbox.postgres.turns.TakeUnkeyed`."""
-        since, began = self._floors.dues, perf_counter()
+        since, keyed_since, began = self._floors.dues, self._lanes.floors.dues, perf_counter()
         rows = await self._statements.fetch(
             statements.sql["hand_over_lean" if lean else "hand_over_fair" if fair else "hand_over"],
             *(self._exchange_name, limit, *statements.arguments),
-            *((*since, *self._lanes.floors.dues), *statements.component),
+            *((*since, *keyed_since), *statements.component),
             timeout=LONGEST_STATEMENT,
         )
         keyed_after, plain = (None, True) if lean else (lowest_reached(rows), not rows[0]["deduplicated"])
         if rows[0]["row_id"] is None:
             rows = []
         firsts = {} if lean else first_dues(rows)  # what it left alone may be before its first one
-        self._floors.claimed(since=since, seconds=perf_counter() - began, firsts=firsts)
+        seconds = perf_counter() - began
+        self._floors.claimed(since=since, seconds=seconds, firsts=firsts)
+        if not lean:  # it looked for rows with keys, too
+            self._lanes.floors.claimed(since=keyed_since, seconds=seconds, firsts={})
         messages = [_handed(row) for row in rows]
         handed += messages
         return Unkeyed(messages, keyed_after, plain)
