@@ -64,10 +64,12 @@ def decode_cursor(text: str | None, bound_to: Mapping[str, Any], kinds: Sequence
     except (ValueError, TypeError, RecursionError):
         raise invalid_cursor() from None
     well_formed = direction in _WAYS and isinstance(mark, str) and isinstance(place, list) and isinstance(inclusive, bool)
-    if not well_formed or [type(value) for value in place] != list(kinds):
+    if not well_formed:
         raise invalid_cursor()
     if mark != _mark(bound_to):
         raise Problem(Code.CURSOR_MISMATCH, "begin again without a cursor, or keep filter and order as they were")
+    if [type(value) for value in place] != list(kinds):
+        raise invalid_cursor()
     return Cursor(direction, place, inclusive)
 
 

@@ -57,8 +57,9 @@ _BY_KEY = Order(
     ("routing_key", "due_at", "id"), ("routing_key", "send_after", "id"), ("{}::text", _TIME, "{}::bigint"), (str, float, int)
 )
 _BY_LANE = Order(("lane", "id"), ("hashtextextended(ordering_key, 0)", "id"), ("{}::bigint", "{}::bigint"), (int, int))
-_BY_FAILURE = Order(("failed_at", "id"), ("failed_at", "id"), (_TIME, "{}::bigint"), (float, int), descending=True)
-_BY_SENDING = Order(("sent_at", "id"), ("sent_at", "id"), (_TIME, "{}::bigint"), (float, int), descending=True)
+# Of the table: the columns of the answer that have these names are seconds.
+_BY_FAILURE = Order(("failed_at", "id"), ("message.failed_at", "id"), (_TIME, "{}::bigint"), (float, int), descending=True)
+_BY_SENDING = Order(("sent_at", "id"), ("message.sent_at", "id"), (_TIME, "{}::bigint"), (float, int), descending=True)
 
 _UNSENT = "sent_at is null and failed_at is null"
 # Held and blocked rows are due never, and follow all others in the same index.
@@ -96,16 +97,60 @@ class MessageListing:
         self, connection: Connection, filter_: MessageFilter, *, limit: int, place: Place | None, back: bool, inclusive: bool
     ) -> Sequence[Row]:
         """Up to `limit` rows behind `place`, or before it if `back`, the nearest first; `inclusive`: from that place on."""
-        statement, arguments = self._page(filter_, limit, place, back=back, inclusive=inclusive)
+        statement, arguments = self.statement(filter_, limit, place, back=back, inclusive=inclusive)
         await self._set(connection, filter_)
         return [dict(row) for row in await connection.fetch(statement, *arguments)]
 
     async def count(self, connection: Connection, filter_: MessageFilter, *, most: int) -> int:
         """How many fit, up to `most`."""
-        statement, arguments = self._page(filter_, most, None, back=False, inclusive=False, counting=True)
+        statement, arguments = self.statement(filter_, most, None, back=False, inclusive=False, counting=True)
         await self._set(connection, filter_)
         found: int = await connection.fetchval(f"select count(*) from (\n{statement}\n) as counted", *arguments)
         return found
+
+    def statement(
+        self,
+        filter_: MessageFilter,
+        limit: int,
+        place: Place | None,
+        *,
+        back: bool,
+        inclusive: bool,
+        counting: bool = False,
+    ) -> tuple[str, Sequence[Any]]:
+        """What reads a page, or all that is to be counted, and its arguments."""
+        arguments = Arguments()
+        order = order_of(filter_)
+        conditions = [*_conditions(filter_, arguments)]
+        falling = order.descending != back
+        if place is not None:
+            sign = ("<" if falling else ">") + ("=" if inclusive else "")
+            keys = ", ".join(
+                parameter.format(arguments.add(value)) for parameter, value in zip(order.parameters, place, strict=True)
+            )
+            conditions.append(f"({', '.join(order.expressions)}) {sign} ({keys})")
+            if order is _BY_SENDING:
+                conditions.append(f"sent_at {sign[0]}= {keys.split(', ')[0]}")
+        by = ", ".join(f"{expression}{' desc' if falling else ''}" for expression in order.expressions)
+        most = arguments.add(limit)
+
+        def rows(*more: str) -> str:
+            where = "\n    and ".join([*conditions, *more])
+            return f"select {'' if counting else self._line}\nfrom {self._table} as message\nwhere {where}\norder by {by}\nlimit {most}"
+
+        if order is not _BY_DUE:
+            return rows(), arguments.values
+        # Rows that are due are in one index by class, and those with an ordering key in another.
+        each = render(
+            self._classes,
+            unordered=rows("ordering_key is null and priority = class.priority"),
+            ordered=rows("ordering_key is not null"),
+        )
+        columns = ", ".join(f"{column}{' desc' if falling else ''}" for column in order.columns)
+        return (
+            f"select *\nfrom (\n{each}\n) as each\n{'' if counting else f'order by {columns}'}\nlimit {most}",
+            arguments.values,
+        )
 
     async def _set(self, connection: Connection, filter_: MessageFilter) -> None:
         """Sorting is for rows that were sent at the same moment only: their index knows no ids."""
@@ -134,49 +179,6 @@ class MessageListing:
         """How many relays have given a sign of life; None if nobody would know."""
         found = await _optional(connection, connection.fetchval(self._sql["living_relays"]))
         return None if found is None else int(found)
-
-    def _page(
-        self,
-        filter_: MessageFilter,
-        limit: int,
-        place: Place | None,
-        *,
-        back: bool,
-        inclusive: bool,
-        counting: bool = False,
-    ) -> tuple[str, Sequence[Any]]:
-        arguments = Arguments()
-        order = order_of(filter_)
-        conditions = [*_conditions(filter_, arguments)]
-        falling = order.descending != back
-        if place is not None:
-            sign = ("<" if falling else ">") + ("=" if inclusive else "")
-            keys = ", ".join(
-                parameter.format(arguments.add(value)) for parameter, value in zip(order.parameters, place, strict=True)
-            )
-            conditions.append(f"({', '.join(order.expressions)}) {sign} ({keys})")
-            if order is _BY_SENDING:
-                conditions.append(f"sent_at {sign[0]}= {keys.split(', ')[0]}")
-        by = ", ".join(f"{expression}{' desc' if falling else ''}" for expression in order.expressions)
-        most = arguments.add(limit)
-
-        def rows(*more: str) -> str:
-            where = "\n    and ".join([*conditions, *more])
-            return f"select {'' if counting else self._line}\nfrom {self._table}\nwhere {where}\norder by {by}\nlimit {most}"
-
-        if order is not _BY_DUE:
-            return rows(), arguments.values
-        # Rows that are due are in one index by class, and those with an ordering key in another.
-        each = render(
-            self._classes,
-            unordered=rows("ordering_key is null and priority = class.priority"),
-            ordered=rows("ordering_key is not null"),
-        )
-        columns = ", ".join(f"{column}{' desc' if falling else ''}" for column in order.columns)
-        return (
-            f"select *\nfrom (\n{each}\n) as each\n{'' if counting else f'order by {columns}'}\nlimit {most}",
-            arguments.values,
-        )
 
 
 def _conditions(filter_: MessageFilter, arguments: Arguments) -> Sequence[str]:

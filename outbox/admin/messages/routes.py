@@ -15,7 +15,7 @@ from outbox.admin.backlog import BacklogView
 from outbox.admin.backlog.answers import counted_states
 from outbox.admin.messages.details import Message, read
 from outbox.admin.messages.lines import MessageLine, MessageListParameters, MessagePage, line_of
-from outbox.admin.paging import MOST_COUNTED, counted, decode_cursor, turned
+from outbox.admin.paging import MOST_COUNTED, counted, decode_cursor, invalid_cursor, turned
 from outbox.admin.principals import Role
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
@@ -113,7 +113,7 @@ async def _searching(asked: Asked, doing: str, has_cursor: bool) -> AsyncIterato
         except asyncpg.DataError:
             if not has_cursor:
                 raise
-            raise Problem(Code.INVALID_CURSOR, "leave `cursor` out, or give one that a page has shown") from None
+            raise invalid_cursor() from None
 
 
 def _gone(id_: str) -> Problem:

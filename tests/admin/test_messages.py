@@ -1,0 +1,333 @@
+"""The outbox, message by message."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+
+from outbox.admin.messages import routes
+from outbox.postgres.backlog import State
+from outbox.postgres.messages import MessageFilter, MessageListing, order_of
+from outbox.postgres.schema.objects import outbox_table
+from tests.admin.rows import insert, insert_each
+from tests.postgres_transport.support import explained, rows_read
+
+
+@pytest.fixture
+async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(database)
+    yield connection
+    await connection.close()
+
+
+async def listed(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:
+    answer = await client.get("/messages", params=parameters)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def shown(client: httpx.AsyncClient, id_: str, **parameters: Any) -> dict[str, Any]:
+    answer = await client.get(f"/messages/{id_}", params=parameters)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def ids(page: dict[str, Any]) -> list[str]:
+    return [item["id"] for item in page["items"]]
+
+
+async def test_each_state_has_its_own_list(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    by_state = await insert_each(connection)
+    for state, id_ in by_state.items():
+        page = await listed(viewer, state=state, total=True)
+        assert (ids(page), page["items"][0]["state"], page["total"]) == ([id_], state, {"value": 1, "relation": "eq"})
+    assert ids(await listed(viewer)) == sorted(by_state.values(), key=int, reverse=True)
+
+
+async def test_a_line_has_no_body_but_its_size_and_a_masked_preview(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    await insert(connection, tracking_ids='["root", "mine"]', last_error="refused: password=hunter2")
+    [line] = (await listed(viewer))["items"]
+    assert (line["size"], line["preview"]) == (28, '{"order": 7, "token": "***"}')
+    assert (line["message_id"], line["root_id"], line["last_error"]) == ("mine", "root", "refused: password=***")
+    assert "body" not in line
+
+
+@pytest.mark.parametrize("state", [None, *State])
+async def test_pages_lead_on_and_back_without_gaps(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection, state: State | None
+) -> None:
+    columns: dict[str | None, dict[str, Any]] = {
+        "scheduled": {"send_after": "1 hour"},
+        "retrying": {"send_after": "1 hour", "attempts": 1},
+        "held": {"last_error": "unroutable", "send_after": "infinity"},
+        "blocked": {"last_error": "blocked", "send_after": "infinity", "ordering_key": "k"},
+        "parked": {"last_error": "no", "failed_at": "-1 hour"},
+        "sent": {"sent_at": "-1 hour"},
+    }
+    async with connection.transaction():  # in one, all their times are the same
+        for number in range(7):
+            more = {"priority": number % 3} if number % 2 and state != "blocked" else {"ordering_key": "k"}
+            await insert(connection, **(columns.get(state, {}) | more))
+    whole = ids(await listed(viewer, **_state(state)))
+    assert len(whole) == len(set(whole)) == 7
+    page, pages = await listed(viewer, limit=3, **_state(state)), []
+    while True:
+        pages.append(ids(page))
+        if page["next"] is None:
+            break
+        page = await listed(viewer, limit=3, cursor=page["next"], **_state(state))
+    assert [len(each) for each in pages] == [3, 3, 1]
+    assert [id_ for each in pages for id_ in each] == whole
+    back = await listed(viewer, limit=3, cursor=page["previous"], **_state(state))
+    assert ids(back) == pages[1]
+    assert ids(await listed(viewer, limit=3, cursor=back["previous"], **_state(state))) == pages[0]
+
+
+def _state(state: State | None) -> dict[str, str]:
+    return {} if state is None else {"state": state.value}
+
+
+async def test_filters_narrow_a_list_down(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    old = await insert(connection, routing_key="order.placed", created_at="-2 days", tracking_ids='["root", "old"]')
+    new = await insert(connection, routing_key="order.paid", target_queue="mail", ordering_key="customer 7")
+    for parameters, expected in (
+        ({"routing_key": "order.placed"}, [old]),
+        ({"routing_key": "order.p*"}, [new, old]),
+        ({"routing_key": "order.%"}, []),
+        ({"message_id": "old"}, [old]),
+        ({"message_id": "root"}, []),
+        ({"tracking_id": "root"}, [old]),
+        ({"target_queue": "mail"}, [new]),
+        ({"ordering_key": "customer 7"}, [new]),
+        ({"ordering_key": "customer 7", "state": "held"}, []),
+        ({"created_before": "2020-01-01T00:00:00Z"}, []),
+        ({"created_after": "2020-01-01T00:00:00Z", "state": "pending"}, [old, new]),
+    ):
+        found = ids(await listed(viewer, **parameters))
+        assert found == expected or (set(found) == set(expected) and "state" in parameters), parameters
+
+
+async def test_the_messages_of_one_key_are_listed_in_their_order(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    rows = await insert_each(connection)
+    last = await insert(connection, ordering_key="customer 7")
+    await insert(connection, ordering_key="customer 8")
+    assert ids(await listed(viewer, ordering_key="customer 7")) == [rows["held"], rows["blocked"], last]
+
+
+async def test_a_filter_that_takes_too_long_says_what_to_narrow_down(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "SEARCH_TIMEOUT", timedelta(milliseconds=1))
+    await connection.execute("insert into outbox_table (routing_key, body) select 'k', 'x' from generate_series(1, 20000)")
+    answer = await viewer.get("/messages", params={"state": "pending", "routing_key": "nobody"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "filter-too-broad")
+    assert "name a state" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"state": "lost"},
+        {"unknown": "1"},
+        {"routing_key": "a\0b"},
+        {"limit": "0"},
+        {"limit": "201"},
+        {"created_after": "yesterday"},
+        {"message_id": "x" * 10_000},
+    ],
+)
+async def test_parameters_that_make_no_sense_are_refused(viewer: httpx.AsyncClient, parameters: dict[str, str]) -> None:
+    answer = await viewer.get("/messages", params=parameters)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+
+
+async def test_cursors_are_good_for_their_own_list_only(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    for _ in range(3):
+        await insert(connection)
+    cursor = (await listed(viewer, limit=1, state="pending"))["next"]
+    for parameters, code in (
+        ({"state": "held", "cursor": cursor}, "cursor-mismatch"),
+        ({"state": "pending", "cursor": cursor[:-4]}, "invalid-cursor"),
+        ({"state": "pending", "cursor": "WzFd"}, "invalid-cursor"),
+    ):
+        answer = await viewer.get("/messages", params=parameters)
+        assert (answer.status_code, answer.json()["code"]) == (400, code)
+
+
+@pytest.mark.parametrize("place", [[float("nan"), 1], [1.0, 2**70], [1e300, 1]])
+async def test_a_forged_place_is_no_cursor(viewer: httpx.AsyncClient, place: list[Any]) -> None:
+    from outbox.admin.messages.lines import MessageListParameters
+    from outbox.admin.paging import Cursor
+
+    forged = Cursor("next", place).encode(MessageListParameters(state=State.PENDING).bound_to())
+    answer = await viewer.get("/messages", params={"state": "pending", "cursor": forged})
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid-cursor")
+
+
+# --- one message -----------------------------------------------------------------------------------------------------------
+
+
+async def test_each_message_says_why_it_is_where_it_is(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    rows = await insert_each(connection)
+    await _relay(connection)
+    reasons = {state: (await shown(viewer, id_))["reason"] for state, id_ in rows.items()}
+    assert reasons["pending"] == "It is due, and goes out with one of the next batches."
+    assert reasons["scheduled"].startswith("It is due at ")
+    assert reasons["retrying"].startswith("It was refused 2 times, and is sent again at ")
+    assert reasons["held"].startswith("No queue is bound for its routing key. It is the one that is tried again, at ")
+    assert reasons["blocked"] == f"It waits for message {rows['held']}, which is held, of its ordering key."
+    assert reasons["parked"].startswith("It was given up at ")
+    assert reasons["sent"].startswith("It was sent at ")
+
+
+async def test_a_message_names_what_holds_it(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    rows = await insert_each(connection)
+    waiting = await insert(connection, routing_key="nobody", send_after="infinity", last_error="unroutable")
+    blocked, held = await shown(viewer, rows["blocked"]), await shown(viewer, waiting)
+    assert (blocked["blocked_by"]["id"], blocked["blocked_by"]["state"]) == (rows["held"], "held")
+    assert (held["probed_by"], held["due_at"]) == (rows["held"], None)
+    assert held["next_attempt_at"] == (await shown(viewer, rows["held"]))["due_at"]
+    assert "'nobody'" in held["mend"]
+    for_a_queue = await insert(
+        connection, routing_key="nobody", target_queue="mail", send_after="1 minute", last_error="unroutable"
+    )
+    found = await shown(viewer, for_a_queue)
+    assert (found["probed_by"], found["reason"][:31]) == (for_a_queue, "The queue 'mail' is not there. ")
+    assert "'mail'" in found["mend"]
+
+
+async def test_a_message_tells_of_relays_that_are_paused_or_missing(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    id_ = await insert(connection)
+    alone = await shown(viewer, id_)
+    assert (alone["reason"], alone["mend"]) == ("It is due, but no relay is running.", "start a relay")
+    await _relay(connection)
+    await connection.execute("insert into outbox_control (scope, reason) values ('relay', 'moving')")
+    paused = await shown(viewer, id_)
+    assert paused["reason"] == "It is due, but all relays are paused (moving)."
+    assert [(pause["name"], pause["reason"]) for pause in paused["paused_by"]] == [("", "moving")]
+
+
+async def test_what_was_sent_tells_what_became_of_it(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    id_ = await insert(connection, sent_at="-1 second", tracking_ids='["m"]')
+    await connection.execute("""
+        insert into outbox_history (at, fact, message_id, root_id, routing_key, queue, attempt, error_type)
+        values (now() - interval '1 s', 'retried', 'm', 'm', 'k', 'mail', 1, 'ValueError'),
+            (now(), 'processed', 'm', 'm', 'k', 'mail', 2, null), (now(), 'died', 'm', 'm', 'k', 'stock', 1, 'KeyError')
+    """)
+    handled = (await shown(viewer, id_))["handled"]
+    assert [(one["queue"], one["fact"], one["attempt"]) for one in handled] == [("mail", "processed", 2), ("stock", "died", 1)]
+
+
+async def test_bodies_are_masked_unless_an_operator_reveals_them_which_is_written_down(
+    viewer: httpx.AsyncClient, operator: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    id_ = await insert(connection, headers='{"authorization": "Bearer x", "n": 1}')
+    found = await shown(viewer, f"outbox-{id_}")
+    assert (found["body"], found["headers"], found["masked"]) == (
+        '{"order": 7, "token": "***"}',
+        {"authorization": "***", "n": 1},
+        True,
+    )
+    refused = await viewer.get(f"/messages/{id_}", params={"reveal": True})
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    revealed = await shown(operator, id_, reveal=True)
+    assert (revealed["body"], revealed["masked"]) == ('{"order": 7, "token": "abc"}', False)
+    assert revealed["headers"] == {"authorization": "Bearer x", "n": 1}
+    audit = await connection.fetch("select action, target, outcome from outbox_audit order by id")
+    assert [tuple(row) for row in audit] == [
+        ("messages.reveal", f"outbox-{id_}", "denied"),
+        ("messages.reveal", f"outbox-{id_}", "done"),
+    ]
+
+
+async def test_a_body_that_is_no_text_is_revealed_in_base64(
+    operator: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    id_ = await insert(connection, body=b"\xff\x00", content_type="application/octet-stream")
+    masked, revealed = await shown(operator, id_), await shown(operator, id_, reveal=True)
+    assert (masked["body"], masked["body_base64"], masked["size"]) == (None, None, 2)
+    assert (revealed["body"], revealed["body_base64"]) == (None, "/wA=")
+
+
+@pytest.mark.parametrize("id_", ["1", "outbox-1", "9223372036854775808", "a8b1", "-1", "1 or 1=1"])
+async def test_what_is_gone_is_not_found_with_a_hint_to_the_chain(viewer: httpx.AsyncClient, id_: str) -> None:
+    answer = await viewer.get(f"/messages/{id_}")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
+    assert "/chains/" in answer.json()["detail"]
+
+
+async def test_rows_that_no_calendar_holds_are_shown(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    await connection.execute("""
+        insert into outbox_table (routing_key, body, created_at, send_after, tracking_ids, headers, expiration)
+        values ('k', 'x', '-infinity', '-infinity', '{"a": 1}', '[1]', '9000 years'),
+            ('k', 'x', 'infinity', 'infinity', '[]', null, null)
+    """)
+    for parameters in ({}, {"state": "pending"}, {"state": "scheduled"}):
+        for item in (await listed(viewer, **parameters))["items"]:
+            assert (await shown(viewer, item["id"]))["created_at"] is None
+
+
+# --- how it is read --------------------------------------------------------------------------------------------------------
+
+ROWS = 60_000
+FILTERS = [
+    *(MessageFilter(state=state) for state in (None, *State)),
+    MessageFilter(ordering_key="key 7"),
+    MessageFilter(state=State.HELD, routing_key="held.3"),
+]
+
+
+@pytest.fixture
+async def large(connection: asyncpg.Connection) -> asyncpg.Connection:
+    """Tables of some size, of which the planner knows nothing."""
+    await connection.execute("alter table outbox_table set (autovacuum_enabled = off)")
+    for columns, chosen in (
+        ("routing_key", "'k'"),
+        ("routing_key, ordering_key", "'k', 'key ' || n % 100"),
+        ("routing_key, send_after", "'k', now() + interval '1 hour'"),
+        ("routing_key, last_error, send_after", "'held.' || n % 10, 'unroutable', timestamptz 'infinity'"),
+        ("routing_key, last_error, send_after, ordering_key", "'k', 'blocked', timestamptz 'infinity', n::text"),
+        ("routing_key, sent_at", "'k', now() - n * interval '1 s'"),
+        ("routing_key, failed_at, last_error", "'k', now() - n * interval '1 s', 'no'"),
+    ):
+        await connection.execute(
+            f"insert into outbox_table (body, {columns}) select 'x', {chosen} from generate_series(1, $1::integer) as n",
+            ROWS // 7,
+        )
+    return connection
+
+
+async def test_no_page_reads_more_than_its_rows(large: asyncpg.Connection) -> None:
+    listing = MessageListing(outbox_table("outbox_table"))
+    for filter_ in FILTERS:
+        if filter_.state is State.RETRYING:  # there are none, and the scheduled ones are looked through
+            continue
+        for back in (False, True):
+            place: list[Any] | None = None
+            async with large.transaction():
+                rows = await listing.page(large, filter_, limit=3, place=None, back=back, inclusive=False)
+                place = list(order_of(filter_).place(rows[-1]))
+                statement, arguments = listing.statement(filter_, 51, place, back=back, inclusive=False)
+                nodes = await explained(large, statement, *arguments)
+            assert nodes
+            for node in nodes:
+                assert node["Node Type"] not in ("Seq Scan", "Bitmap Heap Scan"), (filter_, node)
+                assert rows_read(node) <= 11 * 51, (filter_, back, node["Node Type"], rows_read(node))
+
+
+async def _relay(connection: asyncpg.Connection) -> None:
+    await connection.execute(
+        "insert into outbox_component (id, kind, name, host, process_id, version, every) "
+        "values ('r', 'relay', 'relay-1', 'h', 1, '1', '1 hour')"
+    )
