@@ -17,7 +17,7 @@ from outbox.postgres.dead_letters.notes import GroupNotes
 if TYPE_CHECKING:
     from outbox.admin.admin import Admin
 
-MOST_FACETED = 100_000
+MOST_FACETED = 50_000
 """So many letters, the latest ones, are counted by value."""
 MOST_VALUES = 20
 

@@ -1,7 +1,7 @@
 """From a filter to SQL: which dead letters it means, in a form that the indexes answer."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from outbox.postgres.queries import query
 from outbox.postgres.schema.objects import SATELLITES
 
 _FILE = "letters.sql"
-_PARTS = ("parked_message_id", "parked_type", "parked_fingerprint", "parked_search")
+_PARTS = ("failed_attempts", "parked_message_id", "parked_type", "parked_fingerprint", "parked_search")
 _TABLES = ("dead_letter", "edition", "history", "operation", "operation_item")
 _LARGEST_ID = 2**63 - 1
 _UNION = "\nunion all\n"
@@ -31,8 +31,8 @@ class Letters:
     def branches(self, filter_: DeadLetterFilter, arguments: "Arguments") -> "Sequence[Branch]":
         """What is to be read for `filter_`, of the tables that can hold any of it."""
         branches = []
-        if not filter_.ids or dead_ids(filter_.ids):
-            branches.append(Branch(0, self.sql("letters"), _of_letters(filter_, arguments)))
+        if _may_be_dead(filter_):
+            branches.append(self._dead(filter_, arguments))
         if _may_be_parked(filter_):
             branches.append(Branch(1, self.sql("parked"), self._of_parked(filter_, arguments)))
         return branches
@@ -42,14 +42,15 @@ class Letters:
         branches = self.branches(filter_, arguments)
         if not branches:
             return None
-        whatever_became = self.branches(replace(filter_, status=None), arguments)
-        once = [branch.where("(status = 'requeued' or deaths > 1)") for branch in whatever_became if branch.kind == 0]
+        once_requeued = self.sql("never_requeued")
+        if _may_be_dead(filter_):
+            once_requeued = self._dead(replace(filter_, status=None), arguments).where("(status = 'requeued' or deaths > 1)")
         return query(
             _FILE,
             "groups",
             by=by,
             letters=_UNION.join(branch.where() for branch in branches),
-            once_requeued=once[0] if once else self.sql("never_requeued"),
+            once_requeued=once_requeued,
             most=arguments.add(most),
         )
 
@@ -68,9 +69,14 @@ class Letters:
         names = {"fields": ", ".join(fields), "sets": sets, "letters": _UNION.join(latest), "most": arguments.add(limit)}
         return query(_FILE, "facets", **names)
 
+    def _dead(self, filter_: DeadLetterFilter, arguments: "Arguments") -> "Branch":
+        return Branch(0, self.sql("letters"), _of_letters(filter_, arguments))
+
     def _of_parked(self, filter_: DeadLetterFilter, arguments: "Arguments") -> Sequence[str]:
         add, names = arguments.add, self._names
         conditions = ["failed_at is not null", *_of_both(filter_, arguments)]
+        if filter_.routing_key is not None:
+            conditions.append(f"routing_key = {add(filter_.routing_key)}")
         if filter_.ids:
             conditions.append(f"id = any({add(parked_ids(filter_.ids))}::bigint[])")
         if filter_.queue is not None:
@@ -140,6 +146,10 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 20 and text == str(int(text)) and int(text) <= _LARGEST_ID
 
 
+def _may_be_dead(filter_: DeadLetterFilter) -> bool:
+    return not filter_.ids or bool(dead_ids(filter_.ids))
+
+
 def _may_be_parked(filter_: DeadLetterFilter) -> bool:
     if filter_.ids and not parked_ids(filter_.ids):
         return False
@@ -151,9 +161,7 @@ def _of_letters(filter_: DeadLetterFilter, arguments: Arguments) -> Sequence[str
     conditions = _of_both(filter_, arguments)
     if filter_.ids:
         conditions.append(f"id = any({add(dead_ids(filter_.ids))}::bigint[])")
-    for column in ("queue", "exception_type", "message_id"):
-        if (value := getattr(filter_, column)) is not None:
-            conditions.append(f"{column} = {add(value)}")
+    conditions += _of_texts(filter_, arguments)
     # Written out, so that every plan knows whether the index of open ones fits.
     for column, chosen in (("source", filter_.source), ("status", filter_.status)):
         if chosen is not None:
@@ -161,17 +169,26 @@ def _of_letters(filter_: DeadLetterFilter, arguments: Arguments) -> Sequence[str
     if filter_.group_id is not None:
         conditions.append(f"fingerprint = {add(filter_.group_id)}")
     if filter_.min_failures is not None:
-        conditions.append(f"greatest(attempt, jsonb_array_length(failures)) >= {add(filter_.min_failures)}")
+        conditions.append(f"{_FAILED_ATTEMPTS} >= {add(filter_.min_failures)}")
     if filter_.q is not None:
         conditions.append(f"search @@ websearch_to_tsquery('simple', {add(filter_.q)})")
     return conditions
 
 
+def _of_texts(filter_: DeadLetterFilter, arguments: Arguments) -> Iterator[str]:
+    for column in ("queue", "message_id"):
+        if (value := getattr(filter_, column)) is not None:
+            yield f"{column} = {arguments.add(value)}"
+    # Their indexes are by hash.
+    for column in ("routing_key", "exception_type"):
+        if (value := getattr(filter_, column)) is not None:
+            place = arguments.add(value)
+            yield f"hashtextextended({column}, 0) = hashtextextended({place}, 0) and {column} = {place}"
+
+
 def _of_both(filter_: DeadLetterFilter, arguments: Arguments) -> list[str]:
     add = arguments.add
     conditions = []
-    if filter_.routing_key is not None:
-        conditions.append(f"routing_key = {add(filter_.routing_key)}")
     if filter_.tracking_id is not None:
         conditions.append(f"tracking_ids @> {add(json.dumps([filter_.tracking_id], ensure_ascii=False))}::text::jsonb")
     if filter_.failed_after is not None:
@@ -183,3 +200,6 @@ def _of_both(filter_: DeadLetterFilter, arguments: Arguments) -> list[str]:
 
 def _without_comment(sql: str) -> str:
     return "\n".join(line for line in sql.splitlines() if not line.startswith("--"))
+
+
+_FAILED_ATTEMPTS = _without_comment(query(_FILE, "failed_attempts"))

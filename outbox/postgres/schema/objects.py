@@ -29,9 +29,9 @@ SATELLITES = {
     "group_note": "outbox_group_note",
 }
 """Tables with fixed names beside an outbox table, whatever that one is called."""
-TRANSPORT = ("subscription", "delivery", "dead_letter", "edition", "operation_item")
+TRANSPORT = ("subscription", "delivery", "dead_letter", "edition", "operation", "operation_item")
 """Those that the Postgres transport needs."""
-ARCHIVE = ("dead_letter", "edition", "operation_item", "subscription", "component")
+ARCHIVE = ("dead_letter", "edition", "operation", "operation_item", "subscription", "component")
 """Those that an archiver needs."""
 
 _RESERVED = frozenset(SATELLITES.values()) | {VERSION_TABLE, "outbox_history_default"}
@@ -82,6 +82,10 @@ _SATELLITE_OBJECTS = {
         "open_index": "open_idx",
         "search_index": "search_idx",
         "tracking_index": "tracking_idx",
+        "key_index": "key_idx",
+        "exception_index": "exception_idx",
+        "failures_index": "failures_idx",
+        "requeued_index": "requeued_idx",
         "resolved_index": "resolved_idx",
     },
     "edition": {"primary_key": "pkey", "foreign_key": "fkey"},

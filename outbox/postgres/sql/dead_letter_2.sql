@@ -27,7 +27,9 @@ create unique index if not exists {dead_letter_identity_index} on {dead_letter} 
 create index if not exists {dead_letter_message_index} on {dead_letter} using hash (message_id)
 
 -- name: dead_letter_group_index
+-- With what counting groups reads, so that the letters themselves, which are large, are left alone.
 create index if not exists {dead_letter_group_index} on {dead_letter} (fingerprint, failed_at desc, id desc)
+    include (status, first_failed_at)
 
 -- name: dead_letter_listing_index
 create index if not exists {dead_letter_listing_index} on {dead_letter} (failed_at desc, id desc)
@@ -41,6 +43,23 @@ create index if not exists {dead_letter_search_index} on {dead_letter} using gin
 
 -- name: dead_letter_tracking_index
 create index if not exists {dead_letter_tracking_index} on {dead_letter} using gin (tracking_ids jsonb_path_ops)
+
+-- name: dead_letter_key_index
+-- By hash, as of the message: routing keys and types of exceptions are any text.
+create index if not exists {dead_letter_key_index} on {dead_letter} (hashtextextended(routing_key, 0), failed_at desc, id desc)
+
+-- name: dead_letter_exception_index
+create index if not exists {dead_letter_exception_index} on {dead_letter} (hashtextextended(exception_type, 0), failed_at desc, id desc)
+
+-- name: dead_letter_failures_index
+-- The few that failed very often.
+create index if not exists {dead_letter_failures_index} on {dead_letter} (
+    (case when jsonb_typeof(failures) = 'array' then greatest(attempt, jsonb_array_length(failures)) else attempt end)
+)
+
+-- name: dead_letter_requeued_index
+-- What was requeued once, whatever became of it.
+create index if not exists {dead_letter_requeued_index} on {dead_letter} (resolved_at) where status = 'requeued' or deaths > 1
 
 -- name: dead_letter_resolved_index
 -- What pruning deletes, oldest first.
@@ -137,6 +156,10 @@ create unique index if not exists {operation_item_claim_index} on {operation_ite
 ('index', '{dead_letter_open_index_name}', 'valid'),
 ('index', '{dead_letter_search_index_name}', 'valid'),
 ('index', '{dead_letter_tracking_index_name}', 'valid'),
+('index', '{dead_letter_key_index_name}', 'valid'),
+('index', '{dead_letter_exception_index_name}', 'valid'),
+('index', '{dead_letter_failures_index_name}', 'valid'),
+('index', '{dead_letter_requeued_index_name}', 'valid'),
 ('index', '{dead_letter_resolved_index_name}', 'valid')
 
 -- name: edition_shape

@@ -2,7 +2,7 @@
 -- Lines of the list out of the dead letters. jsonb goes out as text: no codec of a given pool has a say.
 select id::text as letter, id as number, 0 as kind, source, status, exchange, queue, routing_key, message_id,
     tracking_ids::text as tracking_ids, ordering_key, cause, exception_type, exception_message, fingerprint, worker, attempt,
-    requeue_count, deaths, greatest(attempt, jsonb_array_length(failures)) as failures, created_at, first_failed_at, failed_at,
+    requeue_count, deaths, {failed_attempts} as failures, created_at, first_failed_at, failed_at,
     version, resolved_at, resolved_by, resolution, content_type, octet_length(body) as size, preview, null::bytea as shown
 from {dead_letter} as letter
 
@@ -19,6 +19,10 @@ select 'outbox-' || id as letter, id as number, 1 as kind, 'relay' as source, 'o
     null::text as resolution, content_type, octet_length(body) as size, null::text as preview,
     case when octet_length(body) <= 4096 then body end as shown
 from {table} as letter
+
+-- name: failed_attempts
+-- As the index has it.
+case when jsonb_typeof(failures) = 'array' then greatest(attempt, jsonb_array_length(failures)) else attempt end
 
 -- name: parked_message_id
 case when jsonb_typeof(tracking_ids) = 'array' then tracking_ids ->> -1 end
