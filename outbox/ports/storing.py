@@ -1,0 +1,83 @@
+"""The outbox table as the relay sees it, and the bell that wakes it."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from outbox.message import PendingMessage
+from outbox.outcome import RelayOutcome
+
+
+class Claim(AbstractAsyncContextManager["Claim"], Protocol):
+    """Messages that are ours until the block ends: left normally it commits, left by an exception it rolls back."""
+
+    @property
+    def messages(self) -> Sequence[PendingMessage]:
+        """What was claimed, in the order in which it is due; never empty."""
+        ...
+
+    async def settle(self, outcomes: Sequence[RelayOutcome]) -> None:
+        """Records one outcome for each message, in order, in few statements. Durable once the block is left."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How many rows are unsent, and how long the oldest due one has been due (None: none is due)."""
+
+    unsent: int
+    oldest_due: timedelta | None
+
+
+class Store(Protocol):
+    """The outbox table, as the relay sees it. Every method raises `DatabaseUnavailableError` while it is away."""
+
+    async def claim(self, limit: int) -> Claim | None:
+        """Up to `limit` due messages that nobody else has claimed; None if there are none."""
+        ...
+
+    async def next_due(self) -> timedelta | None:
+        """The time until the earliest unsent row is due, zero or less if it already is; None without any."""
+        ...
+
+    async def release_held(self, routing_key: str, limit: int) -> int:
+        """Makes up to `limit` held rows of `routing_key` due at once; how many there were."""
+        ...
+
+    async def ensure_probes(self) -> int:
+        """Sees to it that for each held routing key one row is due in finite time; how many were missing."""
+        ...
+
+    async def repair_lanes(self) -> int:
+        """Makes messages due that wait for an earlier one of their ordering key which is not there any more; how many."""
+        ...
+
+    async def delete_sent(self, older_than: timedelta, limit: int) -> int:
+        """Deletes up to `limit` rows sent longer ago than `older_than`; how many there were."""
+        ...
+
+    async def backlog(self) -> Backlog:
+        """Counts what is unsent; an estimate will do for a large number, for this is asked often."""
+        ...
+
+
+class Nap(Protocol):
+    """One sleeper's rest."""
+
+    async def wait(self, timeout: timedelta) -> None:
+        """Returns when it rang since the nap began, after `timeout` at the latest; where LISTEN does not deliver, sooner."""
+        ...
+
+
+class Doorbell(Protocol):
+    """Tells sleepers that rows may have come. Any number may sleep at once."""
+
+    def asleep(self) -> AbstractAsyncContextManager[Nap]:
+        """Inside the block every commit of new rows rings. Look for rows once more after entering, then wait."""
+        ...
+
+    def ring(self) -> None:
+        """Wakes every sleeper of this process."""
+        ...
