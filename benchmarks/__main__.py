@@ -7,6 +7,7 @@ import logging
 import platform
 from collections.abc import Awaitable, Callable, Sequence
 
+from benchmarks.administering import admin_reads
 from benchmarks.enduring import maintenance, pinned_transaction
 from benchmarks.measuring import OWN_COST, Figure, repeated
 from benchmarks.publishing import bulk_publishing, many_writers
@@ -46,6 +47,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int, str]] = {
     "writers": (many_writers, 16_000, "commits/s"),
     "pinned": (pinned_transaction, 60, "messages/s"),
     "maintenance": (maintenance, 1_000_000, "ms"),
+    "admin-reads": (admin_reads, 1_000_000, "ms"),
 }
 """Name → benchmark, how many messages (rows, seconds), the unit of its figures."""
 
