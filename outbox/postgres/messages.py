@@ -136,7 +136,8 @@ class MessageListing:
 
         def rows(*more: str) -> str:
             where = "\n    and ".join([*conditions, *more])
-            return f"select {'' if counting else self._line}\nfrom {self._table} as message\nwhere {where}\norder by {by}\nlimit {most}"
+            columns = "" if counting else self._line
+            return f"select {columns}\nfrom {self._table} as message\nwhere {where}\norder by {by}\nlimit {most}"
 
         if order is not _BY_DUE:
             return rows(), arguments.values

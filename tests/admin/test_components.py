@@ -1,0 +1,189 @@
+"""Who lives, who pauses, and pausing."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+
+from outbox import Consumer, MessageRelay, Worker
+from tests.reporting.support import at_work
+from tests.support import eventually
+
+
+@pytest.fixture
+async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(database)
+    yield connection
+    await connection.close()
+
+
+async def component(connection: asyncpg.Connection, id_: str, kind: str = "relay", **columns: Any) -> None:
+    """A component that gave a sign of life just now, or `ago`."""
+    values = {
+        "name": id_,
+        "activity": "{}",
+        "consumers": "[]",
+        "applied": "[]",
+        "ago": timedelta(0),
+        "stopped": False,
+        **columns,
+    }
+    await connection.execute(
+        """
+        insert into outbox_component (id, kind, name, host, process_id, version, every, activity, consumers, applied, seen_at,
+            stopped_at)
+        values ($1, $2, $3, 'h', 1, '1', interval '5 s', $4, $5, $6, now() - $7::interval,
+            case when $8 then now() - $7::interval end)
+        """,
+        id_,
+        kind,
+        *values.values(),
+    )
+
+
+async def components(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:
+    answer = await client.get("/components", params=parameters)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_conditions_follow_the_last_sign_of_life(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    await component(connection, "a")
+    await component(connection, "b", ago=timedelta(seconds=15))
+    await component(connection, "c", ago=timedelta(minutes=1))
+    await component(connection, "d", stopped=True)
+    found = (await components(viewer))["items"]
+    assert [(one["name"], one["condition"]) for one in found] == [
+        ("a", "alive"),
+        ("b", "late"),
+        ("c", "lost"),
+        ("d", "stopped"),
+    ]
+    assert [one["since"] for one in found] == [
+        found[0]["started_at"],
+        found[1]["seen_at"],
+        found[2]["seen_at"],
+        found[3]["stopped_at"],
+    ]
+
+
+async def test_of_those_that_ended_only_the_latest_are_listed(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    await component(connection, "alive")
+    for number in range(5):
+        await component(connection, f"gone {number}", ago=timedelta(minutes=1 + number))
+    found = (await components(viewer, ended=2))["items"]
+    assert [one["name"] for one in found] == ["alive", "gone 0", "gone 1"]
+
+
+async def test_schemas_are_told_if_asked_for_and_errors_are_masked(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    consumers = json.dumps([{"queue": "mail", "binding_key": "order.*", "body": {"type": "object"}}])
+    activity = json.dumps({"state": "running", "last_error": {"text": "refused: password=hunter2"}})
+    await component(connection, "w", "worker", consumers=consumers, activity=activity)
+    [plain] = (await components(viewer))["items"]
+    assert plain["consumers"] == [{"queue": "mail", "binding_key": "order.*"}]
+    assert plain["activity"]["last_error"]["text"] == "refused: password=***"
+    [whole] = (await components(viewer, schemas=True))["items"]
+    assert whole["consumers"][0]["body"] == {"type": "object"}
+
+
+async def test_a_pause_tells_who_honours_it(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    wish = [{"scope": "queue", "name": "mail"}]
+    mail = json.dumps([{"queue": "mail"}])
+    await component(connection, "resting", "worker", consumers=mail, applied=json.dumps(wish))
+    await component(connection, "busy", "worker", consumers=mail)
+    await component(connection, "silent", "worker", consumers=mail, ago=timedelta(minutes=1))
+    await component(connection, "other", "worker")
+    await component(connection, "stopped", "worker", consumers=mail, stopped=True)
+    await connection.execute("insert into outbox_control (scope, name) values ('queue', 'mail'), ('relay', '')")
+    mail_pause, relay_pause = (await viewer.get("/pauses")).json()["items"]
+    assert (mail_pause["state"], {one["name"]: one["state"] for one in mail_pause["components"]}) == (
+        "pending",
+        {"resting": "applied", "busy": "pending", "silent": "silent"},
+    )
+    assert (relay_pause["state"], relay_pause["components"]) == ("unmet", [])
+
+
+async def test_real_components_pause_and_go_on(operator: httpx.AsyncClient, database: str) -> None:
+    async def handle(body: object) -> None:
+        del body
+
+    relay = MessageRelay(database, broker=database, name="relay-1", heartbeat_interval=0.2)
+    worker = Worker(
+        broker=database, consumers=[Consumer("order.*", handle, queue="mail")], name="worker-1", heartbeat_interval=0.2
+    )
+    async with at_work(relay, worker):
+
+        async def states(expected: set[tuple[str, str]]) -> bool:
+            pauses = (await components(operator))["pauses"]
+            return {(pause["scope"], pause["state"]) for pause in pauses} == expected
+
+        async def alive() -> bool:
+            return {one["name"] for one in (await components(operator))["items"]} == {"relay-1", "worker-1"}
+
+        await eventually(alive)
+        for wanted in ({"scope": "relay", "reason": "moving"}, {"scope": "queue", "name": "mail"}):
+            answer = await operator.post("/pause", json=wanted)
+            assert (answer.status_code, answer.json()["state"]) == (200, "pending")
+        await eventually(lambda: states({("relay", "applied"), ("queue", "applied")}))
+        assert (await operator.post("/resume", json={"scope": "relay"})).json() == {"resumed": True, "still_paused_by": []}
+        assert (await operator.post("/resume", json={"scope": "relay"})).json()["resumed"] is False
+        await eventually(lambda: states({("queue", "applied")}))
+
+
+async def test_pausing_is_written_down_in_its_own_transaction(
+    operator: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    await operator.post("/pause", json={"scope": "queue", "name": "mail", "reason": "broken", "until": until})
+    await operator.post("/resume", json={"scope": "queue", "name": "mail"})
+    audit = await connection.fetch("select action, target, reason, actor from outbox_audit order by id")
+    assert [tuple(row) for row in audit] == [
+        ("pause", "queue mail", "broken", "an operator"),
+        ("resume", "queue mail", None, "an operator"),
+    ]
+    await connection.execute("alter table outbox_audit rename to hidden")
+    refused = await operator.post("/pause", json={"scope": "relay"})
+    assert refused.status_code >= 500
+    assert await connection.fetchval("select count(*) from outbox_control") == 0
+
+
+async def test_resuming_tells_what_still_holds(operator: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    await component(connection, "a")
+    await operator.post("/pause", json={"scope": "relay"})
+    await operator.post("/pause", json={"scope": "relay", "name": "a"})
+    answer = (await operator.post("/resume", json={"scope": "relay", "name": "a"})).json()
+    assert (answer["resumed"], [(one["scope"], one["name"]) for one in answer["still_paused_by"]]) == (True, [("relay", "")])
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"scope": "relay", "until": "2020-01-01T00:00:00Z"},
+        {"scope": "relay", "until": "2030-01-01T00:00:00"},
+        {"scope": "relay", "until": 1_900_000_000},
+        {"scope": "queue"},
+        {"scope": "everything"},
+        {"scope": "relay", "name": "a\0b"},
+        {"scope": "relay", "name": "x" * 1_001},
+        {"scope": "relay", "more": 1},
+    ],
+)
+async def test_a_pause_that_makes_no_sense_is_refused(operator: httpx.AsyncClient, wanted: dict[str, Any]) -> None:
+    answer = await operator.post("/pause", json=wanted)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert (await operator.get("/pauses")).json()["items"] == []
+
+
+async def test_viewers_pause_nothing(viewer: httpx.AsyncClient) -> None:
+    for path in ("/pause", "/resume"):
+        answer = await viewer.post(path, json={"scope": "relay"})
+        assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")

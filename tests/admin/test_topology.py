@@ -1,0 +1,152 @@
+"""Where messages go, as the API shows it."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import aio_pika
+import asyncpg
+import httpx
+import pytest
+
+from outbox import Consumer, Worker
+from outbox.admin import Admin, Role
+from outbox.admin.topology import routes
+from tests.admin.conftest import client_of, serving
+from tests.admin.rows import insert
+from tests.reporting.support import at_work
+from tests.support import eventually
+
+
+@pytest.fixture
+async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(database)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture(autouse=True)
+def looking_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "MAX_AGE", timedelta(0))
+
+
+async def shown(client: httpx.AsyncClient) -> dict[str, Any]:
+    answer = await client.get("/topology")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def edges(topology: dict[str, Any]) -> set[tuple[str, str, str, str | None]]:
+    return {(edge["source"], edge["target"], edge["kind"], edge["key"]) for edge in topology["edges"]}
+
+
+def codes(topology: dict[str, Any]) -> dict[str, str]:
+    return {warned["code"]: warned["node"] for warned in topology["warnings"]}
+
+
+async def handle(body: object) -> None:
+    del body
+
+
+async def test_subscriptions_and_workers_are_drawn(
+    viewer: httpx.AsyncClient, database: str, connection: asyncpg.Connection
+) -> None:
+    await connection.execute("insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'old', 'a.b')")
+    worker = Worker(broker=database, consumers=[Consumer("order.*", handle, queue="mail")], name="worker-1")
+    async with at_work(worker):
+
+        async def drawn() -> dict[str, Any]:
+            topology = await shown(viewer)
+            assert edges(topology) == {
+                ("exchange:outbox", "queue:mail", "binding", "order.*"),
+                ("exchange:outbox", "queue:old", "binding", "a.b"),
+                ("queue:mail", "worker:worker-1", "consumer", None),
+            }
+            return topology
+
+        topology = await eventually(drawn)
+    named = {edge[end] for edge in topology["edges"] for end in ("source", "target")}
+    assert named == {node["id"] for node in topology["nodes"]}
+    assert codes(topology) == {"subscription-without-consumer": "queue:old"}
+    assert (topology["broker"], topology["degraded"], topology["bindings_known"]) == ("postgresql", [], True)
+
+
+async def test_routing_keys_that_go_nowhere_are_named(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    first = await insert(connection, routing_key="a", last_error="unroutable", send_after="1 second")
+    await insert(connection, routing_key="a", last_error="unroutable", send_after="infinity")
+    await insert(connection, routing_key="b", last_error="unroutable", send_after="infinity", target_queue="mail")
+    warnings = (await shown(viewer))["warnings"]
+    assert [(each["code"], each["severity"]) for each in warnings] == [("unroutable", "error")] * 2
+    assert "'a'" in warnings[0]["summary"]
+    assert f"message {first} is the first" in warnings[0]["mend"]
+    assert warnings[1]["summary"] == "messages for the queue 'mail' are held: it is not there"
+
+
+async def _told_of(connection: asyncpg.Connection, *consumers: dict[str, Any]) -> None:
+    await connection.execute(
+        "insert into outbox_component (id, kind, name, host, process_id, version, every, consumers) "
+        "values ('1', 'worker', 'worker-1', 'h', 1, '1', '1 hour', $1)",
+        json.dumps(consumers),
+    )
+
+
+async def test_what_is_missing_at_rabbitmq_is_found_without_its_management(
+    database: str, connection: asyncpg.Connection, broker_url: str
+) -> None:
+    await _told_of(connection, {"queue": "mail", "binding_key": "order.*", "retry": {"delays_seconds": [60]}})
+    async with await aio_pika.connect(broker_url) as rabbit:
+        channel = await rabbit.channel()
+        await channel.declare_exchange("outbox", aio_pika.ExchangeType.TOPIC, durable=True)
+        await channel.declare_queue("mail", durable=True)
+        async with serving(Admin(database, broker=broker_url)) as app, client_of(app, Role.VIEWER) as client:
+            topology = await shown(client)
+    assert codes(topology) == {
+        "exchange-missing": "exchange:outbox.dlx",
+        "dead-letter-queue-missing": "queue:mail.dlq",
+        "retry-queue-missing": "queue:outbox.delay_60s",
+        "queue-without-consumer": "queue:mail",
+    } | {"exchange-missing": codes(topology)["exchange-missing"]}
+    assert ("exchange:outbox", "queue:mail", "binding", "order.*") in edges(topology)
+    assert ("queue:mail", "queue:outbox.delay_60s", "retry", None) in edges(topology)
+    assert topology["bindings_known"] is False
+
+
+async def test_with_its_management_bindings_and_limits_are_seen_too(
+    database: str, connection: asyncpg.Connection, broker_url: str, rabbitmq_server: Any
+) -> None:
+    await _told_of(connection, {"queue": "mail", "binding_key": "order.*"})
+    async with await aio_pika.connect(broker_url) as rabbit:
+        channel = await rabbit.channel()
+        exchange = await channel.declare_exchange("outbox", aio_pika.ExchangeType.TOPIC, durable=True)
+        await channel.declare_exchange("outbox.dlx", aio_pika.ExchangeType.DIRECT, durable=True)
+        for name in ("mail", "other"):
+            queue = await channel.declare_queue(name, durable=True)
+            await queue.bind(exchange, "order.*")
+            await queue.bind(exchange, f"{name}.old")
+        await channel.declare_queue("mail.dlq", durable=True, arguments={"x-message-ttl": 60_000})
+        admin = Admin(database, broker=broker_url, management_url=rabbitmq_server.admin_url)
+        async with serving(admin) as app, client_of(app, Role.VIEWER) as client:
+
+            async def seen() -> dict[str, Any]:
+                topology = await shown(client)
+                assert {"dead-letters-vanish", "old-binding"} <= set(codes(topology))
+                return topology
+
+            topology = await eventually(seen, timeout=20)
+    assert topology["bindings_known"] is True
+    assert ("exchange:outbox", "queue:other", "binding", "order.*") in edges(topology)
+    old = [warned["summary"] for warned in topology["warnings"] if warned["code"] == "old-binding"]
+    assert len(old) == 1
+    assert "'mail.old'" in old[0]
+
+
+async def test_a_broker_that_is_away_leaves_what_workers_have_told(database: str, connection: asyncpg.Connection) -> None:
+    await _told_of(connection, {"queue": "mail", "binding_key": "order.*"})
+    admin = Admin(database, broker="amqp://guest:guest@127.0.0.1:1/")
+    async with serving(admin) as app, client_of(app, Role.VIEWER) as client:
+        topology = await shown(client)
+    assert topology["degraded"] == ["broker"]
+    assert "guest:guest" not in topology["broker_error"]
+    assert ("exchange:outbox", "queue:mail", "binding", "order.*") in edges(topology)
