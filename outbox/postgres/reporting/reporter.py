@@ -5,13 +5,10 @@ import logging
 import os
 import platform
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from enum import StrEnum
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import asyncpg
 
@@ -23,7 +20,10 @@ from outbox.ports import Gate, Observer
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of
 from outbox.postgres.reporting.activity import Activity
-from outbox.postgres.reporting.facts import CAPACITY, FactQueue
+from outbox.postgres.reporting.component import Component, ReportingSettings
+from outbox.postgres.reporting.database_clock import DatabaseClock
+from outbox.postgres.reporting.duplicates import Duplicates
+from outbox.postgres.reporting.facts import FactQueue
 from outbox.postgres.reporting.gates import Gates, Heeded, Wish
 from outbox.postgres.reporting.statistics import Statistics
 from outbox.postgres.reporting.tables import ReportingTables, as_json
@@ -32,18 +32,12 @@ LARGEST_BATCH = 1_000
 """Facts that are written at once."""
 MOST_BATCHES = 20
 """Batches that are written before pauses are looked at again."""
-TICK = timedelta(milliseconds=500)
-"""How often pauses are looked at, and history is written."""
-ADD_UP_EVERY = timedelta(seconds=10)
 LOOK_AGAIN = timedelta(seconds=30)
 """How often tables that were not there are looked for."""
 LONGEST_PAUSE = timedelta(seconds=2)
 """Between two tries to reach a database that is away."""
 FIRST_LOOK = timedelta(seconds=2)
 """How long a component waits for the pauses before it begins to work without knowing them."""
-LAST_WORDS = timedelta(seconds=2)
-"""How long what is left may take to be written at the end."""
-MOST_DUPLICATES = 10_000
 TELL_LOST_EVERY = timedelta(seconds=10)
 
 # What the server says when a statement was rolled back for a reason that passes. After anything else it may have been
@@ -56,69 +50,6 @@ _PASSING = (
 )
 _ALL_TABLES = frozenset({"history", "stats", "component", "control"})
 _log = logging.getLogger("outbox")
-
-
-class ComponentKind(StrEnum):
-    """What reports."""
-
-    RELAY = "relay"
-    WORKER = "worker"
-    ARCHIVER = "archiver"
-    MAINTENANCE = "maintenance"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Component:
-    """Who reports. `consumers` is what a worker runs, as JSON can hold it."""
-
-    kind: ComponentKind
-    name: str
-    consumers: Sequence[Mapping[str, Any]] = ()
-    id: str = field(default_factory=lambda: str(uuid4()))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportingSettings:
-    """`history`: whether facts are written; `heartbeat`: how often a sign of life is.
-
-    `borrows`: whether the connection is others' as well, and is to be given back after each round.
-    """
-
-    history: bool = True
-    borrows: bool = False
-    heartbeat: timedelta = timedelta(seconds=5)
-    tick: timedelta = TICK
-    add_up_every: timedelta = ADD_UP_EVERY
-    capacity: int = CAPACITY
-
-
-@asynccontextmanager
-async def reporting(
-    connect: Connect,
-    table: TableName,
-    component: Component,
-    observer: Observer,
-    stopping: Stopping,
-    settings: ReportingSettings | None = None,
-) -> AsyncIterator["Reporter"]:
-    """Within the block a reporter is at work, over one connection that `connect` opens.
-
-    Entering waits a moment for the pauses that hold, so that a component that was restarted keeps to them. Leaving writes what
-    is left, within a moment. Nothing that goes wrong with the database is raised, or noticed by anybody else.
-    """
-    reporter = Reporter(connect, table, component, observer, stopping, settings or ReportingSettings())
-    task = asyncio.create_task(reporter.run())
-    task.add_done_callback(_tell_end)
-    try:
-        await reporter.first_look()
-        yield reporter
-    finally:
-        reporter.finish()
-        try:
-            await asyncio.wait([task], timeout=LAST_WORDS.total_seconds())
-        finally:
-            task.cancel()
-            reporter.tell_lost()
 
 
 class Reporter:
@@ -138,14 +69,14 @@ class Reporter:
         self._component = component
         self._observer = observer
         self._settings = settings
-        self._clock = _DatabaseClock()
+        self._clock = DatabaseClock()
         self._facts = FactQueue(clock=time.monotonic, now=self._clock.seconds, capacity=settings.capacity)
         self._statistics = Statistics(self._clock.seconds)
         self.activity = Activity(stopping, time.monotonic, self._clock.now)
         self._gates = Gates(component.kind.value, component.name, now=time.monotonic)
         self._looked = asyncio.Event()
         self._finishing = asyncio.Event()
-        self._duplicates = _Duplicates()
+        self._duplicates = Duplicates()
         self._usable: frozenset[str] = frozenset()
         self._done = False
         self._due = {"tables": 0.0, "beat": 0.0, "stats": time.monotonic() + settings.add_up_every.total_seconds()}
@@ -352,51 +283,5 @@ class Reporter:
             _log.info("reports: %s: well again", what)
 
 
-class _Duplicates:
-    """Deliveries that were found to be duplicates, until they are settled, which is told like that of any other."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, str], None] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._found)
-
-    def add(self, queue: str, message_id: str) -> None:
-        """Takes note of one; forgets the oldest of those that were never settled."""
-        self._found[queue, message_id] = None
-        if len(self._found) > MOST_DUPLICATES:
-            self._found.pop(next(iter(self._found)))
-
-    def discard(self, queue: str, message_id: str) -> bool:
-        """Whether it was one; it is not any more."""
-        known = (queue, message_id) in self._found
-        self._found.pop((queue, message_id), None)
-        return known
-
-
-class _DatabaseClock:
-    """The database's time of day, as of the last time that it was asked."""
-
-    def __init__(self) -> None:
-        self._ahead = 0.0
-
-    def seconds(self) -> float:
-        """What it says now, or nearly, in seconds since 1970."""
-        return time.time() + self._ahead
-
-    def now(self) -> datetime:
-        """The same as a moment."""
-        return datetime.fromtimestamp(self.seconds(), UTC)
-
-    def is_now(self, seconds: float) -> None:
-        """It just said this."""
-        self._ahead = seconds - time.time()
-
-
 def _as_objects(wishes: Sequence[Wish]) -> list[dict[str, str]]:
     return [{"scope": scope, "name": name} for scope, name in wishes]
-
-
-def _tell_end(task: "asyncio.Task[None]") -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("nothing is reported any more: %s", error, exc_info=error)
