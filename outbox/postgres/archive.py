@@ -42,7 +42,7 @@ class PostgresArchive:
         self._masking = masking or Masking()
         names = {
             kind: TableName(SATELLITES[kind], table.schema).sql
-            for kind in ("dead_letter", "edition", "operation_item", "subscription", "component")
+            for kind in ("dead_letter", "edition", "operation", "operation_item", "subscription", "component")
         }
         self._sql = {
             name: query("archive.sql", name, recorded=recorded(table.schema), **names)

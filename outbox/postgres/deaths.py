@@ -25,7 +25,7 @@ _LONGEST_NAME = 1_000
 
 def recorded(schema: str | None) -> str:
     """The common table expressions that record each row of one named `death`, see `sql/deaths.sql`."""
-    tables = ("dead_letter", "edition", "operation_item")
+    tables = ("dead_letter", "edition", "operation", "operation_item")
     return queries("deaths.sql", **{table: TableName(SATELLITES[table], schema).sql for table in tables})["recorded"]
 
 

@@ -1,12 +1,15 @@
 """What is done in the transaction of a repair, and nowhere else."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from outbox.cli.dlq.directly import DirectLetters
 from outbox.dead_letters import DeadLetterFilter, DeadLetters, Edit, ItemOutcome, Operation, OperationState, Repaired
 from outbox.errors import CountDriftedError, DatabaseUnavailableError, RefusedError
+from outbox.masking import Masking
 from outbox.postgres.pool import Connection, Pool
 from tests.dead_letters.repairs import at_once, bury, operation, outbox, park, statuses
 
@@ -115,6 +118,17 @@ async def test_a_filter_that_means_another_number_by_now_does_nothing(pool: Pool
     assert operation(await dead_letters.discard(ALL, expected=2, max_items=2)).total == 2
 
 
+async def test_a_command_does_to_as_many_as_it_has_shown_or_to_none(database: str, pool: Pool) -> None:
+    await bury(pool, 3)
+    async with DirectLetters(database, table_name="outbox_table", masking=Masking()) as letters:
+        assert (await letters.plan("discard", ALL)).count == 3
+        await bury(pool, queue="late")
+        with pytest.raises(CountDriftedError):
+            await letters.discard(ALL, reason=None, by="ada")
+        assert (await letters.plan("discard", ALL)).count == 4
+        assert operation(await letters.discard(ALL, reason=None, by="ada")).total == 4
+
+
 async def test_of_ids_that_are_given_the_oldest_are_taken(pool: Pool, dead_letters: DeadLetters) -> None:
     ids, parked = await bury(pool, 12), await park(pool)
     given = ["none", parked, *reversed(ids)]
@@ -136,3 +150,13 @@ async def test_operations_are_read_page_by_page(pool: Pool, dead_letters: DeadLe
     assert [await page(), await page(before=5), await page(before=1)] == [[6, 5], [4, 3], []]
     assert [await page(after=2), await page(after=5), await page(after=6)] == [[4, 3], [6], []]
     assert [await page(going_on=True), await page(going_on=True, before=6)] == [[6], []]
+
+
+async def test_the_audit_in_the_documentation_is_there_with_its_deed(pool: Pool, dead_letters: DeadLetters) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "repair.md").read_text()
+    names: dict[str, Any] = {}
+    exec(text.split("```python\n")[2].split("```")[0], names)
+    await pool.execute("create table audit (who text not null, what text not null)")
+    await bury(pool, 2)
+    await names["discard"](dead_letters, ALL)
+    assert await pool.fetchval("select what from audit") == "discarded operation 1"

@@ -25,10 +25,12 @@ from outbox.dead_letters import (
 )
 from outbox.engine.lifecycle import Stopping
 from outbox.errors import BrokerUnavailableError, ConfigurationError, RefusedError
+from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool
 from outbox.postgres.repair.changes import subscribed_queues
-from tests.dead_letters.repairs import at_once, bury, operation, outbox, park, statuses
+from tests.dead_letters.deaths import dead
+from tests.dead_letters.repairs import QUEUE, at_once, bury, operation, outbox, park, statuses
 from tests.support import eventually
 from tests.support.processes import running
 
@@ -225,11 +227,34 @@ async def test_what_dies_in_another_queue_than_before_has_died_again(
     await bury(pool, 4)
     canary = Canary(2, timedelta(milliseconds=50))
     number = operation(await dead_letters.requeue(ALL, destination=destination, canary=canary)).id  # type: ignore[arg-type]
-    await bury(pool, queue="elsewhere", requeue_count=1)
+    await pool.execute("insert into outbox_subscription values ('outbox', 'elsewhere', '#')")
     runner = await dead_letters.runner()
     await runner.run_once(number)
+    await PostgresArchive(pool, TABLE).record([dead("m1", queue="elsewhere", requeue_count=1)])
     await eventually(lambda: runner.run_once(number))
     assert (await read(dead_letters, number)).stopped_because == "1 of the first 2 came back dead"
+
+
+async def test_what_dies_elsewhere_after_the_end_is_still_counted(pool: Pool, dead_letters: DeadLetters) -> None:
+    await bury(pool, 3)
+    await bury(pool, queue="elsewhere", requeue_count=0)
+    number = operation(await dead_letters.requeue(DeadLetterFilter(queue=QUEUE), destination=ToQueue("elsewhere"))).id
+    await finish(dead_letters, number)
+    archive = PostgresArchive(pool, TABLE)
+    await archive.record([dead(f"m{n}", queue="elsewhere", requeue_count=1) for n in (1, 2)])
+    assert (await read(dead_letters, number)).counts == {DONE: 1, DIED_AGAIN: 2}
+
+
+async def test_what_dies_in_another_queue_by_itself_is_not_blamed_on_an_operation(
+    pool: Pool, dead_letters: DeadLetters
+) -> None:
+    await bury(pool, 2)
+    await bury(pool, 2, queue="other")
+    number = operation(await dead_letters.requeue(DeadLetterFilter(queue=QUEUE))).id
+    await finish(dead_letters, number)
+    await dead_letters.requeue(["3", "4"])
+    await PostgresArchive(pool, TABLE).record([dead("m1", queue="other", requeue_count=1)])
+    assert (await read(dead_letters, number)).counts == {DONE: 2}
 
 
 async def test_an_operation_waits_for_a_broker_that_cannot_say_whether_a_queue_is_there(pool: Pool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from outbox.cli.api.opening import whoever
 from outbox.cli.dlq.encoding import encoded_selector
 from outbox.cli.dlq.showing import masked
-from outbox.dead_letters import Also, DeadLetterDetail, DeadLetters, Operation, Repaired, Selector
+from outbox.dead_letters import Action, Also, DeadLetterDetail, DeadLetters, Operation, Plan, Repaired, Selector
 from outbox.masking import Masking
 from outbox.postgres.access.audit import Entry, write_entry
 from outbox.postgres.pool import Connection
@@ -24,6 +24,7 @@ class DirectLetters(DeadLetters):
         super().__init__(url, table_name=table_name, masking=masking, **places)
         self._table = outbox_table(table_name)
         self._masking = masking
+        self._agreed: int | None = None
 
     async def show(self, id_: str, *, reveal: bool) -> DeadLetterDetail | None:
         """The whole of one, masked unless it is to be revealed; None if there is none."""
@@ -35,21 +36,31 @@ class DirectLetters(DeadLetters):
         detail = await self.get(id_)
         return None if detail is None else detail.body
 
+    async def plan(self, action: Action | str, selector: Selector, **options: Any) -> Plan:
+        """What would be done now. If a filter means another number when it is done, it is not done."""
+        plan = await super().plan(action, selector, **options)
+        self._agreed = plan.count
+        return plan
+
     async def requeue(self, selector: Selector, **options: Any) -> Repaired | Operation:
         """Sends them again."""
-        return await super().requeue(selector, also=self._written("dlq.requeue", selector, options), **options)
+        also = self._written("dlq.requeue", selector, options)
+        return await super().requeue(selector, expected=self._agreed, also=also, **options)
 
     async def discard(self, selector: Selector, **options: Any) -> Repaired | Operation:
         """Puts them aside."""
-        return await super().discard(selector, also=self._written("dlq.discard", selector, options), **options)
+        also = self._written("dlq.discard", selector, options)
+        return await super().discard(selector, expected=self._agreed, also=also, **options)
 
     async def restore(self, selector: Selector, **options: Any) -> Repaired | Operation:
         """Opens discarded ones again."""
-        return await super().restore(selector, also=self._written("dlq.restore", selector, options), **options)
+        also = self._written("dlq.restore", selector, options)
+        return await super().restore(selector, expected=self._agreed, also=also, **options)
 
     async def purge(self, selector: Selector, **options: Any) -> Repaired | Operation:
         """Deletes them for good."""
-        return await super().purge(selector, also=self._written("dlq.purge", selector, options), **options)
+        also = self._written("dlq.purge", selector, options)
+        return await super().purge(selector, expected=self._agreed, also=also, **options)
 
     async def pause(self, number: int, **options: Any) -> Operation:
         """Holds an operation."""

@@ -1,7 +1,7 @@
 """Operations as rows: created with their letters, read with their progress, paused, resumed and cancelled by anyone."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -187,6 +187,15 @@ def operation_of(row: Any) -> Operation:
         continue_at=row["continue_at"],
         canary_until=row["canary_until"],
         total=row["total"],
-        counts={ItemOutcome(name): count for name, count in json.loads(row["counts"]).items()},
+        counts=_counts(row),
         stopped_because=row["stopped_because"],
     )
+
+
+def _counts(row: Any) -> Mapping[ItemOutcome, int]:
+    """How many letters came to each outcome; those that none came to are left out."""
+    counts = {ItemOutcome(name): count for name, count in json.loads(row["counts"]).items()}
+    done = row["done"] - counts.get(ItemOutcome.DIED_AGAIN, 0)
+    pending = row["total"] - done - sum(counts.values())
+    counts |= {ItemOutcome.DONE: done, ItemOutcome.PENDING: pending}
+    return {outcome: count for outcome, count in counts.items() if count}

@@ -54,8 +54,6 @@ class OperationsRunner:
         """
         async with self._sql.transaction("looking for operations") as connection:
             due = await self._fetchrow(connection, "due", operation)
-            if due is not None and decode_options(due["options"]).destination is not None:
-                await connection.execute(self._sql["note_returned"], due["id"], timeout=TIMEOUT)
             items = [] if due is None else await self._next_items(connection, due)
         if due is None:
             return 0

@@ -42,6 +42,7 @@ where queue = $1 and status = 'open'
 select right_ || ' on ' || wanted.relation
 from (
     values ('select', '{dead_letter}'), ('insert', '{dead_letter}'), ('update', '{dead_letter}'), ('select', '{edition}'),
-        ('select', '{operation_item}'), ('update', '{operation_item}'), ('select', '{subscription}'), ('select', '{component}')
+        ('select', '{operation}'), ('select', '{operation_item}'), ('update', '{operation_item}'), ('select', '{subscription}'),
+        ('select', '{component}')
 ) as wanted (right_, relation)
 where not has_table_privilege(wanted.relation, right_)

@@ -5,6 +5,9 @@
 -- dead letter that was requeued and came back, the one with this body first. It is opened again, unless somebody else did so
 -- meanwhile, which shows in its count; when and why it was last resolved stays. Everything else is a dead letter of its own.
 --
+-- `back` are the letters whose message came back dead: to their queue, or to another one that an operation had sent it to, so that
+-- the operation knows.
+--
 -- Letters of a message are looked up by its id, one message after another (`offset 0` keeps it so), and the queue is hidden from the
 -- planner: without statistics it takes a queue's letters for a few, and reads them all.
 found as materialized (
@@ -48,11 +51,28 @@ reopened as (
     where letter.id = earlier.letter_id and letter.requeue_count < earlier.requeue_count
     returning letter.id, earlier.number, earlier.requeue_count
 ),
+back as materialized (
+    select id::text as letter, requeue_count, false as is_elsewhere
+    from reopened
+    union
+    select letter.id::text, death.requeue_count, true
+    from death
+    cross join lateral (
+        select id
+        from {dead_letter}
+        where message_id = death.message_id and queue || '' <> death.queue
+        offset 0
+    ) as letter
+    where death.requeue_count > 0 and death.number not in (select number from known)
+),
 bounced as (
     update {operation_item} as item
     set outcome = 'died again'
-    from reopened
-    where item.letter = any(array(select id::text from reopened)) and item.letter = reopened.id::text and item.outcome = 'done' and item.requeue_count = reopened.requeue_count
+    from back
+    where item.letter = any(array(select letter from back)) and item.letter = back.letter and item.outcome = 'done'
+        and item.requeue_count = back.requeue_count and (not is_elsewhere or exists (
+            select from {operation} as operation where operation.id = item.operation_id and options ? 'destination'
+        ))
 ),
 buried as (
     insert into {dead_letter} (

@@ -35,20 +35,14 @@ where id = $1
 
 -- name: operation
 select {operation_columns},
-    (
-        select coalesce(json_object_agg(outcome, count), '{}')::text
-        from (select outcome, count(*) from {operation_item} where operation_id = id group by outcome) as counted
-    ) as counts
+    {operation_counts}
 from {operation}
 where id = $1
 
 -- name: operations
 -- The newest first; $1: only those that go on.
 select {operation_columns},
-    (
-        select coalesce(json_object_agg(outcome, count), '{}')::text
-        from (select outcome, count(*) from {operation_item} where operation_id = id group by outcome) as counted
-    ) as counts
+    {operation_counts}
 from {operation}
 where (not $1::boolean or finished_at is null) and ($3::bigint is null or id < $3)
 order by id desc
@@ -59,10 +53,7 @@ limit $2
 select *
 from (
     select {operation_columns},
-        (
-            select coalesce(json_object_agg(outcome, count), '{}')::text
-            from (select outcome, count(*) from {operation_item} where operation_id = id group by outcome) as counted
-        ) as counts
+        {operation_counts}
     from {operation}
     where (not $1::boolean or finished_at is null) and id > $3::bigint
     order by id
@@ -129,20 +120,6 @@ select {operation_columns}, (select count(*) from {operation_item} where operati
 from {operation}
 where id = $1 and state = 'running' and continue_at <= now()
 for update skip locked
-
--- name: note_returned
--- Who records a death notes it where the letter is the one that was requeued. What went to other queues and died there is found by
--- its message.
-update {operation_item} as item
-set outcome = 'died again'
-from {dead_letter} as letter
-where item.operation_id = $1 and item.outcome = 'done'
-    and letter.id = case when item.letter not like 'outbox-%' then item.letter::bigint end
-    and exists (
-        select
-        from {dead_letter} as other
-        where other.message_id = letter.message_id and other.requeue_count = item.requeue_count
-    )
 
 -- name: next_items
 select position, letter

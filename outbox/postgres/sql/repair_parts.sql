@@ -57,3 +57,15 @@ on conflict do nothing
 -- name: operation_columns
 id, action, state, selector::text, options::text, reason, requested_by, created_at, updated_at, finished_at, continue_at,
     canary_until, total, done, stopped_because
+
+-- name: operation_counts
+-- Of the outcomes that few letters come to. What was done is counted as it is done, and what is left is to be done.
+(
+    select coalesce(json_object_agg(outcome, count), '{}')::text
+    from (
+        select outcome, count(*)
+        from {operation_item}
+        where operation_id = id and outcome in ('skipped', 'refused', 'not found', 'died again')
+        group by outcome
+    ) as counted
+) as counts
