@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends
 
 from outbox.admin.access import entrance
 from outbox.admin.admin import Admin
+from outbox.admin.audit import audit
 from outbox.admin.backlog import backlog
 from outbox.admin.chains import router as chains
 from outbox.admin.components import components
@@ -35,6 +36,7 @@ AREAS: tuple[APIRouter, ...] = (
     components,
     *DLQ,
     topology,
+    audit,
 )
 """The routers of the endpoints that ask who is asking."""
 

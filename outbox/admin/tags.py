@@ -1,7 +1,7 @@
 """What the areas of the API are, for the `openapi_tags` of an application that publishes its document."""
 
 TAGS = [
-    {"name": "session", "description": "Logging in and out of a browser, who one is, and who did what."},
+    {"name": "session", "description": "Logging in and out of a browser, and who one is."},
     {"name": "backlog", "description": "How much waits, where, since when, and for how much longer."},
     {"name": "messages", "description": "What is in the outbox, and why it is where it is."},
     {"name": "dlq", "description": "Dead letters: what failed for good, looked at, grouped and noted."},
@@ -12,6 +12,7 @@ TAGS = [
     {"name": "components", "description": "Relays, workers and others: who lives, and pausing them."},
     {"name": "events", "description": "What happens, as it happens."},
     {"name": "topology", "description": "Exchanges, queues and bindings, and what would mend them."},
+    {"name": "audit", "description": "Who did what, or was not allowed to."},
     {"name": "health", "description": "Whether the process lives and can do its work."},
 ]
 """Each with a sentence, in the order in which they are shown."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from outbox.postgres.deaths import Storable
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import query
 from outbox.postgres.schema.objects import satellite_names
 
 AuditOutcome = Literal["done", "denied", "failed"]
@@ -38,7 +38,8 @@ class Entry:
 async def write_entry(connection: Connection, table: TableName, entry: Entry) -> None:
     """Adds the entry, in whatever transaction is open on that connection."""
     storable = Storable(connection.get_settings().server_encoding)
-    await connection.execute(_sql(table)["record"], *_arguments(entry, storable))
+    sql = query("audit.sql", "record", **satellite_names(table.schema))
+    await connection.execute(sql, *_arguments(entry, storable))
 
 
 def _arguments(entry: Entry, storable: Storable) -> tuple[str | None, ...]:
@@ -70,7 +71,3 @@ def _details(details: Mapping[str, Any], storable: Storable) -> str:
 
 def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
-
-
-def _sql(table: TableName) -> Mapping[str, str]:
-    return queries("audit.sql", **satellite_names(table.schema))

@@ -1,0 +1,130 @@
+"""`GET /audit`: pages of who did what."""
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import httpx
+import pytest
+
+from outbox.admin import Role
+from outbox.postgres.access.entries import AuditFilter, Place, listing
+from outbox.postgres.names import TableName
+from tests.admin.conftest import MakeClient
+
+FILL = """
+insert into outbox_audit (at, actor, role, action, target, outcome, details)
+select
+    timestamptz '2026-03-01 00:00:00+00' + (n / 3) * interval '1 second', 'actor-' || n % 50, 'operator',
+    'action-' || n % 200, 'target-' || n, case when n % 100 = 0 then 'denied' else 'done' end, jsonb_build_object('n', n)
+from generate_series(1, $1::integer) as n
+"""
+
+
+@pytest.fixture
+async def connection(database: str) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
+    connection = await asyncpg.connect(database)
+    yield connection
+    await connection.close()
+
+
+async def _numbers(client: httpx.AsyncClient, **parameters: object) -> tuple[list[int], dict[str, object]]:
+    answer = await client.get("/audit", params={key: str(value) for key, value in parameters.items()})
+    assert answer.status_code == 200, answer.text
+    page = answer.json()
+    return [entry["details"]["n"] for entry in page["items"]], page
+
+
+async def test_entries_are_listed_newest_first_and_pages_leave_none_out(
+    connection: "asyncpg.Connection[asyncpg.Record]", operator: httpx.AsyncClient
+) -> None:
+    await connection.execute(FILL, 25)
+    seen, page = await _numbers(operator, limit=10)
+    while page["next"]:
+        more, page = await _numbers(operator, limit=10, cursor=page["next"])
+        seen += more
+    assert seen == list(range(25, 0, -1))
+    before, _ = await _numbers(operator, limit=10, cursor=page["previous"])
+    assert before == list(range(15, 5, -1))
+
+
+@pytest.mark.parametrize(
+    ("filter_", "numbers"),
+    [
+        ({"actor": "actor-7"}, [107, 57, 7]),
+        ({"action": "action-3", "actor": "actor-3"}, [3]),
+        ({"outcome": "denied"}, [100]),
+        ({"target": "target-42"}, [42]),
+        ({"since": "2026-03-01T00:00:39Z"}, [119, 118, 117]),
+        ({"until": "2026-03-01T01:00:01+01:00"}, [2, 1]),
+    ],
+)
+async def test_a_filter_finds_what_fits(
+    connection: "asyncpg.Connection[asyncpg.Record]", operator: httpx.AsyncClient, filter_: dict[str, str], numbers: list[int]
+) -> None:
+    await connection.execute(FILL, 119)
+    found, page = await _numbers(operator, total="true", **filter_)
+    assert found == numbers
+    assert page["total"] == {"value": len(numbers), "relation": "eq"}
+
+
+async def test_an_entry_tells_everything_that_was_written_down(operator: httpx.AsyncClient, make_client: MakeClient) -> None:
+    viewer = make_client(Role.VIEWER)
+    await viewer.get("/audit", headers={"x-request-id": "tried-it"})
+    [entry] = (await operator.get("/audit", params={"outcome": "denied"})).json()["items"]
+    assert entry.pop("at").endswith("Z")
+    assert entry == {
+        "id": "1",
+        "actor": "a viewer",
+        "role": "viewer",
+        "action": "audit_list",
+        "target": "/outbox/audit",
+        "outcome": "denied",
+        "reason": None,
+        "details": {"code": "forbidden", "method": "GET"},
+        "request_id": "tried-it",
+        "address": "127.0.0.1",
+    }
+
+
+async def test_a_cursor_belongs_to_its_filter(
+    connection: "asyncpg.Connection[asyncpg.Record]", operator: httpx.AsyncClient
+) -> None:
+    await connection.execute(FILL, 5)
+    _, page = await _numbers(operator, limit=1)
+    answer = await operator.get("/audit", params={"cursor": str(page["next"]), "actor": "actor-1"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "cursor-mismatch")
+
+
+@pytest.mark.parametrize("place", [[10**30, 1], [-(10**30), 1], [0, 2**63], [0, -1]])
+async def test_a_forged_cursor_is_refused(operator: httpx.AsyncClient, place: list[int]) -> None:
+    from outbox.admin.paging import Cursor
+
+    answer = await operator.get("/audit", params={"cursor": Cursor("next", place).encode({})})
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid-cursor")
+
+
+@pytest.mark.parametrize(
+    ("filter_", "index"),
+    [
+        (AuditFilter(), "outbox_audit_age_idx"),
+        (AuditFilter(actor="actor-7"), "outbox_audit_actor_idx"),
+        (AuditFilter(action="action-3"), "outbox_audit_action_idx"),
+        (AuditFilter(outcome="denied"), "outbox_audit_outcome_idx"),
+        (AuditFilter(target="target-42"), "outbox_audit_target_idx"),
+    ],
+)
+async def test_a_page_is_read_from_an_index(
+    connection: "asyncpg.Connection[asyncpg.Record]", filter_: AuditFilter, index: str
+) -> None:
+    await connection.execute(FILL, 20_000)
+    await connection.execute("update outbox_audit set outcome = 'denied' where id % 5 = 0")
+    await connection.execute("analyze outbox_audit")
+    [row] = await connection.fetch("select at, id from outbox_audit where id = 10000")
+    for place in (None, Place(row["at"], row["id"]), Place(row["at"], row["id"], back=True)):
+        statement = listing(TableName("outbox_audit"), filter_, limit=51, place=place)
+        plan = "\n".join(
+            line["QUERY PLAN"] for line in await connection.fetch(f"explain {statement.text}", *statement.arguments)
+        )
+        assert index in plan
+        assert "Seq Scan" not in plan
+        assert "Sort" not in plan
