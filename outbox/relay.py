@@ -10,26 +10,25 @@ from typing import TYPE_CHECKING, Literal
 
 from outbox.arguments import at_least_one, exactly_one, one_of, seconds
 from outbox.arguments import exchange_name as checked_exchange_name
-from outbox.brokers import open_transport, require_one_broker
+from outbox.brokers import require_one_broker
 from outbox.engine.groups import ungrouped
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
 from outbox.engine.ordering import OrderingRules
 from outbox.engine.outages import until_it_answers
 from outbox.engine.pausing import OPEN
 from outbox.engine.relaying import Relay, RelaySettings
-from outbox.engine.sending import SendingPolicy, SendingRounds
+from outbox.engine.sending import SendingPolicy
 from outbox.errors import ConfigurationError
 from outbox.observing import HEARTBEAT_INTERVAL, Reports, build_observer, component_name, observed_by
 from outbox.outcome import Cause
 from outbox.retry import Backoff, RetryPolicy
-from outbox.urls import ServerKind, postgres_url, server_kind
+from outbox.rounds import RoundsSource
+from outbox.urls import postgres_url
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
 
-    from outbox.engine.rounds import Rounds
     from outbox.ports import Observer, Transport
-    from outbox.postgres.floors import Floors
     from outbox.postgres.pool import Connect, Pool
     from outbox.postgres.reporting import Reporter
     from outbox.postgres.sent_facts import SentFacts
@@ -110,7 +109,7 @@ class MessageRelay:
         from outbox.postgres.names import TableName
 
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
-        self._broker = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
+        chosen = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
         self._url = None if db_engine_url is None else postgres_url(db_engine_url)
         self._listen_url = None if listen_url is None else postgres_url(listen_url, argument="listen_url")
         self._pool = _checked_pool(db_pool)
@@ -128,16 +127,21 @@ class MessageRelay:
             history=history,
             heartbeat_interval=heartbeat_interval,
         )
-        self._keep_sent, retention = _clean_up(clean_up_after)
-        self._ordering = OrderingRules.of(ordering_policy)
-        self._component = component_name(name) if history else None
-        self._policy = SendingPolicy(
-            exchange_name=checked_exchange_name(exchange_name),
-            retry=_retry_policy(max_attempts),
-            publish_timeout=seconds("publish_timeout", publish_timeout),
-            expiration=None if expiration is None else seconds("expiration", expiration),
-            drop_unroutable=one_of("on_unroutable", on_unroutable, ("hold", "drop")) == "drop",
-            now=_utc_now,
+        keep_sent, retention = _clean_up(clean_up_after)
+        self._source = RoundsSource(
+            broker=chosen,
+            table=self._table,
+            policy=SendingPolicy(
+                exchange_name=checked_exchange_name(exchange_name),
+                retry=_retry_policy(max_attempts),
+                publish_timeout=seconds("publish_timeout", publish_timeout),
+                expiration=None if expiration is None else seconds("expiration", expiration),
+                drop_unroutable=one_of("on_unroutable", on_unroutable, ("hold", "drop")) == "drop",
+                now=_utc_now,
+            ),
+            ordering=OrderingRules.of(ordering_policy),
+            keep_sent=keep_sent,
+            component=component_name(name) if history else None,
         )
         self._settings = RelaySettings(
             exchange_name=exchange_name,
@@ -170,8 +174,8 @@ class MessageRelay:
         observer = build_observer(enable_metrics=self._enable_metrics)
         with ungrouped():
             async with self._open_pool() as pool:
-                facts = self._facts(observer)
-                store = self._store(pool, facts)
+                facts = self._source.facts(observer)
+                store = self._source.store(pool, facts)
                 if await until_it_answers(store.check, stopping, observer):
                     async with self._reports.open(observer, stopping) as reporter:
                         await self._relay(pool, store, facts, observed_by(observer, reporter), stopping, reporter)
@@ -190,91 +194,11 @@ class MessageRelay:
         doorbell = PostgresDoorbell(
             self._connect(pool), bell_of(self._table), observer=observer, poll_interval=self._settings.poll_interval
         )
-        async with self._open_rounds(pool, store, facts, observer, stopping) as rounds, asyncio.TaskGroup() as companions:
+        async with self._source.open(pool, store, facts, observer, stopping) as rounds, asyncio.TaskGroup() as companions:
             listening = companions.create_task(doorbell.run())
             gate = OPEN if reporter is None else reporter.gate()
             await Relay(rounds, store, doorbell, observer, self._settings, gate).run(stopping)
             listening.cancel()
-
-    @asynccontextmanager
-    async def _open_rounds(
-        self,
-        pool: "Pool",
-        store: "PostgresStore",
-        facts: "SentFacts | None",
-        observer: "Observer",
-        stopping: Stopping,
-    ) -> AsyncIterator["Rounds"]:
-        """Rounds within the database if the queues are in it, otherwise by way of a transport."""
-        if isinstance(self._broker, str) and server_kind(self._broker) is ServerKind.POSTGRES:
-            handover = await self._handover(pool, self._broker, facts, store.floors, observer, stopping)
-            if handover is not None:
-                yield handover
-                return
-        name = self._policy.exchange_name
-        transport = open_transport(self._broker, exchange_name=name, table=self._table, observer=observer)
-        try:
-            yield SendingRounds(store, transport, self._policy)
-        finally:
-            await transport.close()
-
-    async def _handover(
-        self,
-        pool: "Pool",
-        url: str,
-        facts: "SentFacts | None",
-        floors: "Floors",
-        observer: "Observer",
-        stopping: Stopping,
-    ) -> "Rounds | None":
-        """Rounds by hand-over; None if the queues are in another database."""
-        from outbox.postgres.pool import open_pool
-        from outbox.transports.postgres.handover import PostgresHandover, same_database
-        from outbox.transports.postgres.rounds import HandoverRounds
-
-        name = self._policy.exchange_name
-        handover = PostgresHandover(
-            pool,
-            self._table,
-            exchange_name=name,
-            keep_sent=self._keep_sent,
-            default_expiration=self._policy.expiration,
-            drop_unroutable=self._policy.drop_unroutable,
-            ordering=self._ordering,
-            facts=facts,
-            floors=floors,
-        )
-        here = False
-
-        async def look() -> None:
-            nonlocal here
-            other = await open_pool(url, size=1, application_name="outbox relay")
-            try:
-                here = await same_database(pool, other)
-            finally:
-                other.terminate()
-            if here:
-                await handover.check()
-
-        await until_it_answers(look, stopping, observer)
-        return HandoverRounds(handover, exchange_name=name) if here else None
-
-    def _facts(self, observer: "Observer") -> "SentFacts | None":
-        from outbox.postgres.sent_facts import SentFacts
-
-        return None if self._component is None else SentFacts(self._table, self._component, observer)
-
-    def _store(self, pool: "Pool", facts: "SentFacts | None") -> "PostgresStore":
-        from outbox.postgres.store import PostgresStore
-
-        return PostgresStore(
-            pool,
-            self._table,
-            keep_sent=self._keep_sent,
-            longest_send=self._policy.publish_timeout,
-            ordering=self._ordering,
-            facts=facts,
-        )
 
     @asynccontextmanager
     async def _open_pool(self) -> AsyncIterator["Pool"]:

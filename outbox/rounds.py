@@ -1,0 +1,117 @@
+"""Where a relay's rounds come from: by way of a transport, or within the database if the queues are in it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from outbox.brokers import open_transport
+from outbox.engine.lifecycle import Stopping
+from outbox.engine.ordering import OrderingRules
+from outbox.engine.outages import until_it_answers
+from outbox.engine.sending import SendingPolicy, SendingRounds
+from outbox.urls import ServerKind, server_kind
+
+if TYPE_CHECKING:
+    from outbox.brokers import BrokerSource
+    from outbox.engine.rounds import Rounds
+    from outbox.ports import Observer
+    from outbox.postgres.floors import Floors
+    from outbox.postgres.names import TableName
+    from outbox.postgres.pool import Pool
+    from outbox.postgres.sent_facts import SentFacts
+    from outbox.postgres.store import PostgresStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundsSource:
+    """The outbox table and the broker that its messages go to. `component` is whom the history names, None if there is none."""
+
+    broker: "BrokerSource"
+    table: "TableName"
+    policy: SendingPolicy
+    ordering: OrderingRules
+    keep_sent: bool
+    component: str | None
+
+    def facts(self, observer: "Observer") -> "SentFacts | None":
+        """What the history is told of sent messages; None if it is told nothing."""
+        from outbox.postgres.sent_facts import SentFacts
+
+        return None if self.component is None else SentFacts(self.table, self.component, observer)
+
+    def store(self, pool: "Pool", facts: "SentFacts | None") -> "PostgresStore":
+        """The outbox table."""
+        from outbox.postgres.store import PostgresStore
+
+        return PostgresStore(
+            pool,
+            self.table,
+            keep_sent=self.keep_sent,
+            longest_send=self.policy.publish_timeout,
+            ordering=self.ordering,
+            facts=facts,
+        )
+
+    @asynccontextmanager
+    async def open(
+        self,
+        pool: "Pool",
+        store: "PostgresStore",
+        facts: "SentFacts | None",
+        observer: "Observer",
+        stopping: Stopping,
+    ) -> AsyncIterator["Rounds"]:
+        """Rounds within the database if the queues are in it, otherwise by way of a transport."""
+        if isinstance(self.broker, str) and server_kind(self.broker) is ServerKind.POSTGRES:
+            handover = await self._handover(pool, self.broker, facts, store.floors, observer, stopping)
+            if handover is not None:
+                yield handover
+                return
+        name = self.policy.exchange_name
+        transport = open_transport(self.broker, exchange_name=name, table=self.table, observer=observer)
+        try:
+            yield SendingRounds(store, transport, self.policy)
+        finally:
+            await transport.close()
+
+    async def _handover(
+        self,
+        pool: "Pool",
+        url: str,
+        facts: "SentFacts | None",
+        floors: "Floors",
+        observer: "Observer",
+        stopping: Stopping,
+    ) -> "Rounds | None":
+        """Rounds by hand-over; None if the queues are in another database."""
+        from outbox.postgres.pool import open_pool
+        from outbox.transports.postgres.handover import PostgresHandover, same_database
+        from outbox.transports.postgres.rounds import HandoverRounds
+
+        name = self.policy.exchange_name
+        handover = PostgresHandover(
+            pool,
+            self.table,
+            exchange_name=name,
+            keep_sent=self.keep_sent,
+            default_expiration=self.policy.expiration,
+            drop_unroutable=self.policy.drop_unroutable,
+            ordering=self.ordering,
+            facts=facts,
+            floors=floors,
+        )
+        here = False
+
+        async def look() -> None:
+            nonlocal here
+            other = await open_pool(url, size=1, application_name="outbox relay")
+            try:
+                here = await same_database(pool, other)
+            finally:
+                other.terminate()
+            if here:
+                await handover.check()
+
+        await until_it_answers(look, stopping, observer)
+        return HandoverRounds(handover, exchange_name=name) if here else None
