@@ -80,7 +80,7 @@ def make_worker(installation: Installation) -> Worker:
 def make_maintenance(installation: Installation) -> Maintenance:
     """What keeps the tables small, and does operations."""
     settings = installation.settings
-    kept = settings.dead_letter_retention
+    kept, known = settings.dead_letter_retention, settings.audit_retention
     return Maintenance(
         db_engine_url=installation.database_url,
         broker=installation.broker_url,
@@ -89,6 +89,7 @@ def make_maintenance(installation: Installation) -> Maintenance:
         inbox_retention=settings.inbox_retention,
         history_retention=settings.history_retention,
         dead_letter_retention=kept if isinstance(kept, timedelta) else None,
+        audit_retention=known if isinstance(known, timedelta) else None,
         enable_metrics=settings.metrics,
         grace_period=_seconds(settings.grace_period),
     )

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 INBOX_RETENTION = timedelta(days=30)
 HISTORY_RETENTION = timedelta(days=14)
 DEAD_LETTER_RETENTION = timedelta(days=90)
+AUDIT_RETENTION = timedelta(days=365)
+KEY_RETENTION = timedelta(days=1)
+"""How long the answer to a request with an `Idempotency-Key` is remembered."""
 LOST_AFTER = timedelta(days=1)
 """How long a component without a sign of life is listed."""
 BATCH = 1_000
@@ -55,7 +58,8 @@ class Maintenance:
     that is not there is noticed; without it, or with a `postgresql://` URL, the queues are those of the database.
 
     `inbox_retention` is how long a message is known to have been handled, `history_retention` how many days of facts are kept,
-    `dead_letter_retention` how long letters stay that were requeued or discarded, None for ever.
+    `dead_letter_retention` how long letters stay that were requeued or discarded, `audit_retention` how long it is known who
+    did what in the admin, None for ever.
     Raises `ConfigurationError` for arguments that make no sense.
     """
 
@@ -70,6 +74,7 @@ class Maintenance:
         inbox_retention: float | timedelta = INBOX_RETENTION,
         history_retention: float | timedelta = HISTORY_RETENTION,
         dead_letter_retention: float | timedelta | None = DEAD_LETTER_RETENTION,
+        audit_retention: float | timedelta | None = AUDIT_RETENTION,
         enable_metrics: bool = True,
         grace_period: float = GRACE_PERIOD.total_seconds(),
         name: str | None = None,
@@ -85,6 +90,7 @@ class Maintenance:
         self._dead_letter_retention = (
             None if dead_letter_retention is None else seconds("dead_letter_retention", dead_letter_retention)
         )
+        self._audit_retention = None if audit_retention is None else seconds("audit_retention", audit_retention)
         self._enable_metrics = enable_metrics
         self._grace_period = seconds("grace_period", grace_period)
         self._name = component_name(name)
@@ -166,6 +172,7 @@ class Maintenance:
             Duty(name="lost components forgotten", every=_SELDOM, work=partial(pruning.components, LOST_AFTER, BATCH)),
             Duty(name="ended pauses forgotten", every=_SELDOM, work=partial(pruning.pauses, LOST_AFTER, BATCH)),
         ]
+        duties += _of_the_admin(pruning, self._audit_retention)
         if (kept := self._dead_letter_retention) is not None:
             duties += [
                 Duty(name="resolved dead letters pruned", every=_SELDOM, work=partial(pruning.dead_letters, kept, BATCH)),
@@ -210,3 +217,17 @@ async def _go_on(runner: OperationsRunner) -> int:
         return await runner.run_once()
     except BrokerUnavailableError:
         return 0
+
+
+def _of_the_admin(pruning: Pruning, audit_retention: timedelta | None) -> Sequence[Duty]:
+    """What is of no use any more to those who use the admin."""
+    at_once = timedelta(0)
+    duties = [
+        Duty(name="ended sessions forgotten", every=_SELDOM, work=partial(pruning.sessions, at_once, BATCH)),
+        Duty(name="failed logins forgotten", every=_SELDOM, work=partial(pruning.login_failures, at_once, BATCH)),
+        Duty(name="expired dry runs forgotten", every=_SELDOM, work=partial(pruning.confirmations, at_once, BATCH)),
+        Duty(name="old answers forgotten", every=_SELDOM, work=partial(pruning.idempotency_keys, KEY_RETENTION, BATCH)),
+    ]
+    if audit_retention is not None:
+        duties.append(Duty(name="old audit pruned", every=_SELDOM, work=partial(pruning.audit, audit_retention, BATCH)))
+    return duties

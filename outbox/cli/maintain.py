@@ -29,6 +29,12 @@ USUAL_PORT = 9104
     default="90d",
     help="How long dead letters stay that were requeued or discarded; NEVER deletes none. Open ones stay.",
 )
+@setting(
+    "audit_retention",
+    type=RETENTION_OR_NEVER,
+    default="365d",
+    help="How long it is known who did what in the admin; NEVER forgets nothing.",
+)
 @options.process
 @options.monitoring_port(USUAL_PORT)
 def maintain(
@@ -54,6 +60,7 @@ def maintain(
         inbox_retention=given["inbox_retention"],
         history_retention=given["history_retention"],
         dead_letter_retention=given["dead_letter_retention"],
+        audit_retention=given["audit_retention"],
         enable_metrics=given["metrics"],
         grace_period=given["grace_period"].total_seconds(),
     )

@@ -35,6 +35,26 @@ class Pruning:
         """Deletes pauses that ended longer ago than that."""
         return await self._delete("pauses", older_than, limit)
 
+    async def audit(self, older_than: timedelta, limit: int) -> int:
+        """Deletes what is known of deeds longer ago than that."""
+        return await self._delete("audit", older_than, limit)
+
+    async def sessions(self, older_than: timedelta, limit: int) -> int:
+        """Deletes sessions that ended longer ago than that."""
+        return await self._delete("sessions", older_than, limit)
+
+    async def login_failures(self, older_than: timedelta, limit: int) -> int:
+        """Deletes counts of failed logins whose window of time ended longer ago than that."""
+        return await self._delete("login_failures", older_than, limit)
+
+    async def confirmations(self, older_than: timedelta, limit: int) -> int:
+        """Deletes dry runs that could be followed up until longer ago than that."""
+        return await self._delete("confirmations", older_than, limit)
+
+    async def idempotency_keys(self, older_than: timedelta, limit: int) -> int:
+        """Deletes keys of requests, with their answers, that were made longer ago than that."""
+        return await self._delete("idempotency_keys", older_than, limit)
+
     async def _delete(self, name: str, *arguments: object) -> int:
         with unavailable_errors(f"pruning {name.replace('_', ' ')}"):
             async with taken_from(self._pool) as connection:

@@ -15,7 +15,7 @@ FILL = """
 insert into outbox_audit (at, actor, role, action, target, outcome, details)
 select
     timestamptz '2026-03-01 00:00:00+00' + (n / 3) * interval '1 second', 'actor-' || n % 50, 'operator',
-    'action-' || n % 200, 'target-' || n, case when n % 100 = 0 then 'denied' else 'done' end, jsonb_build_object('n', n)
+    'action-' || n % 60, 'target-' || n, case when n % 100 = 0 then 'denied' else 'done' end, jsonb_build_object('n', n)
 from generate_series(1, $1::integer) as n
 """
 

@@ -36,3 +36,60 @@ where seen_at < now() - $1::interval and id = any(array(select id from {componen
 -- Pauses that are over.
 delete from {control}
 where until < now() - $1::interval and $2::integer > 0
+
+-- name: audit
+-- What was done longer ago than anybody asks.
+delete from {audit}
+where id = any(array(
+    select id
+    from {audit}
+    where at < now() - $1::interval
+    order by at
+    limit $2
+    for update skip locked
+))
+
+-- name: sessions
+delete from {session}
+where token_hash = any(array(
+    select token_hash
+    from {session}
+    where expires_at < now() - $1::interval
+    order by expires_at
+    limit $2
+    for update skip locked
+))
+
+-- name: login_failures
+delete from {login_failure}
+where bucket = any(array(
+    select bucket
+    from {login_failure}
+    where window_ends_at < now() - $1::interval
+    order by window_ends_at
+    limit $2
+    for update skip locked
+))
+
+-- name: confirmations
+delete from {confirmation}
+where token_hash = any(array(
+    select token_hash
+    from {confirmation}
+    where expires_at < now() - $1::interval
+    order by expires_at
+    limit $2
+    for update skip locked
+))
+
+-- name: idempotency_keys
+-- None that is still held: whoever holds it is about to write the answer.
+delete from {idempotency}
+where (actor, key) in (
+    select actor, key
+    from {idempotency}
+    where created_at < now() - $1::interval and held_until < now()
+    order by created_at
+    limit $2
+    for update skip locked
+)
