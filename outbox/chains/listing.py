@@ -11,10 +11,10 @@ from outbox.postgres.chains import moment
 
 MOST_LOOKED_AT = 1_000
 """Chains of which a page under a filter by state looks at the facts."""
-MOST_BEGINNINGS = 20_000
+MOST_BEGINNINGS = 10_000
 """First messages that a page under a filter by routing key looks at."""
 _CHAINS_AT_ONCE = 200
-_BEGINNINGS_AT_ONCE = 4_000
+_BEGINNINGS_AT_ONCE = 2_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

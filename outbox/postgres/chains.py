@@ -17,7 +17,7 @@ LOOK_TIMEOUT = timedelta(seconds=5)
 """Longest that reading by an index may take, for each table."""
 SCAN_TIMEOUT = timedelta(seconds=2)
 """Longest that a table is scanned: those of messages on their way have no index on tracking ids, for which all would pay."""
-MOST_ROWS = 10_000
+MOST_ROWS = 5_000
 """Rows of those tables that are looked at where an answer must not take long."""
 FACTS_PER_NODE = 10
 
@@ -55,7 +55,6 @@ class ChainReader:
         """Everything about the chain that `any_id` belongs to, up to about `most` messages."""
         self._unseen = {}
         async with self._connection.transaction(isolation="repeatable_read", readonly=True):
-            await self._limit(LOOK_TIMEOUT)
             known = await self._root("history", any_id) or await self._root("letters", any_id)
             root = known or await self._root("outbox", any_id) or await self._root("deliveries", any_id) or any_id
             facts = await self._read("facts", root, most * FACTS_PER_NODE + 1)
@@ -77,16 +76,17 @@ class ChainReader:
         place = _PLACES[name]
         if place in self._unseen:
             return ()
+        # One way to the server for both; what goes well needs no release before the end of the transaction.
+        await self._connection.execute(f"savepoint look; {_limit(timeout)}")
         try:
-            async with self._connection.transaction():
-                await self._limit(timeout)
-                return await self._connection.fetch(self._sql[name], *arguments)
+            return await self._connection.fetch(self._sql[name], *arguments)
         except asyncpg.QueryCanceledError:
             self._unseen[place] = f"it is too large to be searched within {timeout.total_seconds():g} s"
         except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError):
             self._unseen[place] = "it is not there"
         except asyncpg.InsufficientPrivilegeError as error:
             self._unseen[place] = reason_of(error)
+        await self._connection.execute("rollback to savepoint look")
         return ()
 
     async def _note_what_was_left_out(self) -> None:
@@ -97,8 +97,9 @@ class ChainReader:
                     f"it is large, and of what is not parked or held only the newest {MOST_ROWS:,} were looked at"
                 )
 
-    async def _limit(self, timeout: timedelta) -> None:
-        await self._connection.execute(f"set local statement_timeout = {timeout / timedelta(milliseconds=1):.0f}")
+
+def _limit(timeout: timedelta) -> str:
+    return f"set local statement_timeout = {timeout / timedelta(milliseconds=1):.0f}"
 
 
 _PLACES = {

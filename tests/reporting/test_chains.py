@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
@@ -12,7 +15,9 @@ from outbox import Consumer, MessageRelay, Publisher, Reject, Worker
 from outbox.chains import Chain, State, chain, recent
 from outbox.cli import main
 from outbox.errors import ConfigurationError
+from outbox.postgres import chains
 from outbox.postgres.chains import ChainReader
+from outbox.postgres.history import ensure_partitions
 from outbox.postgres.names import TableName
 from tests.reporting.support import at_work, published
 from tests.support import eventually
@@ -204,22 +209,69 @@ async def test_the_command_masks_what_errors_say(connection: asyncpg.Connection,
         assert "abcdef" not in shown
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [("facts", ("m500", 100)), ("root_in_history", ("m500",)), ("letters", ("m500", 100))],
-)
-async def test_reading_uses_indexes(connection: asyncpg.Connection, name: str, arguments: tuple[object, ...]) -> None:
+async def test_a_bounded_look_finds_what_is_newest_parked_or_held_and_says_what_it_left_out(
+    connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chains, "MOST_ROWS", 5)
     await connection.execute(
-        "insert into outbox_history (fact, message_id, root_id, routing_key)"
-        " select 'sent', 'm' || n, 'm' || n, 'e' from generate_series(1, 20000) as n"
+        "insert into outbox_table (routing_key, body, tracking_ids, failed_at, last_error, send_after) values"
+        " ('parked', '', '[\"a\", \"parked\"]', now(), 'RefusedError', now()),"
+        " ('held', '', '[\"a\", \"held\"]', null, 'unroutable', 'infinity'),"
+        " ('old', '', '[\"a\", \"old\"]', null, null, now())"
+    )
+    await connection.execute("insert into outbox_table (routing_key, body) select 'e', '' from generate_series(1, 4)")
+    everything = await chain(connection, "a", bounded=True)
+    assert {node.id for node in everything.nodes} == {"a", "parked", "held", "old"}
+    await connection.execute("insert into outbox_table (routing_key, body) select 'e', '' from generate_series(1, 4)")
+    part = await chain(connection, "a", bounded=True)
+    assert {node.id for node in part.nodes} == {"a", "parked", "held"}
+    assert any("the outbox" in sentence and "newest 5" in sentence for sentence in part.unknown)
+    assert {node.id for node in (await chain(connection, "a")).nodes} == {"a", "parked", "held", "old"}
+
+
+NOW = datetime.now(UTC)
+READING: Sequence[tuple[str, tuple[object, ...]]] = (
+    ("facts", ("m500", 100)),
+    ("root_in_history", ("m500",)),
+    ("letters", ("m500", 100)),
+    ("rows", ("m500", 100)),
+    ("root_in_outbox", ("m500",)),
+    ("deliveries", ("m500", 100)),
+    ("root_in_deliveries", ("m500",)),
+    ("more_rows", ()),
+    ("more_deliveries", ()),
+    ("beginnings", (None, None, None, None, 20)),
+    ("beginnings", (NOW, 17, None, NOW, 20)),
+    ("later_beginnings", (NOW - timedelta(days=1), 17, None, None, 20)),
+    ("members", (["m1", "m2"], [NOW, NOW], 200)),
+    ("resolved", (["m1", "m2"],)),
+)
+
+
+async def test_reading_uses_indexes(connection: asyncpg.Connection) -> None:
+    await ensure_partitions(connection)
+    await connection.execute(
+        "insert into outbox_history (at, fact, message_id, root_id, routing_key)"
+        " select now() - make_interval(secs => n * 10), 'sent', 'm' || n, 'm' || n, 'e' from generate_series(1, 20000) as n"
     )
     await connection.execute(
         "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at,"
         " attempt, cause, exception_type, exception_message, exception_traceback) select 'worker', 'o', 'q', 'm' || n, 'e', '',"
         " jsonb_build_array('m' || n), now(), 1, 'exhausted', '', '', '' from generate_series(1, 20000) as n"
     )
-    await connection.execute("analyze outbox_history; analyze outbox_dead_letter")
-    sql = ChainReader(connection, TableName("outbox_table"))._sql[name]
-    plan = "\n".join(row[0] for row in await connection.fetch(f"explain {sql}", *arguments))
-    assert "Seq Scan on outbox_history" not in plan
-    assert "Seq Scan on outbox_dead_letter" not in plan
+    await connection.execute("insert into outbox_table (routing_key, body) select 'e', '' from generate_series(1, 15000)")
+    await connection.execute(
+        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids)"
+        " select 'o', 'q', 'm' || n, 'e', '', jsonb_build_array('m' || n) from generate_series(1, 15000) as n"
+    )
+    await connection.execute(
+        "analyze outbox_history; analyze outbox_dead_letter; analyze outbox_table; analyze outbox_delivery"
+    )
+    sql = ChainReader(connection, TableName("outbox_table"), bounded=True)._sql
+    for name, arguments in READING:
+        plan = [row[0] for row in await connection.fetch(f"explain {sql[name]}", *arguments)]
+        # Days to come are empty: how they are read does not matter.
+        scans = [line for line in plan if "Seq Scan on outbox_" in line and "cost=0.00..0.0" not in line]
+        assert not scans, "\n".join((name, *plan))
+        if name.endswith("beginnings"):
+            assert not [line for line in plan if re.search(r"(^|->)\s*Sort  \(", line)], "\n".join((name, *plan))
