@@ -120,6 +120,14 @@ async def test_the_error_of_a_line_is_masked_and_short(archive: PostgresArchive,
     assert len(page["items"][0]["error"]["message"]) == 500
 
 
+async def test_no_secret_is_found_by_searching_for_it(archive: PostgresArchive, pool: Pool, viewer: httpx.AsyncClient) -> None:
+    told = "password=hunter2 token: 'two hunter2 words' Bearer hunter2 amqp://a:hunter2@mq was refused by all"
+    await archive.record([dead("m1", failure=Failure("E", told))])
+    await park(pool, error=f"Refused: for reasons: {told}")
+    assert message_ids(await answered(viewer, "/dlq", q="hunter2")) == []
+    assert message_ids(await answered(viewer, "/dlq", q="refused by")) == ["m1", "p1"]
+
+
 @pytest.mark.usefixtures("mixed")
 async def test_facets_count_the_values_of_each_field_whatever_the_filter_says_of_that_field(viewer: httpx.AsyncClient) -> None:
     facets = (await answered(viewer, "/dlq", facets="true", queue="billing"))["facets"]

@@ -37,7 +37,10 @@ lpad(to_hex(hashtextextended(
 )), 16, '0')
 
 -- name: parked_search
-to_tsvector('simple', concat_ws(' ', routing_key, target_queue, tracking_ids::text, left(last_error, 4000)))
+-- Of the error without what may be the value of a secret: whatever follows a sign of equality, a colon, or the name of a scheme.
+to_tsvector('simple', concat_ws(' ', routing_key, target_queue, tracking_ids::text, regexp_replace(
+    left(last_error, 4000), '(=|:|\mbearer|\mbasic)\s*("[^"]*"|''[^'']*''|\S+)', '\1', 'gi'
+)))
 
 -- name: detail
 -- $2: no more bytes of the body than these; null: the whole.
