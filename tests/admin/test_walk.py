@@ -1,0 +1,171 @@
+"""A walk over every route of the admin, those to come included: closed, protected, documented."""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute, iter_route_contexts
+
+from outbox.admin import Admin, Role, admin_router
+from outbox.admin.access import LOGOUT, Require
+from outbox.admin.problems import MEDIA_TYPE, Code
+from outbox.health import HealthChecks
+from tests.admin.conftest import MakeClient, client_of, serving
+
+PUBLIC = {"outbox_session_begin", "outbox_health_live", "outbox_health_ready"}
+SAFE = {"GET", "HEAD", "OPTIONS"}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One method of one path."""
+
+    method: str
+    path: str
+    name: str
+
+    @property
+    def url(self) -> str:
+        return re.sub(r"\{[^}]*\}", "17", self.path)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _operations() -> Iterator[Operation]:
+    app = FastAPI()
+    app.include_router(admin_router(Admin("postgresql://nobody@localhost/none"), health=HealthChecks()))
+    for route in iter_route_contexts(app.routes):
+        if isinstance(route.original_route, APIRoute):
+            for method in route.methods or ():
+                yield Operation(method, str(route.path_format), str(route.original_route.operation_id))
+
+
+OPERATIONS = sorted(_operations(), key=str)
+CLOSED = [operation for operation in OPERATIONS if operation.name not in PUBLIC]
+UNSAFE = [operation for operation in CLOSED if operation.method not in SAFE and operation.name != LOGOUT]
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    app = FastAPI()
+    app.include_router(admin_router(Admin("postgresql://nobody@localhost/none"), health=HealthChecks()))
+    return app.openapi()
+
+
+@pytest.fixture
+async def read_only(database: str) -> AsyncIterator[FastAPI]:
+    async with serving(Admin(database, read_only=True)) as app:
+        yield app
+
+
+def test_the_walk_goes_everywhere() -> None:
+    names = [operation.name for operation in OPERATIONS]
+    assert set(names) > PUBLIC
+    assert len(names) == len(set(names))
+    assert len(UNSAFE) >= 9
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_every_operation_has_a_name_of_ours_and_tells_people_what_it_does(
+    operation: Operation, document: dict[str, Any]
+) -> None:
+    told = document["paths"][operation.path][operation.method.lower()]
+    assert re.fullmatch(r"outbox_[a-z]+(_[a-z]+)*", told["operationId"])
+    assert told["description"].strip()
+    assert told["tags"]
+
+
+@pytest.mark.parametrize("operation", CLOSED, ids=str)
+def test_every_operation_documents_its_problems_as_problems_only(operation: Operation, document: dict[str, Any]) -> None:
+    responses = document["paths"][operation.path][operation.method.lower()]["responses"]
+    assert {"401", "403", "422", "500", "503"} <= responses.keys()
+    for status, response in responses.items():
+        if int(status) >= 400:
+            assert response["content"] == {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
+            assert all(str(Code(code).status) == status for code in response["x-problem-codes"])
+    assert "ProblemDetails" in document["components"]["schemas"]
+
+
+@pytest.mark.parametrize("operation", CLOSED, ids=str)
+def test_every_closed_operation_says_with_what_one_gets_in(operation: Operation, document: dict[str, Any]) -> None:
+    told = document["paths"][operation.path][operation.method.lower()]
+    assert told["security"] == [{"OutboxToken": []}, {"OutboxSession": []}]
+
+
+def test_every_closed_operation_asks_for_a_role() -> None:
+    app = FastAPI()
+    app.include_router(admin_router(Admin("postgresql://nobody@localhost/none")))
+    for route in iter_route_contexts(app.routes):
+        original = route.original_route
+        if isinstance(original, APIRoute) and original.operation_id in {operation.name for operation in CLOSED}:
+            assert any(isinstance(one.call, Require) for one in original.dependant.dependencies), original.operation_id
+
+
+async def test_nobody_gets_in_anywhere_whatever_they_send(make_client: MakeClient) -> None:
+    nobody = make_client(None)
+    for operation in CLOSED:
+        for content in (None, b"{", b"[" * 100_000, b"\xff" * 5_000_000):
+            answer = await nobody.request(
+                operation.method, operation.url, content=content, headers={"content-type": "application/json"}
+            )
+            if operation.name == LOGOUT:  # is there with our own authentication only
+                continue
+            assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated"), operation
+            _has_our_headers(answer)
+
+
+async def test_a_viewer_can_change_nothing_and_every_attempt_is_written_down(make_client: MakeClient, database: str) -> None:
+    viewer = make_client(Role.VIEWER)
+    for operation in UNSAFE:
+        for content in (b"{}", b"{"):
+            answer = await viewer.request(
+                operation.method, operation.url, content=content, headers={"content-type": "application/json"}
+            )
+            assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), operation
+            _has_our_headers(answer)
+    assert await _denied(database, "forbidden") == sorted(2 * [_action(operation) for operation in UNSAFE])
+
+
+async def test_what_another_site_sends_changes_nothing_and_is_written_down(make_client: MakeClient, database: str) -> None:
+    admin = make_client(Role.ADMIN)
+    for operation in UNSAFE:
+        answer = await admin.request(operation.method, operation.url, json={}, headers={"sec-fetch-site": "cross-site"})
+        assert (answer.status_code, answer.json()["code"]) == (403, "cross-site"), operation
+    assert await _denied(database, "cross-site") == sorted(_action(operation) for operation in UNSAFE)
+
+
+async def test_where_nothing_may_be_changed_nobody_changes_anything(read_only: FastAPI, database: str) -> None:
+    async with client_of(read_only, Role.ADMIN) as admin:
+        for operation in UNSAFE:
+            answer = await admin.request(operation.method, operation.url, json={})
+            assert (answer.status_code, answer.json()["code"]) == (403, "read-only"), operation
+        assert (await admin.get("/session")).json()["may"]["repair"] is False
+    assert await _denied(database, "read-only") == sorted(_action(operation) for operation in UNSAFE)
+
+
+def _has_our_headers(answer: httpx.Response) -> None:
+    assert answer.headers["content-type"] == MEDIA_TYPE
+    assert answer.headers["x-request-id"] == answer.json()["request_id"]
+    assert (answer.headers["cache-control"], answer.headers["x-content-type-options"]) == ("no-store", "nosniff")
+
+
+def _action(operation: Operation) -> str:
+    return operation.name.removeprefix("outbox_")
+
+
+async def _denied(database: str, code: str) -> list[str]:
+    connection = await asyncpg.connect(database)
+    try:
+        rows = await connection.fetch(
+            "select action from outbox_audit where outcome = 'denied' and details->>'code' = $1 order by action collate \"C\"",
+            code,
+        )
+    finally:
+        await connection.close()
+    return [row["action"] for row in rows]
