@@ -3,15 +3,25 @@
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from outbox.outcome import Held
 
 FIRST_PROBE = timedelta(seconds=1)
 LONGEST_PROBE = timedelta(seconds=15)
+LONGEST_WAIT = timedelta(minutes=5)
+"""How long a message for one queue waits for another one's probe: nobody else looks after those whose probe was lost."""
 MOST_KEYS = 10_000
 """Routing keys whose probes are remembered. Once there are as many, others probe at `LONGEST_PROBE` from the start."""
 LONGEST_HELD_KEY = 1_000
 """Bytes of a routing key: the index of held rows has no room for longer ones, so rows of such a key are parked instead."""
+
+
+class Way(NamedTuple):
+    """Where messages go together: by routing key, or, if `queue` is given, to that queue alone, whatever is bound."""
+
+    routing_key: str
+    queue: str | None = None
 
 
 @dataclass(slots=True)
@@ -24,34 +34,35 @@ class Holds:
     """What this relay knows of held routing keys. The rows themselves know enough for any other relay to go on."""
 
     def __init__(self) -> None:
-        self._probes: OrderedDict[str, _Probe] = OrderedDict()
+        self._probes: OrderedDict[Way, _Probe] = OrderedDict()
 
-    def hold(self, routing_key: str, *, was_held: bool, now: datetime) -> Held:
-        """How an unroutable message waits: as its key's probe, or for the probe's success.
+    def hold(self, way: Way, *, was_held: bool, now: datetime) -> Held:
+        """How an unroutable message waits: as the probe of its way, or for the probe's success.
 
         The interval doubles each time that a probe (`was_held`) comes back, up to `LONGEST_PROBE`. When there are more keys
         than are remembered, a new message does not probe: the store sees to it that some row of its key does.
         """
-        probe = self._probes.get(routing_key)
+        probe = self._probes.get(way)
+        waiting = Held() if way.queue is None else Held(LONGEST_WAIT)
         if probe is None and len(self._probes) >= MOST_KEYS:
             if not was_held:
-                return Held()
+                return waiting
             interval = LONGEST_PROBE
         elif probe is None:
             interval = FIRST_PROBE
         elif was_held or now >= probe.due + LONGEST_PROBE:
             interval = min(probe.interval * 2, LONGEST_PROBE)
         else:
-            return Held()
-        self._remember(routing_key, _Probe(interval, now + interval))
+            return waiting
+        self._remember(way, _Probe(interval, now + interval))
         return Held(interval)
 
-    def routed(self, routing_key: str, *, was_held: bool) -> bool:
-        """Notes that a message of `routing_key` found a queue; True if held ones are to be released for it."""
-        return self._probes.pop(routing_key, None) is not None or was_held
+    def routed(self, way: Way, *, was_held: bool) -> bool:
+        """Notes that a message on `way` found a queue; True if held ones are to be released for it."""
+        return self._probes.pop(way, None) is not None or was_held
 
-    def _remember(self, routing_key: str, probe: _Probe) -> None:
-        self._probes[routing_key] = probe
-        self._probes.move_to_end(routing_key)
+    def _remember(self, way: Way, probe: _Probe) -> None:
+        self._probes[way] = probe
+        self._probes.move_to_end(way)
         if len(self._probes) > MOST_KEYS:
             self._probes.popitem(last=False)

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from outbox.engine.backoff import Pauses
+from outbox.engine.holding import Way
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.outages import Outage
 from outbox.engine.pausing import OPEN, until_closing, until_opened
@@ -177,8 +178,8 @@ class Relay:
         self._outages[Dependency.DATABASE].answers()
         self._batch.note(taken=report.taken)
         self._tell(report, timedelta(seconds=perf_counter() - taken.began))
-        for routing_key in report.released_keys:
-            await self._release(routing_key)
+        for way in report.released:
+            await self._release(way)
         if report.failed or report.ordered:
             self._doorbell.ring()  # what is due again, or only now, is so at times that a napping lane does not know
         if report.unavailable is not None:
@@ -187,8 +188,11 @@ class Relay:
         self._failing.discard(Dependency.BROKER)
         self._outages[Dependency.BROKER].answers()
 
-    async def _release(self, routing_key: str) -> None:
-        while await self._store.release_held(routing_key, RELEASE_BATCH) == RELEASE_BATCH and not self._stopping.requested:
+    async def _release(self, way: Way) -> None:
+        while (
+            await self._store.release_held(way.routing_key, way.queue, RELEASE_BATCH) == RELEASE_BATCH
+            and not self._stopping.requested
+        ):
             pass
         self._doorbell.ring()
 

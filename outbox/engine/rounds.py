@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from outbox.engine.holding import Way
 from outbox.events import SendFailed, SentMessage
 from outbox.outcome import Failure
 
@@ -12,13 +13,14 @@ from outbox.outcome import Failure
 class RoundReport:
     """What a finished round did. Everything in it is committed.
 
-    `ordered`: it had messages with ordering keys, so that others may be due now that waited for them.
+    `released`: ways on which held messages are to be made due. `ordered`: it had messages with ordering keys, so that others
+    may be due now that waited for them.
     """
 
     taken: int
     sent: Sequence[SentMessage] = ()
     failed: Sequence[SendFailed] = ()
-    released_keys: Sequence[str] = ()
+    released: Sequence[Way] = ()
     ordered: bool = False
     unavailable: Failure | None = None
 

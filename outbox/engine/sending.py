@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from outbox.engine.holding import LONGEST_HELD_KEY, Holds
+from outbox.engine.holding import LONGEST_HELD_KEY, Holds, Way
 from outbox.engine.ordering import Waves
 from outbox.engine.rounds import RoundReport
 from outbox.events import SendFailed, SendFailureType, SentMessage
@@ -114,7 +114,7 @@ class SendingRound:
             return DROPPED
         if len(pending.message.routing_key.encode()) > LONGEST_HELD_KEY:
             return Dead(Cause.REFUSED, UNHOLDABLE)
-        return self._holds.hold(pending.message.routing_key, was_held=pending.held, now=self._policy.now())
+        return self._holds.hold(_way(pending.message), was_held=pending.held, now=self._policy.now())
 
     def _report(
         self, claimed: Sequence[PendingMessage], results: Sequence[SendResult | None], outcomes: Sequence[RelayOutcome]
@@ -122,15 +122,15 @@ class SendingRound:
         now = self._policy.now()
         sent: list[SentMessage] = []
         failed: list[SendFailed] = []
-        released: dict[str, None] = {}
+        released: dict[Way, None] = {}
         unavailable: Failure | None = None
         for pending, result, outcome in zip(claimed, results, outcomes, strict=True):
             message = pending.message
             match result:
                 case Confirmed():
                     sent.append(SentMessage(message.id, message.routing_key, _age(message, now)))
-                    if self._holds.routed(message.routing_key, was_held=pending.held):
-                        released[message.routing_key] = None
+                    if self._holds.routed(_way(message), was_held=pending.held):
+                        released[_way(message)] = None
                 case Unroutable():
                     failed.append(self._failed(message, SendFailureType.UNROUTABLE, NO_QUEUE, outcome))
                 case Refused(failure):
@@ -146,7 +146,7 @@ class SendingRound:
             taken=len(claimed),
             sent=sent,
             failed=failed,
-            released_keys=tuple(released),
+            released=tuple(released),
             ordered=any(pending.lane for pending in claimed),
             unavailable=unavailable,
         )
@@ -160,6 +160,10 @@ class SendingRound:
             failure=failure,
             outcome=outcome,
         )
+
+
+def _way(message: Message) -> Way:
+    return Way(message.routing_key, message.target_queue)
 
 
 def _age(message: Message, now: datetime) -> timedelta:

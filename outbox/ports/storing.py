@@ -42,8 +42,8 @@ class Store(Protocol):
         """The time until the earliest unsent row is due, zero or less if it already is; None without any."""
         ...
 
-    async def release_held(self, routing_key: str, limit: int) -> int:
-        """Makes up to `limit` held rows of `routing_key` due at once; how many there were."""
+    async def release_held(self, routing_key: str, queue: str | None, limit: int) -> int:
+        """Makes up to `limit` held rows of `routing_key` due at once, those for `queue` alone; how many there were."""
         ...
 
     async def ensure_probes(self) -> int:

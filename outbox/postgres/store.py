@@ -107,9 +107,9 @@ class PostgresStore:
         front_in = self._claiming.front_in
         return due if front_in is None or (due is not None and due < front_in) else front_in
 
-    async def release_held(self, routing_key: str, limit: int) -> int:
+    async def release_held(self, routing_key: str, queue: str | None, limit: int) -> int:
         """See `outbox.ports.Store.release_held`."""
-        return await self._count("release_held", routing_key, limit)
+        return await self._count("release_held", routing_key, queue, limit)
 
     async def ensure_probes(self) -> int:
         """See `outbox.ports.Store.ensure_probes`."""

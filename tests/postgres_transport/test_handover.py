@@ -156,6 +156,22 @@ async def test_a_probe_that_fails_goes_on_probing(pool: Pool) -> None:
     assert await pool.fetchval("select count(*) from outbox_table where send_after < 'infinity'") == 1
 
 
+async def test_rows_for_a_queue_that_is_missing_have_a_probe_of_their_own_and_wait_for_nobody_else(pool: Pool) -> None:
+    for queue in ("gone", "gone", None, None):
+        await insert(pool, "a.b", target_queue=queue)
+    await handover(pool).hand_over(10)
+    rows = await pool.fetch(
+        "select send_after < now() + interval '6 seconds' as probes, send_after = 'infinity' as for_ever "
+        "from outbox_table order by id"
+    )
+    assert [(row["probes"], row["for_ever"]) for row in rows] == [(True, False), (False, False), (True, False), (False, True)]
+    await pool.execute("update outbox_table set send_after = now() where id = (select min(id) from outbox_table)")
+    [again] = (await handover(pool).hand_over(10)).messages
+    assert (again.queue, again.state) == ("gone", HandedState.HELD)
+    probing = "select count(*) = 1 from outbox_table where target_queue = 'gone' and send_after < now() + interval '6 seconds'"
+    assert await pool.fetchval(probing)
+
+
 async def test_a_held_row_moves_once_its_queue_is_there(pool: Pool) -> None:
     await insert(pool, "a.b")
     await handover(pool).hand_over(10, first_probe=timedelta(0))

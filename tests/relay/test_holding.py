@@ -3,11 +3,18 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from outbox.engine.holding import LONGEST_PROBE, MOST_KEYS, Holds
+import asyncpg
+
+from outbox.engine.holding import LONGEST_PROBE, LONGEST_WAIT, MOST_KEYS, Holds, Way
+from outbox.message import Message
 from outbox.outcome import Held
+from outbox.ports import CONFIRMED, SendResult
+from outbox.ports import Unroutable as NoQueue
 from outbox.transports.postgres.handover import HandedMessage, HandedOver, HandedState
 from outbox.transports.postgres.rounds import MOST_KEYS as MOST_INTERVALS
 from outbox.transports.postgres.rounds import HandoverRounds
+from tests.relay.support import ScriptedTransport, relaying
+from tests.support import eventually
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -16,19 +23,19 @@ def test_probes_of_more_keys_than_are_remembered_are_far_between() -> None:
     holds = Holds()
     keys = [f"key{number}" for number in range(3 * MOST_KEYS)]
     for key in keys:
-        holds.hold(key, was_held=False, now=NOW)
+        holds.hold(Way(key), was_held=False, now=NOW)
     now = NOW
     for _ in range(5):
         now += timedelta(seconds=20)
-        outcomes = [holds.hold(key, was_held=True, now=now) for key in keys]
+        outcomes = [holds.hold(Way(key), was_held=True, now=now) for key in keys]
     assert outcomes == [Held(LONGEST_PROBE)] * len(keys)
 
 
 def test_once_there_are_too_many_keys_new_messages_of_them_wait_for_the_probe_that_the_table_has() -> None:
     holds = Holds()
     for number in range(MOST_KEYS):
-        assert holds.hold(f"key{number}", was_held=False, now=NOW) == Held(timedelta(seconds=1))
-    assert holds.hold("one more", was_held=False, now=NOW) == Held()
+        assert holds.hold(Way(f"key{number}"), was_held=False, now=NOW) == Held(timedelta(seconds=1))
+    assert holds.hold(Way("one more"), was_held=False, now=NOW) == Held()
 
 
 class Unroutable:
@@ -54,3 +61,33 @@ async def test_within_the_database_too() -> None:
     for _ in range(3):
         await rounds.start(MOST_INTERVALS // 2)
     assert handover.first_probes == [timedelta(seconds=1), timedelta(seconds=1), LONGEST_PROBE]
+
+
+async def test_a_queue_that_is_missing_holds_back_only_what_is_for_it_alone(url: str, connection: asyncpg.Connection) -> None:
+    there = False
+
+    def answer(message: Message) -> SendResult:
+        return NoQueue() if message.target_queue and not there else CONFIRMED
+
+    transport = ScriptedTransport(answer)
+    insert = "insert into outbox_table (routing_key, body, target_queue) values ('k', $1, $2)"
+    async with relaying(url, transport):
+        await connection.execute(insert, b"1", "gone")
+        await connection.execute(insert, b"2", "gone")
+        held = "select count(*) = 2 from outbox_table where last_error = 'unroutable' and send_after < 'infinity'"
+        await eventually(lambda: connection.fetchval(held))
+        await connection.execute(insert, b"3", None)
+        await eventually(lambda: connection.fetchval("select count(*) = 2 from outbox_table"))
+        assert await connection.fetchval(held)  # the success of another one did not release them
+        there = True
+        await eventually(lambda: connection.fetchval("select count(*) = 0 from outbox_table"), timeout=30)
+
+
+def test_a_message_for_one_queue_waits_for_the_probe_of_that_queue_and_not_for_ever() -> None:
+    holds = Holds()
+    assert holds.hold(Way("k", "gone"), was_held=False, now=NOW) == Held(timedelta(seconds=1))
+    assert holds.hold(Way("k"), was_held=False, now=NOW) == Held(timedelta(seconds=1))
+    assert holds.hold(Way("k", "gone"), was_held=False, now=NOW) == Held(LONGEST_WAIT)
+    assert holds.hold(Way("k"), was_held=False, now=NOW) == Held()
+    assert not holds.routed(Way("k", "other"), was_held=False)
+    assert holds.routed(Way("k", "gone"), was_held=False)

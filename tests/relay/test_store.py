@@ -48,7 +48,7 @@ async def test_no_hot_statement_scans_or_sorts_a_large_table(connection: asyncpg
     for name, arguments in {
         "claim": (500, 1_000_000, [FRONT] * 11),
         "next_due": ([FRONT] * 11,),
-        "release_held": ("key1", 1000),
+        "release_held": ("key1", None, 1000),
         "ensure_probes": (),
         "delete_sent": (timedelta(hours=1), 1000),
     }.items():

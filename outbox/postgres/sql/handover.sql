@@ -69,10 +69,11 @@ kept as (
     set sent_at = clock_timestamp(), last_error = null
     where $3::boolean and id = any((select ids from gone)::bigint[])
 ),
--- One held row of a routing key probes, the others wait for its success; none of these if an earlier one probes already.
+-- One held row of a routing key probes, the others wait for its success; none of these if an earlier one probes already. Those
+-- for one queue alone have a probe of their own; the others wait no longer than {longest_wait}, should it be lost.
 -- `offset 0` keeps this a look into the held index for each key, where a join might read all held rows.
 probe as materialized (
-    select candidate.id, candidate.routing_key
+    select candidate.id, candidate.routing_key, candidate.target_queue
     from (
         select min(id) as id, routing_key, target_queue
         from message
@@ -83,7 +84,8 @@ probe as materialized (
         select
         from {table} as other
         where other.sent_at is null and other.failed_at is null and other.last_error = 'unroutable'
-            and other.routing_key = candidate.routing_key and other.send_after < 'infinity'
+            and other.routing_key = candidate.routing_key 
+            and other.send_after < case when candidate.target_queue is null then 'infinity' else now() + interval '1 minute' end
             and other.target_queue is not distinct from candidate.target_queue
             and other.id <> all(array(select id from due))
         offset 0
@@ -91,14 +93,18 @@ probe as materialized (
 ),
 probing as (
     update {table} as held
-    set last_error = 'unroutable', send_after = now() + coalesce(pause.delay, $7::interval)
+    set last_error = 'unroutable', send_after = now() + case
+        when probe.target_queue is null then coalesce(pause.delay, $7::interval)
+        else greatest($7::interval, interval '{queue_probe}')
+    end
     from probe
     left join unnest($5::text[], $6::interval[]) as pause (routing_key, delay) on pause.routing_key = probe.routing_key
     where held.id = probe.id and held.id = any(array(select id from probe))
 ),
 waiting as (
     update {table}
-    set last_error = 'unroutable', send_after = 'infinity'
+    set last_error = 'unroutable',
+        send_after = case when target_queue is null then 'infinity' else now() + interval '{longest_wait}' end
     where id = any(array(select id from message where state = 'held' except select id from probe))
 ),
 -- The index of held rows has no room for longer keys.
@@ -111,7 +117,7 @@ parked as (
 -- A creation time at infinity has no age, but must not end the statement either.
 select id as row_id, chain ->> -1 as message_id, routing_key, state,
     last_error is not distinct from 'unroutable' as was_held,
-    date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds{more}
+    date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds, target_queue{more}
 from (select) as one
 left join message on true
 order by {order}

@@ -103,24 +103,27 @@ from unnest($1::bigint[], $2::interval[]) as outcome (id, probe_after)
 where message.id = outcome.id
 
 -- name: release_held
+-- Rows for one queue alone are released by one for the same queue.
 update {table}
 set last_error = null, send_after = now()
 where id in (
     select id
     from {table}
     where sent_at is null and failed_at is null and last_error = 'unroutable' and routing_key = $1
+        and target_queue is not distinct from $2
     order by send_after, id
-    limit $2
+    limit $3
     for update skip locked
 )
 
 -- name: ensure_probes
--- Walks the held index from key to key; the first row of a key is its probe, unless it too waits for ever.
+-- Walks the held index from key to key; the first row of a key is its probe, unless it too waits for ever. Rows for one queue
+-- alone, of which there are few, never wait for ever, and say nothing of the others.
 with recursive probe as (
     (
         select id, routing_key, send_after
         from {table}
-        where sent_at is null and failed_at is null and last_error = 'unroutable'
+        where sent_at is null and failed_at is null and last_error = 'unroutable' and target_queue is null
         order by routing_key, send_after, id
         limit 1
     )
@@ -130,7 +133,8 @@ with recursive probe as (
     cross join lateral (
         select id, routing_key, send_after
         from {table}
-        where sent_at is null and failed_at is null and last_error = 'unroutable' and routing_key > probe.routing_key
+        where sent_at is null and failed_at is null and last_error = 'unroutable' and target_queue is null
+            and routing_key > probe.routing_key
         order by routing_key, send_after, id
         limit 1
     ) as following

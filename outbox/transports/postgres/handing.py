@@ -1,13 +1,17 @@
 """The statements of a hand-over: one shape, for rows without ordering keys and for runs of lanes, with history and without."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 
+from outbox.engine.holding import LONGEST_WAIT
 from outbox.postgres.ordering import ordering_parts
 from outbox.postgres.queries import queries, render
 from outbox.transports.postgres.tables import TransportTables
 
 LONGEST_HELD_KEY = 1000
 """An unroutable row whose routing key has more bytes is parked: it does not fit into the index of held rows."""
+QUEUE_PROBE = timedelta(seconds=5)
+"""How long the probe of rows for one queue waits, that is not there: there are few such, and no memory of them."""
 _KEYED = {"lanes": "$9", "policies": "$10", "longest": "$11", "limit": "$2"}
 _BLOCKED = ", array(select distinct lane from claimed where blocked) as blocked"
 """The lanes in which rows wait, also of those of which everything was superseded."""
@@ -54,4 +58,6 @@ def _statement(tables: TransportTables, history: str | None, kind: Mapping[str, 
         order=kind["order"],
         more=kind.get("more", ""),
         longest_held_key=str(LONGEST_HELD_KEY),
+        queue_probe=f"{QUEUE_PROBE.total_seconds():g} seconds",
+        longest_wait=f"{LONGEST_WAIT.total_seconds():g} seconds",
     )["hand_over"]

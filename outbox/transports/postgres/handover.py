@@ -56,6 +56,8 @@ class HandedMessage:
     was_held: bool
     age: timedelta
     ordered: bool = False
+    queue: str | None = None
+    """The one that it is for alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +270,8 @@ async def require_tables(pool: Pool, tables: TransportTables) -> None:
 
 
 def _handed(row: asyncpg.Record, *, ordered: bool = False) -> HandedMessage:
-    row_id, message_id, routing_key, state, was_held, age_seconds, *_ = row
-    return HandedMessage(row_id, message_id, routing_key, _STATES[state], was_held, _age(age_seconds), ordered)
+    row_id, message_id, routing_key, state, was_held, age_seconds, queue, *_ = row
+    return HandedMessage(row_id, message_id, routing_key, _STATES[state], was_held, _age(age_seconds), ordered, queue)
 
 
 def _age(seconds: float) -> timedelta:

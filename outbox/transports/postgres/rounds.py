@@ -4,7 +4,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import timedelta
 
-from outbox.engine.holding import FIRST_PROBE, LONGEST_PROBE
+from outbox.engine.holding import FIRST_PROBE, LONGEST_PROBE, Way
 from outbox.engine.rounds import RoundReport
 from outbox.engine.sending import NO_QUEUE
 from outbox.events import SendFailed, SendFailureType, SentMessage
@@ -39,23 +39,28 @@ class HandoverRounds:
     def _report(self, handed: HandedOver, first_probe: timedelta) -> RoundReport:
         sent: list[SentMessage] = []
         failed: list[SendFailed] = []
-        released: dict[str, None] = {}
+        released: dict[Way, None] = {}
         for message in handed.messages:
             if message.state is HandedState.SENT:
                 sent.append(SentMessage(message.id, message.routing_key, message.age))
-                if self._intervals.pop(message.routing_key, None) is not None or message.was_held:
-                    released[message.routing_key] = None
+                if self._was_awaited(message):
+                    released[Way(message.routing_key, message.queue)] = None
             else:
                 failed.append(self._failed(message))
-                if message.state is HandedState.HELD:
+                if message.state is HandedState.HELD and message.queue is None:
                     self._remember(message, first_probe)
         return RoundReport(
             taken=len(handed),
             sent=sent,
             failed=failed,
-            released_keys=tuple(released),
+            released=tuple(released),
             ordered=any(message.ordered for message in handed.messages),
         )
+
+    def _was_awaited(self, message: HandedMessage) -> bool:
+        """Whether others wait for the success of this one. Of those for one queue alone only they themselves know."""
+        interval = self._intervals.pop(message.routing_key, None) if message.queue is None else None
+        return interval is not None or message.was_held
 
     def _remember(self, message: HandedMessage, first_probe: timedelta) -> None:
         """The interval doubles when the key's probe came back."""
