@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from outbox.admin.repairs import changing
 from outbox.admin.repairs.schemas import TIME, Misfit, misfits
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.repairing import ask, audited, outcomes, problem
@@ -201,3 +202,21 @@ async def test_as_many_misfits_as_help_are_told() -> None:
     assert len(found) == 20
     assert found[3] == Misfit("3", found[3].message)
     assert len(found[3].message) == 300
+
+
+async def test_who_edits_while_somebody_else_does_is_told_of_the_conflict(
+    pool: Pool, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [id_] = await bury(pool)
+    checked = changing.edit_of
+
+    async def overtaken(*given: Any) -> Any:
+        edit = await checked(*given)
+        await pool.execute("update outbox_dead_letter set version = 2")
+        return edit
+
+    monkeypatch.setattr(changing, "edit_of", overtaken)
+    answer = await edited(operator, id_, body={"id": 8})
+    assert problem(answer) == (409, "version-conflict")
+    assert answer.json()["version"] == 2
+    assert (await statuses(pool), await audited(pool)) == (["open"], [])

@@ -1,9 +1,12 @@
 """Changes that are asked for twice, or by many at once: made once."""
 
 import asyncio
+import signal
+import sys
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -110,6 +113,22 @@ async def test_a_key_whose_process_has_died_is_taken_over(pool: Pool, operator: 
     assert problem(await keyed(operator, "discard", [*ids, "2"])) == (422, "key-reused")
     answer = await keyed(operator, "discard", ids)
     assert (outcomes(answer), answer.headers.get(REPLAYED)) == ({ids[0]: "discarded"}, None)
+
+
+async def test_what_a_killed_process_began_is_done_once_under_its_key(
+    database: str, pool: Pool, operator: httpx.AsyncClient
+) -> None:
+    [id_] = await bury(pool)
+    dying = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.admin.dying_service", database, id_, "a-key", cwd=Path(__file__).parents[2]
+    )
+    async with asyncio.timeout(60):
+        assert await dying.wait() == -signal.SIGKILL
+    assert problem(await keyed(operator, "requeue", [id_])) == (409, "request-running")
+    await pool.execute("update outbox_idempotency set held_until = now()")
+    assert outcomes(await keyed(operator, "requeue", [id_])) == {id_: "requeued"}
+    assert (await keyed(operator, "requeue", [id_])).headers[REPLAYED] == "true"
+    assert (len(await outbox(pool)), len(await audited(pool))) == (1, 1)
 
 
 async def test_who_was_taken_for_dead_does_nothing_any_more(

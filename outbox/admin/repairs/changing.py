@@ -7,7 +7,6 @@ from typing import Any
 
 from fastapi import Request, Response
 from pydantic import BaseModel
-from starlette._utils import get_route_path
 
 from outbox.admin.access import Asked
 from outbox.admin.auditing import record
@@ -37,15 +36,13 @@ async def changed(asked: Asked, change: Change, key: str | None, http: Request) 
             return _response(hold, replayed=True)
         consent = await consent_to(asked, change)
         edit = await edit_of(asked, change) if isinstance(change, RequeueRequest) else None
-        deed = _Deed(asked, change, consent, hold, operations=_beside(http, "operations"))
+        deed = _Deed(asked, change, consent, hold, edit, operations=_beside(http, "operations"))
         try:
             repaired = await _do(asked, change, deed, edit)
         except CountDriftedError as error:
             raise Problem(Code.COUNT_DRIFTED, str(error), expected=error.expected, found=error.found) from None
         except EncodingError as error:
             raise Problem(Code.INVALID_EDIT, str(error)) from None
-        if edit is not None:
-            await _require_current(asked, repaired, edit)
         return _response(deed.answered(repaired))
 
 
@@ -57,10 +54,13 @@ class _Deed:
     change: Change
     consent: Consent | None
     hold: Held | None
+    edit: Edit | None
     operations: str
 
     async def also(self, connection: Connection, answer: Repaired | Operation) -> None:
-        """Uses the token up, tells the audit, and keeps the answer."""
+        """Uses the token up, tells the audit, and keeps the answer. What it raises takes everything back."""
+        if self.edit is not None:
+            await _require_current(self.asked, answer, self.edit)
         if self.consent is not None:
             await use(connection, self.asked, self.change, self.consent)
         await record(
@@ -130,9 +130,13 @@ async def _require_current(asked: Asked, repaired: Repaired | Operation, edit: E
 
 
 def _beside(http: Request, name: str) -> str:
-    """The path of what is beside the endpoint that was asked, wherever the application and the router are mounted."""
-    path = str(http.scope.get("root_path", "")).rstrip("/") + get_route_path(http.scope)
-    return f"{path.rstrip('/').rpartition('/')[0]}/{name}"
+    """The path of what is beside the endpoint that was asked, wherever the application and the router are mounted.
+
+    Servers and proxies differ in whether the path that they give has the root path in it.
+    """
+    root, path = str(http.scope.get("root_path", "")).rstrip("/"), str(http.scope["path"])
+    whole = path if path.startswith(f"{root}/") else root + path
+    return f"{whole.rstrip('/').rpartition('/')[0]}/{name}"
 
 
 def _response(answer: Answer, *, replayed: bool = False) -> Response:

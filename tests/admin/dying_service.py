@@ -1,0 +1,26 @@
+"""A service that is killed in the middle of a change: after everything is written, and right before the commit."""
+
+import asyncio
+import os
+import signal
+import sys
+
+from outbox.admin import Admin
+from outbox.admin.repairs.keys import Held
+from tests.admin.conftest import client_of, serving
+
+
+async def die(self: Held, *given: object) -> None:
+    """Instead of storing the answer."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def main(database: str, id_: str, key: str) -> None:
+    """Asks for a requeue, and does not live to see the answer."""
+    Held.store = die  # type: ignore[method-assign]
+    async with serving(Admin(database)) as app, client_of(app) as client:
+        await client.post("/requeue", json={"selector": {"ids": [id_]}}, headers={"idempotency-key": key})
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
