@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from outbox.admin.admin import Admin
 from outbox.admin.auditing import record_denied
 from outbox.admin.bounds import LaterBody
+from outbox.admin.hosting import came_back
 from outbox.admin.principals import Principal, Role
 from outbox.admin.problems import Code, Problem
 from outbox.admin.security.origin import cross_site
@@ -44,6 +45,7 @@ def entrance(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Call
         admin: Admin = Depends(find),  # noqa: B008
         principal: Principal | None = Depends(authenticate),  # noqa: B008
     ) -> None:
+        came_back(request)
         if principal is None:
             raise unauthenticated("log in, or send a token")
         asked = Asked(admin, principal, request.state.request_id, address_of(request))

@@ -14,6 +14,7 @@ from outbox.admin.components import components
 from outbox.admin.dlq import ROUTERS as DLQ
 from outbox.admin.events import router as events
 from outbox.admin.health import health_routes
+from outbox.admin.hosting import goes_to_the_host
 from outbox.admin.messages import messages
 from outbox.admin.repairs.operations import router as operations
 from outbox.admin.repairs.routes import router as repairs
@@ -58,7 +59,8 @@ def admin_router(
     router = APIRouter()
     if health is not None:
         router.include_router(health_routes(health))
-    guarded = APIRouter(dependencies=[Depends(entrance(find, authenticate or own_authentication(find)))])
+    way_in = [Depends(entrance(find, authenticate or own_authentication(find)))]
+    guarded = APIRouter(dependencies=way_in if authenticate is None else [Depends(goes_to_the_host), *way_in])
     for area in AREAS:
         guarded.include_router(area)
     if authenticate is None:

@@ -7,9 +7,11 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from outbox.admin.bounds import LaterBody
+from outbox.admin.hosting import is_at_the_host
 from outbox.admin.problems import Code, Problem, answer, documented_too, problem_of
 
 USUAL = (
@@ -49,7 +51,7 @@ class AdminRoute(APIRoute):
                 response = await handle(LaterBody(request))
             except Exception as error:
                 problem = problem_of(error)
-                if problem is None:
+                if problem is None or (is_at_the_host(request) and not isinstance(error, Problem | RequestValidationError)):
                     raise
                 response = answer(problem, request, error)
             response.headers["x-request-id"] = request.state.request_id

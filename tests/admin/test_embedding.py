@@ -8,9 +8,13 @@ from pathlib import Path
 import httpx
 import psycopg2
 import pytest
+from fastapi import Request
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from outbox import ensure_outbox_schema_sync
-from tests.support import eventually_sync
+from outbox.admin import Admin, Principal
+from tests.admin.conftest import client_of, serving
 from tests.support.processes import OurProcess, free_port, running
 
 PAGE = Path(__file__).parents[2] / "docs/embedding.md"
@@ -72,3 +76,21 @@ def test_both_keep_their_ways_behind_a_proxy(host: tuple[OurProcess, httpx.Clien
     process.send(signal.SIGTERM)
     process.says("Application shutdown complete")
     assert "the host's own has ended" in process.output
+
+
+class NotYet(Exception):
+    """Something of the host's, which it has a handler for."""
+
+
+@pytest.mark.parametrize("raised", [NotYet(), StarletteHTTPException(418, "tea"), TimeoutError()])
+async def test_what_the_hosts_own_dependency_raises_is_answered_as_the_host_answers(database: str, raised: Exception) -> None:
+    async def who() -> Principal:
+        raise raised
+
+    async def in_our_format(request: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"oops": type(error).__name__}, 418)
+
+    async with serving(Admin(database), authenticate=who) as app:
+        app.add_exception_handler(type(raised), in_our_format)
+        answer = await client_of(app).get("/backlog")
+    assert (answer.status_code, answer.json()) == (418, {"oops": type(raised).__name__})
