@@ -95,7 +95,7 @@ class BacklogReader:
     """Counts beside one outbox table, on connections within a read-only transaction. Raises the driver's errors."""
 
     def __init__(self, table: TableName) -> None:
-        self._sql = _queries(table)
+        self._sql = backlog_queries(table)
 
     async def figures(self, connection: Connection, *, deliveries: bool) -> BacklogFigures:
         """All of it; `deliveries`: also of the queues that are in the database."""
@@ -158,7 +158,8 @@ class BacklogReader:
 Table = Mapping[tuple[State, str], Count]
 
 
-def _queries(table: TableName) -> Mapping[str, str]:
+def backlog_queries(table: TableName) -> Mapping[str, str]:
+    """The statements of `backlog.sql`."""
     names = {**outbox_names(table), **satellite_names(table.schema)}
     return queries("backlog.sql", **names, **queries("backlog_parts.sql", **names))
 

@@ -11,8 +11,10 @@ import pytest
 from outbox.admin import Admin, Role
 from outbox.admin.backlog.rates import Intake, drained_in
 from outbox.postgres import backlog as counting
+from outbox.postgres.schema.objects import outbox_table
 from tests.admin.conftest import client_of, serving
 from tests.admin.rows import insert, insert_each
+from tests.postgres_transport.support import explained, rows_read
 from tests.servers.postgres import OwnPostgres
 from tests.servers.rabbitmq import OwnRabbitMQ
 from tests.support import eventually
@@ -237,3 +239,29 @@ async def test_a_database_that_went_away_leaves_the_last_figures_and_says_so(
 
         await eventually(stale)
         own_postgres.start()
+
+
+async def test_no_count_reads_more_than_it_may(connection: asyncpg.Connection) -> None:
+    await connection.execute("alter table outbox_table set (autovacuum_enabled = off)")
+    for columns, chosen in (
+        ("routing_key", "'k'"),
+        ("routing_key, ordering_key", "'k', 'key ' || n % 100"),
+        ("routing_key, last_error, send_after", "'k', 'unroutable', timestamptz 'infinity'"),
+        ("routing_key, sent_at", "'k', now()"),
+        ("routing_key, failed_at, last_error", "'k', now(), 'no'"),
+    ):
+        await connection.execute(
+            f"insert into outbox_table (body, {columns}) select 'x', {chosen} from generate_series(1, 10000) as n"
+        )
+    await connection.execute(
+        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids) "
+        "select 'outbox', 'queue ' || n % 3, n::text, 'k', 'x', '[]' from generate_series(1, 20000) as n"
+    )
+    sql, most = counting.backlog_queries(outbox_table("outbox_table")), 500
+    async with connection.transaction():
+        await connection.execute(sql["settings"])
+        for name, arguments in (("counted", [most]), ("oldest", []), ("deliveries", [3 * most])):
+            for node in await explained(connection, sql[name], *arguments):
+                assert node["Node Type"] not in ("Seq Scan", "Bitmap Heap Scan"), (name, node)
+                if node["Node Type"].startswith("Index"):
+                    assert rows_read(node) <= 3 * most, (name, node)
