@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import Query
@@ -71,11 +71,12 @@ def _position(cursor: Cursor) -> Position:
     at, id_ = cursor.place
     try:
         failed_at = datetime.fromisoformat(at)
-    except ValueError:
+        in_utc = failed_at.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise invalid_cursor() from None
     if failed_at.tzinfo is None or not is_letter_id(id_):
         raise invalid_cursor()
-    return Position(failed_at=failed_at, id=id_, inclusive=cursor.inclusive)
+    return Position(failed_at=in_utc, id=id_, inclusive=cursor.inclusive)
 
 
 async def _total(letters: Letters, filter_: DeadLetterFilter, *, asked: bool) -> Total | None:

@@ -1,0 +1,137 @@
+"""`GET /dlq/groups` counts what failed alike, and people may note something about a group."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from outbox.admin.dlq import remembered
+from outbox.outcome import Failure
+from outbox.postgres.archive import PostgresArchive
+from outbox.postgres.pool import Pool, open_pool
+from tests.admin.letters import answered
+from tests.dead_letters.deaths import NOON, TABLE, dead
+
+OTHER = Failure("KeyError", "password=hunter2", "")
+
+
+@pytest.fixture
+async def pool(database: str) -> AsyncIterator[Pool]:
+    opened = await open_pool(database, size=4, application_name="tests")
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def letters(pool: Pool) -> None:
+    """Two groups: three letters that died in the last hours, one of them requeued, and one that died long ago."""
+    now = datetime.now(UTC)
+    deaths = [dead(f"m{hours}", queue="mail", died_at=now - timedelta(hours=hours, minutes=30)) for hours in (0, 1, 5)]
+    await PostgresArchive(pool, TABLE).record(
+        [*deaths, dead("old", queue="billing", failure=OTHER, routing_key="user.created")]
+    )
+    await pool.execute(
+        "update outbox_dead_letter set status = 'requeued', resolved_at = now() - interval '1 hour' where message_id = 'm5'"
+    )
+
+
+@pytest.mark.usefixtures("letters")
+async def test_a_group_tells_how_many_since_when_and_how_many_since_it_was_requeued(viewer: httpx.AsyncClient) -> None:
+    answer = await answered(viewer, "/dlq/groups", status="any")
+    first, second = answer["items"]
+    assert (first["title"], first["count"], first["open"]) == ("shop.PaymentError: the card # was declined", 3, 2)
+    assert (first["since_requeue"], first["by"], first["note"]) == (1, "fingerprint", None)
+    assert first["last_requeued_at"] is not None
+    assert first["sparkline"] == [*[0] * 18, 1, 0, 0, 0, 1, 1]
+    assert (second["count"], second["title"], second["first_seen"]) == (1, "KeyError: password=***", "2026-03-01T12:00:00.000Z")
+    assert second["sparkline"] == [0] * 24
+    assert answer["truncated"] is False
+    assert len((await answered(viewer, "/dlq", group_id=first["id"], status="any"))["items"]) == 3
+
+
+@pytest.mark.usefixtures("letters")
+async def test_groups_take_the_filters_of_the_list_and_mean_what_is_open(viewer: httpx.AsyncClient) -> None:
+    async def counts(**wanted: Any) -> dict[str, int]:
+        return {group["id"]: group["count"] for group in (await answered(viewer, "/dlq/groups", **wanted))["items"]}
+
+    assert await counts(by="queue") == {"mail": 2, "billing": 1}
+    assert await counts(by="routing_key", status="any") == {"order.placed": 3, "user.created": 1}
+    assert await counts(by="queue", q="declined", status="any") == {"mail": 3}
+    assert await counts(by="queue", source="relay") == {}
+    assert await counts(by="queue", failed_before="2026-03-02T00:00:00Z") == {"billing": 1}
+    [open_] = (await answered(viewer, "/dlq/groups", queue="mail"))["items"]
+    assert open_["last_requeued_at"] is not None, "that some were requeued counts whatever is asked for now"
+
+
+@pytest.mark.usefixtures("letters")
+async def test_the_largest_groups_are_told_and_whether_there_are_more(viewer: httpx.AsyncClient) -> None:
+    answer = await answered(viewer, "/dlq/groups", by="queue", limit=1)
+    assert ([group["id"] for group in answer["items"]], answer["truncated"]) == (["mail"], True)
+
+
+@pytest.mark.usefixtures("letters")
+async def test_a_note_is_set_changed_and_taken_away_and_each_is_in_the_audit(
+    pool: Pool, operator: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    async def note(text: str | None) -> Any:
+        response = await operator.put("/dlq/groups/note", json={"by": "queue", "id": "mail", "note": text})
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    async def seen() -> Any:
+        return (await answered(viewer, "/dlq/groups", by="queue"))["items"][0]["note"]
+
+    assert await seen() is None
+    assert (await note("ask Ann"))["note"]["text"] == "ask Ann"
+    noted = await seen()
+    assert (noted["text"], noted["noted_by"]) == ("ask Ann", "a operator")
+    await note("mended")
+    assert (await seen())["text"] == "mended"
+    assert (await note(" "))["note"] is None
+    assert await seen() is None
+    rows = await pool.fetch("select action, target, details ->> 'note' as note from outbox_audit order by id")
+    assert [tuple(row) for row in rows] == [("dlq.note", "mail", text) for text in ("ask Ann", "mended", None)]
+
+
+async def test_a_group_of_any_name_can_be_noted_about(operator: httpx.AsyncClient) -> None:
+    for group in ("a/b?c=d&e", "ключ ✉", "%00%", "x" * 1_000, ""):
+        response = await operator.put("/dlq/groups/note", json={"by": "routing_key", "id": group, "note": "seen"})
+        assert response.status_code == 200, response.text
+
+
+NO_NOTES: list[Any] = [
+    {"by": "queue", "id": "x\0", "note": "n"},
+    {"by": "queue", "id": "\N{ENVELOPE}" * 900, "note": "n"},
+    {"by": "queue", "id": "x", "note": "n" * 4_001},
+    {"by": "queue", "id": "x", "note": "\0"},
+    {"by": "queue", "id": "x"},
+    {"by": "body", "id": "x", "note": "n"},
+    {"by": "queue", "id": 7, "note": "n"},
+    {"by": "queue", "id": "x", "note": "n", "more": 1},
+    [],
+]
+
+
+async def test_a_note_that_cannot_be_kept_is_refused(operator: httpx.AsyncClient) -> None:
+    for wanted in NO_NOTES:
+        response = await operator.put("/dlq/groups/note", json=wanted)
+        assert (response.status_code, response.json()["code"]) == (422, "invalid-request"), wanted
+
+
+async def test_viewers_note_nothing(viewer: httpx.AsyncClient) -> None:
+    response = await viewer.put("/dlq/groups/note", json={"by": "queue", "id": "x", "note": "n"})
+    assert (response.status_code, response.json()["code"]) == (403, "forbidden")
+
+
+@pytest.mark.usefixtures("letters")
+async def test_groups_are_counted_once_for_all_who_ask_and_given_while_they_are_counted_anew(
+    pool: Pool, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await answered(viewer, "/dlq/groups", by="queue")
+    await PostgresArchive(pool, TABLE).record([dead("more", died_at=NOON)])
+    assert await answered(viewer, "/dlq/groups", by="queue") == first
+    monkeypatch.setattr(remembered, "USABLE_AGE", timedelta(0))
+    monkeypatch.setattr(remembered, "MAX_AGE", timedelta(0))
+    assert (await answered(viewer, "/dlq/groups", by="queue", limit=49))["items"][0]["count"] == 3
