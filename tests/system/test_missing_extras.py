@@ -21,6 +21,7 @@ HIDE = """
     importlib.util.find_spec = lambda name, *rest: None if name.partition(".")[0] in {hidden!r} else find_spec(name, *rest)
 """
 DATABASE = '"postgresql://ada@127.0.0.1:1/shop"'
+COMMAND = "import sys\nfrom outbox.cli import main\nsys.argv = "
 SESSION_WORKER = f"""
     from outbox import Worker, consume
     @consume("order.*")
@@ -44,6 +45,9 @@ def without(hidden: set[str], program: str) -> subprocess.CompletedProcess[str]:
         ("sqlalchemy", "sqlalchemy", SESSION_WORKER),
         ("fastapi", "fastapi", "import outbox.fastapi"),
         ("fastapi", "fastapi", "import outbox.admin"),
+        ("httpx", "cli", f"{COMMAND}['outbox', 'backlog', '--url', 'http://here']\nmain(standalone_mode=False)"),
+        ("httpx", "cli", f"{COMMAND}['outbox', 'backlog', '--database-url', {DATABASE}]\nmain(standalone_mode=False)"),
+        ("fastapi", "fastapi", f"{COMMAND}['outbox', 'backlog', '--database-url', {DATABASE}]\nmain(standalone_mode=False)"),
         ("rich", "demo", "import sys\nsys.argv = ['outbox', 'demo']\nfrom outbox.cli import main\nmain(standalone_mode=False)"),
     ],
 )  # fmt: skip
