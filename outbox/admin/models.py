@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Annotated, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 T = TypeVar("T")
 
@@ -12,7 +12,11 @@ def _rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-Moment = Annotated[datetime, PlainSerializer(_rfc3339, return_type=str, when_used="json")]
+Moment = Annotated[
+    datetime,
+    PlainSerializer(_rfc3339, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
 """A time, in an answer: RFC 3339, in UTC."""
 Seconds = Annotated[float, Field(ge=0, description="In seconds.")]
 
