@@ -147,8 +147,8 @@ async def test_pausing_is_written_down_in_its_own_transaction(
     await operator.post("/resume", json={"scope": "queue", "name": "mail"})
     audit = await connection.fetch("select action, target, reason, actor from outbox_audit order by id")
     assert [tuple(row) for row in audit] == [
-        ("pause", "queue mail", "broken", "an operator"),
-        ("resume", "queue mail", None, "an operator"),
+        ("pause", "queue mail", "broken", "a operator"),
+        ("resume", "queue mail", None, "a operator"),
     ]
     await connection.execute("alter table outbox_audit rename to hidden")
     refused = await operator.post("/pause", json={"scope": "relay"})
