@@ -1,6 +1,6 @@
 """Dead letters and parked messages are one list: paged without shifting, filtered, searched, grouped, counted."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -304,11 +304,58 @@ async def test_the_indexes_answer_every_way_of_listing_a_large_table(
         ({"tracking_id": "root777", "source": worker}, {}),
         ({"q": "word777", "source": worker}, {}),
         ({"failed_before": page.failed_at}, {}),
+        ({}, {"before": Position.of(page)}),
+        ({"routing_key": "nothing", "source": worker}, {}),
+        ({"exception_type": "nothing", "source": worker}, {}),
+        ({"exception_type": "E3", "source": worker}, {"sort": "oldest"}),
+        ({"min_failures": 100, "source": worker}, {}),
         ({"ids": ("7", "outbox-9")}, {}),
     ]
     for wanted, options in ways:
         read = await rows_read(pool, listing, monkeypatch, DeadLetterFilter(**wanted), **options)
         assert read <= 2_000, f"{wanted} {options} reads {read} rows"
+
+
+@pytest.mark.usefixtures("large")
+async def test_groups_are_counted_without_reading_the_letters_themselves(
+    pool: Pool, listing: DeadLetterListing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = await plan_of(pool, listing, monkeypatch, listing.groups)
+    used = {node["Index Name"]: node["Node Type"] for node in nodes if node.get("Relation Name") == "outbox_dead_letter"}
+    assert used["outbox_dead_letter_group_idx"] == "Index Only Scan"
+    assert set(used) == {"outbox_dead_letter_group_idx", "outbox_dead_letter_requeued_idx"}
+    assert all(node["Actual Rows"] < 5_000 for node in nodes if node["Node Type"] == "Sort")
+
+
+@pytest.mark.usefixtures("large")
+async def test_counting_all_and_counting_values_end_where_they_are_told_to(
+    pool: Pool, listing: DeadLetterListing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for counting in (lambda: listing.count(most=100), lambda: listing.facets(most=100)):
+        nodes = await plan_of(pool, listing, monkeypatch, counting)
+        assert all(node["Actual Rows"] <= 1_000 for node in nodes)
+    assert await listing.count(most=100) == 100
+    assert sum(count for _, count in (await listing.facets(most=100))["source"]) == 200
+
+
+async def plan_of(
+    pool: Pool, listing: DeadLetterListing, monkeypatch: pytest.MonkeyPatch, ask: Callable[[], Awaitable[Any]]
+) -> "Sequence[Any]":
+    """The plan of the first statement that is asked, as it was executed."""
+    asked: list[tuple[str, tuple[Any, ...]]] = []
+
+    async def note(doing: str, statement: str, *arguments: Any) -> Sequence[Any]:
+        asked.append((statement, arguments))
+        return [[0]] if "count(*) from" in statement.replace("\n", " ")[:30] else []
+
+    with monkeypatch.context() as patched:
+        patched.setattr(listing, "_fetch", note)
+        await ask()
+    statement, arguments = asked[0]
+    async with pool.acquire() as connection, connection.transaction():
+        # Letters as small as these are read as fast without an index.
+        await connection.execute("set local enable_seqscan = off")
+        return await explained(connection, statement, *arguments)
 
 
 async def rows_read(
