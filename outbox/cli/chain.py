@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ import click
 
 from outbox.chains import MOST_NODES, Chain, Leg, Node, State
 from outbox.chains import chain as look_up
+from outbox.chains.masking import masked
 from outbox.cli import options
 from outbox.cli.api.client import Api, ApiError
 from outbox.cli.api.opening import over_http
@@ -19,7 +20,6 @@ from outbox.cli.command import Command, Sentence
 from outbox.cli.dlq.decoding import read
 from outbox.cli.masks import masking_of
 from outbox.errors import ConfigurationError
-from outbox.masking import Masking
 from outbox.postgres.pool import unavailable_errors
 
 _HEADINGS = ("EVENT", "QUEUE", "PUBLISHED", "OUTBOX", "BROKER", "HANDLER", "TRIES", "STATE", "BY", "ID")
@@ -60,7 +60,7 @@ async def _found(given: dict[str, Any], id_: str, max_nodes: int) -> Chain:
     if given["database_url"] is None:
         raise ConfigurationError(NOWHERE)
     found = await _look_up(given["database_url"], id_, max_nodes, given["table_name"])
-    return _masked(found, masking_of(given))
+    return masked(found, masking_of(given))
 
 
 async def _asked(api: Api, id_: str, max_nodes: int) -> Chain:
@@ -76,22 +76,6 @@ async def _asked(api: Api, id_: str, max_nodes: int) -> Chain:
 async def _look_up(url: str, id_: str, max_nodes: int, table_name: str) -> Chain:
     with unavailable_errors("looking at the chain"):
         return await look_up(url, id_, max_nodes=max_nodes, table_name=table_name)
-
-
-def _masked(found: Chain, masking: Masking) -> Chain:
-    """The same without secrets that errors may quote."""
-    text = masking.masked_text
-
-    def leg_of(leg: Leg) -> Leg:
-        return replace(
-            leg, tries=tuple(replace(each, error_message=each.error_message and text(each.error_message)) for each in leg.tries)
-        )
-
-    nodes = (
-        replace(node, error=node.error and text(node.error), legs=tuple(leg_of(leg) for leg in node.legs))
-        for node in found.nodes
-    )
-    return replace(found, nodes=tuple(nodes))
 
 
 # --- the tree ------------------------------------------------------------------------------------------------------------
