@@ -1,0 +1,59 @@
+"""Bodies of requests: read after somebody was let in, as far as is allowed, and refused without an error of ours."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from outbox.admin import Admin, Role
+from tests.admin.conftest import client_of, serving
+
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture
+async def small(database: str) -> AsyncIterator[httpx.AsyncClient]:
+    """An operator where bodies may have two thousand bytes."""
+    async with serving(Admin(database, body_limit=2_000)) as app, client_of(app, Role.OPERATOR) as client:
+        yield client
+
+
+async def _endless() -> AsyncIterator[bytes]:
+    while True:
+        yield b" " * 1_000
+
+
+async def test_a_body_that_is_too_large_is_refused_however_it_comes(small: httpx.AsyncClient) -> None:
+    for answer in (
+        await small.post("/requeue", content=b" " * 2_001, headers=JSON),
+        await small.post("/requeue", content=_endless(), headers=JSON),
+        await small.post("/requeue", content=_endless(), headers={**JSON, "content-length": "2001"}),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (413, "body-too-large")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"17",
+        b"null",
+        b"\xff\xfe{",
+        b'{"selector": NaN}',
+        b'{"selector": ' + b"9" * 5_000 + b"}",
+        b'{"selector": ' + b"[" * 101 + b"]" * 101 + b"}",
+        b'{"selector": ' + b"[" * 100_000,
+        b'{"selector": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_001,
+        b'{"reason": "\\ud800"}',
+    ],
+)
+async def test_what_is_no_sensible_object_is_an_invalid_request(operator: httpx.AsyncClient, body: bytes) -> None:
+    answer = await operator.post("/requeue", content=body, headers=JSON)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+
+
+async def test_an_address_with_nul_in_it_is_an_invalid_request(operator: httpx.AsyncClient) -> None:
+    for path in ("/audit?actor=%00", "/messages/%00"):
+        assert (await operator.get(path)).json()["code"] == "invalid-request"
