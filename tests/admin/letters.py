@@ -27,7 +27,7 @@ def message_ids(page: Mapping[str, Any]) -> list[str]:
 
 async def pages(client: httpx.AsyncClient, *, way: str = "next", cursor: str | None = None, **parameters: Any) -> list[Any]:
     """Every page from there on, in one direction."""
-    found = []
+    found: list[Any] = []
     while not found or cursor is not None:
         given = parameters if cursor is None else {**parameters, "cursor": cursor}
         found.append(await answered(client, "/dlq", **given))

@@ -62,7 +62,7 @@ async def test_cursors_with_a_place_that_no_letter_has_are_refused(viewer: httpx
     bound_to = {**DeadLetterFilters().bound_to(), "sort": "newest"}
     for place in PLACES:
         for way in ("next", "previous"):
-            cursor = Cursor(way, place).encode(bound_to)  # type: ignore[arg-type]
+            cursor = Cursor(way, place).encode(bound_to)
             assert await problem(viewer, "/dlq", cursor=cursor) == (400, "invalid-cursor"), place
 
 

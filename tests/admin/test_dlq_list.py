@@ -249,7 +249,7 @@ async def test_the_list_tells_what_the_broker_still_has(
                 page = await answered(client, "/dlq")
                 return page["unarchived"] is not None
 
-            await eventually(seen)
+            assert await eventually(seen)
             page = await answered(client, "/dlq")
     assert (page["unarchived"]["count"], page["unarchived"]["queues"]) == (3, {"mail": 3})
     assert page["unarchived"]["as_of"].endswith("Z")
