@@ -1,0 +1,52 @@
+"""The admin as the service serves it: one token in development for all workers, and none where the API does not run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from app.settings import read_settings
+from outbox.errors import ConfigurationError
+from tests.app.support import Service, service
+from tests.support.processes import free_port, running
+
+pytestmark = [pytest.mark.slow]
+
+TOKEN = re.compile(r"outbox_[A-Za-z0-9_-]{43}")
+
+
+def _settings(database_url: str, **more: str) -> dict[str, str]:
+    return {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MIGRATE": "true", "OUTBOX_RUN": "api", **more}
+
+
+def test_all_workers_take_the_token_of_development_which_is_shown_once(database_url: str, tmp_path: Path) -> None:
+    port = free_port()
+    command = ["-m", "uvicorn", "app:main", "--port", str(port), "--workers", "2"]
+    with running(command, tmp_path, _settings(database_url, OUTBOX_DEVELOPMENT="true")) as process:
+        started = Service(process, f"http://127.0.0.1:{port}")
+        started.is_ready()
+        process.says("OUTBOX_TOKEN")
+        [token] = TOKEN.findall(process.output)
+        for _ in range(10):
+            answer = started.get("/outbox/session", headers={"authorization": f"Bearer {token}"})
+            assert (answer.status_code, answer.json()["role"]) == (200, "admin")
+        assert started.get("/outbox/session").status_code == 401
+
+
+def test_requests_of_the_admin_are_counted_by_their_templates(database_url: str, tmp_path: Path) -> None:
+    with service(tmp_path, _settings(database_url)) as started:
+        started.get("/outbox/messages/4711")
+        metrics = started.get("/metrics").text
+        assert 'handler="/outbox/messages/{id}"' in metrics
+        assert "4711" not in metrics
+
+
+def test_where_the_api_does_not_run_there_is_no_admin(database_url: str, tmp_path: Path) -> None:
+    with service(tmp_path, _settings(database_url, OUTBOX_RUN="maintain")) as started:
+        answer = started.get("/outbox/backlog")
+        assert (answer.status_code, answer.json()) == (404, {"detail": "this process does not serve the API: OUTBOX_RUN"})
+
+
+def test_development_beside_configured_tokens_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="OUTBOX_DEVELOPMENT makes a token"):
+        read_settings(development=True, admin_tokens=(f"alice:admin:{'0' * 64}",))
