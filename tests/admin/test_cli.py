@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
@@ -17,11 +18,12 @@ from outbox.cli import main
 from outbox.environment import KNOWN, OF_COMMANDS
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.served import served
-from tests.dead_letters.repairs import bury, statuses
+from tests.dead_letters.repairs import bury, park, statuses
 from tests.support import eventually_sync
 from tests.support.processes import running
 
 Run = Callable[..., Result]
+AGO = re.compile(r"\d+ (s|min|h) ago|\bnow\b")
 
 
 @pytest.fixture
@@ -152,6 +154,24 @@ def test_statistics_stand_in_columns(run: Run, on: Any) -> None:
     assert answer.output.split()[:4] == ["FROM", "CREATED", "SENT", "PROCESSED"]
     assert json.loads(run("stats", "--json", "--group-by", "queue").stdout)["group_by"] == "queue"
     assert run("stats", "--from", "yesterday").output.startswith("outbox: invalid-request: ")
+
+
+def test_dead_letters_are_read_alike(url: str, service: str, on: Any) -> None:
+    on(lambda pool: bury(pool, 2, body=b'{"password": "hunter2"}', headers='{"authorization": "abc"}'))
+    on(lambda pool: park(pool, last_error="Nacked: too large"))
+    there = {"OUTBOX_URL": service, "OUTBOX_TOKEN": "admin"}
+    for command in (
+        ["list", "--oldest"], ["list", "--status", "discarded"], ["groups"], ["groups", "--by", "queue"], ["show", "1"],
+        ["show", "outbox-1"], ["show", "17"], ["show", "1", "--body"], ["requeue", "--all", "--dry-run"],
+    ):  # fmt: skip
+        direct, remote = outbox("dlq", *command, OUTBOX_DATABASE_URL=url), outbox("dlq", *command, **there)
+        assert (command, AGO.sub("", remote.output), remote.exit_code) == (
+            command,
+            AGO.sub("", direct.output),
+            direct.exit_code,
+        )
+    assert "hunter2" not in outbox("dlq", "show", "1", **there).output
+    assert "hunter2" in outbox("dlq", "show", "1", "--reveal", **there).output
 
 
 def test_ids_are_requeued_at_once_and_each_is_answered(run: Run, on: Any) -> None:

@@ -57,8 +57,8 @@ def remote(given: dict[str, Any]) -> Remote | None:
 
     Raises `ConfigurationError` for an address that cannot be one, and a usage error for two places.
     """
-    url, database_typed = given["url"], _typed("database_url")
-    if database_typed and _typed("url"):
+    url, database_typed = given["url"], typed("database_url")
+    if database_typed and typed("url"):
         raise click.UsageError("--url and --database-url are two places: give one of them")
     if not url or database_typed:
         return None
@@ -70,7 +70,6 @@ def _refuse_what_the_service_decides() -> None:
     """Nobody is to believe that such an option has an effect."""
     for name in (
         "broker_url",
-        "by",
         "exchange_name",
         "inbox_retention",
         "management_url",
@@ -78,11 +77,11 @@ def _refuse_what_the_service_decides() -> None:
         "mask_paths",
         "table_name",
     ):
-        if _typed(name):
+        if typed(name):
             raise click.UsageError(f"--{name.replace('_', '-')} is for a database: with --url the service decides that")
 
 
-def _typed(name: str) -> bool:
+def typed(name: str) -> bool:
     """Whether the option of that name is on the command line."""
     context = click.get_current_context(silent=True)
     return context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
@@ -91,7 +90,7 @@ def _typed(name: str) -> bool:
 def _token() -> str | None:
     token = os.environ.get(TOKEN, "").strip()
     if not (token.isascii() and token.isprintable()):
-        raise ConfigurationError(f"{TOKEN} is no token: it is what `outbox token` prints them")
+        raise ConfigurationError(f"{TOKEN} is no token: it is what `outbox token` printed")
     return token or None
 
 
@@ -108,15 +107,3 @@ def _checked(url: str) -> str:
     if parts.query or parts.fragment:
         raise ConfigurationError("--url ends with the admin's prefix, such as /outbox: leave out what follows it")
     return url.rstrip("/")
-
-
-_FOR_A_DATABASE = (
-    "broker_url",
-    "by",
-    "exchange_name",
-    "inbox_retention",
-    "management_url",
-    "mask_keys",
-    "mask_paths",
-    "table_name",
-)

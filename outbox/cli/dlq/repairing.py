@@ -9,6 +9,7 @@ from typing import IO, Any, TypeVar
 import click
 
 from outbox.cli import options
+from outbox.cli.api.places import remote, typed
 from outbox.cli.command import Command
 from outbox.cli.dlq.encoding import echo_json
 from outbox.cli.dlq.filters import filtering, json_output, places, selector_of
@@ -142,6 +143,8 @@ def _do(
     """Asks what a person should be asked, does it, follows it to its end, and says what came of it."""
     selector = selector_of(given["ids"], given, everything=given["everything"])
     as_json, force = given["as_json"], given.get("force", False)
+    if typed("by") and remote(given) is not None:
+        raise click.UsageError("--by is for a database: a service knows who asks by the token")
 
     async def work(dead_letters: Letters) -> Answer | None:
         if given["dry_run"] or _must_ask(action, selector, given):
