@@ -22,8 +22,8 @@ from outbox.errors import MissingExtraError
 def token(name: str, role: str, *, as_json: bool) -> None:
     """Makes a token for somebody who is to use the admin.
 
-    The token is for them, and kept nowhere: who loses it gets another one. The entry is for OUTBOX_ADMIN_TOKENS of every process
-    that serves the admin, separated by commas from those of others. It holds no secret.
+    The token is for them, and kept nowhere: who loses it gets another one. The entry is for OUTBOX_ADMIN_TOKENS of every
+    process that serves the admin, separated by commas from those of others. It holds no secret.
     """
     if find_spec("fastapi") is None:
         raise MissingExtraError(purpose="outbox token", extra="fastapi")
