@@ -74,7 +74,11 @@ async def test_a_token_in_the_header_says_who_asks(applications: Applications) -
     }
 
 
-@pytest.mark.parametrize("header", ["Bearer", "Bearer x", f"Bearer {TOKEN}x", f"Basic {TOKEN}", f"Bearer {ENTRY}", "Bearer é"])
+@pytest.mark.parametrize(
+    "header",
+    ["Bearer", "Bearer x", f"Bearer {TOKEN}x", f"Basic {TOKEN}", f"Bearer {ENTRY}", "Bearer é"],
+    ids=["no token", "no token of ours", "longer", "another scheme", "the entry", "not ASCII"],
+)
 async def test_anything_else_in_it_is_nobody(applications: Applications, header: str) -> None:
     client = await applications.browser()
     answer = await client.get("/session", headers={b"authorization": header.encode("latin-1")})
