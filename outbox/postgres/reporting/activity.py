@@ -4,7 +4,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from outbox.engine.lifecycle import Stopping
@@ -18,6 +18,8 @@ from outbox.events import (
     DependencyLost,
     DependencyRestored,
     Event,
+    MaintenanceStarted,
+    MaintenanceStopped,
     Paused,
     Processed,
     RelayStarted,
@@ -41,6 +43,8 @@ class Activity:
     stopping: Stopping
     clock: Callable[[], float]
     now: Callable[[], datetime]
+    at_first: str = "starting"
+    """The state until it is heard that the work began."""
     in_hand: Callable[[], int] | None = None
     """Asked at each heartbeat, where a component has something in hand."""
     paused: set[str] = field(default_factory=set)
@@ -70,7 +74,7 @@ class Activity:
             return "paused"
         if self._lost:
             return f"waiting for {next(iter(self._lost)).value}"
-        return "running" if self._running else "starting"
+        return "running" if self._running else self.at_first
 
     def as_json(self, *, pausing: Sequence[Mapping[str, str]] = ()) -> str:
         """The content of the heartbeat; `pausing` are the pauses that wait for what is in hand."""
@@ -104,7 +108,7 @@ class Activity:
 
     def _failed(self, subject: str, failure: object) -> None:
         self._facts["last_error"] = {
-            "at": self.now().isoformat(timespec="seconds"),
+            "at": self.now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "about": subject[:MOST_TEXT],
             "text": redacted(str(failure))[:MOST_TEXT],
         }
@@ -113,6 +117,9 @@ class Activity:
 
     def _started(self, _event: Event) -> None:
         self._running = self.changed = True
+
+    def _gave_over(self, _event: Event) -> None:
+        self._running, self.changed = False, True
 
     def _dependency_lost(self, event: DependencyLost) -> None:
         self._lost[event.dependency] = redacted(event.reason)[:MOST_TEXT]
@@ -171,6 +178,8 @@ _NOTES: Mapping[type, Callable[[Activity, Any], None]] = {
     ConsumerStarted: Activity._started,  # noqa: SLF001
     DependencyLost: Activity._dependency_lost,  # noqa: SLF001
     DependencyRestored: Activity._dependency_restored,  # noqa: SLF001
+    MaintenanceStarted: Activity._started,  # noqa: SLF001
+    MaintenanceStopped: Activity._gave_over,  # noqa: SLF001
     Paused: Activity._paused,  # noqa: SLF001
     Processed: Activity._processed,  # noqa: SLF001
     RelayStarted: Activity._started,  # noqa: SLF001

@@ -20,7 +20,7 @@ from outbox.ports import Gate, Observer
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of
 from outbox.postgres.reporting.activity import Activity
-from outbox.postgres.reporting.component import Component, ReportingSettings
+from outbox.postgres.reporting.component import Component, ComponentKind, ReportingSettings
 from outbox.postgres.reporting.database_clock import DatabaseClock
 from outbox.postgres.reporting.duplicates import Duplicates
 from outbox.postgres.reporting.facts import FactQueue
@@ -39,6 +39,9 @@ LONGEST_PAUSE = timedelta(seconds=2)
 FIRST_LOOK = timedelta(seconds=2)
 """How long a component waits for the pauses before it begins to work without knowing them."""
 TELL_LOST_EVERY = timedelta(seconds=10)
+
+_AT_FIRST = {ComponentKind.MAINTENANCE: "standing by", ComponentKind.ARCHIVER: "running"}
+"""The state of those of whom nothing tells that they have started: one may wait for another to end, one is at work at once."""
 
 # What the server says when a statement was rolled back for a reason that passes. After anything else it may have been
 # committed, or would fail again.
@@ -72,7 +75,8 @@ class Reporter:
         self._clock = DatabaseClock()
         self._facts = FactQueue(clock=time.monotonic, now=self._clock.seconds, capacity=settings.capacity)
         self._statistics = Statistics(self._clock.seconds)
-        self.activity = Activity(stopping, time.monotonic, self._clock.now)
+        at_first = _AT_FIRST.get(component.kind, "starting")
+        self.activity = Activity(stopping, time.monotonic, self._clock.now, at_first)
         self._gates = Gates(component.kind.value, component.name, now=time.monotonic)
         self._looked = asyncio.Event()
         self._finishing = asyncio.Event()
