@@ -111,22 +111,27 @@ class BacklogReader:
     async def estimate(self, connection: Connection) -> BacklogFigures:
         """What can be said at once: counts only, from a few pages."""
         await connection.execute(self._sql["settings"])
-        sample = await self._sample(connection, FEW_PAGES)
-        return BacklogFigures(counts=_gathered(sample))
+        sample, relation = await self._sample(connection, FEW_PAGES)
+        return BacklogFigures(counts=_gathered(sample, dict.fromkeys(State, Count(0, relation))))
 
     async def _counts(self, connection: Connection) -> Counts:
         counted = _table_of(await connection.fetch(self._sql["counted"], COUNTED))
         full = _full(counted)
         if not full:
-            return _gathered(counted)
-        sample = await self._sample(connection, SAMPLED_PAGES)
+            return _gathered(counted, {})
+        sample, relation = await self._sample(connection, SAMPLED_PAGES)
         estimated = {key: count for key, count in sample.items() if key[0] in full}
         kept = {key: count for key, count in counted.items() if key[0] not in full}
-        return _at_least(_gathered({**kept, **estimated}), full)
+        least = _by_state(counted, {})
+        return _at_least(
+            _gathered({**kept, **estimated}, dict.fromkeys(full, Count(0, relation))), {state: least[state] for state in full}
+        )
 
-    async def _sample(self, connection: Connection, pages: int) -> "Table":
+    async def _sample(self, connection: Connection, pages: int) -> "tuple[Table, Relation]":
+        """What a sample means for the whole, and how that, or finding nothing, is to the truth."""
         percent = _percent(pages, await connection.fetchval(self._sql["pages"]))
-        return _scaled(await connection.fetch(self._sql["sampled"], percent), percent)
+        relation = Relation.EXACT if percent >= 100 else Relation.ABOUT
+        return _scaled(await connection.fetch(self._sql["sampled"], percent), percent, relation), relation
 
     async def _out_per_second(self, connection: Connection) -> float | None:
         try:
@@ -168,13 +173,9 @@ def _table_of(rows: Sequence[asyncpg.Record]) -> dict[tuple[State, str], Count]:
     return {(State(row["state"]), row["routing_key"]): Count(row["count"]) for row in rows}
 
 
-def _scaled(rows: Sequence[asyncpg.Record], percent: float) -> dict[tuple[State, str], Count]:
+def _scaled(rows: Sequence[asyncpg.Record], percent: float, relation: Relation) -> dict[tuple[State, str], Count]:
     """Counts of a sample as what they mean for the whole."""
-    if percent >= 100:
-        return _table_of(rows)
-    return {
-        (State(row["state"]), row["routing_key"]): Count(round(row["count"] * 100 / percent), Relation.ABOUT) for row in rows
-    }
+    return {(State(row["state"]), row["routing_key"]): Count(round(row["count"] * 100 / percent), relation) for row in rows}
 
 
 def _percent(pages: int, all_pages: int) -> float:
@@ -183,33 +184,35 @@ def _percent(pages: int, all_pages: int) -> float:
 
 def _full(counted: Table) -> frozenset[State]:
     """The states of which there are more than were counted."""
-    states = _by_state(counted)
+    states = _by_state(counted, {})
     full = {state for state, count in states.items() if count.value >= COUNTED}
     if states[State.SCHEDULED].value + states[State.RETRYING].value >= COUNTED:  # they share an index
         full |= {State.SCHEDULED, State.RETRYING}
     return frozenset(full)
 
 
-def _by_state(table: Table) -> dict[State, Count]:
-    states = dict.fromkeys(State, NONE)
+def _by_state(table: Table, unseen: Mapping[State, Count]) -> dict[State, Count]:
+    states = {state: unseen.get(state, NONE) for state in State}
     for (state, _), count in table.items():
         states[state] += count
     return states
 
 
-def _gathered(table: Table) -> Counts:
+def _gathered(table: Table, unseen: Mapping[State, Count]) -> Counts:
+    """`unseen` is what having found none says of a state; without it, that there are none."""
+    waiting = {state: count for state, count in unseen.items() if state is not State.SENT}
     routing_keys: dict[str, dict[State, Count]] = {}
     for (state, routing_key), count in table.items():
         if state is not State.SENT:
-            routing_keys.setdefault(routing_key, {})[state] = count
-    return Counts(states=_by_state(table), routing_keys=routing_keys)
+            routing_keys.setdefault(routing_key, dict(waiting))[state] = count
+    return Counts(states=_by_state(table, unseen), routing_keys=routing_keys)
 
 
-def _at_least(counts: Counts, full: frozenset[State]) -> Counts:
+def _at_least(counts: Counts, least: Mapping[State, Count]) -> Counts:
     """An estimate is never less than what was counted."""
-    least = {state: Count(COUNTED, Relation.AT_LEAST) for state in full if state is not State.RETRYING}
     states = {
-        state: least[state] if state in least and count.value < COUNTED else count for state, count in counts.states.items()
+        state: Count(least[state].value, Relation.AT_LEAST) if state in least and count.value < least[state].value else count
+        for state, count in counts.states.items()
     }
     return Counts(states=states, routing_keys=counts.routing_keys)
 

@@ -105,6 +105,24 @@ async def test_beyond_what_is_counted_it_is_estimated(
     assert backlog["states"]["held"] == {"value": 0, "relation": "eq"}
 
 
+async def test_an_estimate_of_those_due_later_takes_none_that_wait_for_a_retry_for_scheduled_ones(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "COUNTED", 100)
+    monkeypatch.setattr(counting, "SAMPLED_PAGES", 40)
+    await connection.execute(
+        "insert into outbox_table (routing_key, body, send_after, attempts) "
+        "select 'key', repeat('x', 100)::bytea, now() + interval '1 hour', 1 from generate_series(1, 20000) n"
+    )
+    backlog = await shown(viewer)
+    assert backlog["states"]["scheduled"] == {"value": 0, "relation": "about"}
+    assert (backlog["routing_keys"][0]["scheduled"], backlog["states"]["held"]) == (
+        {"value": 0, "relation": "about"},
+        {"value": 0, "relation": "eq"},
+    )
+    assert 10_000 < backlog["states"]["retrying"]["value"] < 40_000
+
+
 async def test_while_counting_takes_long_an_estimate_is_told(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     count, may_count = counting.BacklogReader.figures, asyncio.Event()
 
