@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from outbox.admin.admin import Admin
-from outbox.admin.auditing import record_denied
+from outbox.admin.auditing import action_of, record_denied
 from outbox.admin.bounds import LaterBody
 from outbox.admin.hosting import came_back
 from outbox.admin.principals import Principal, Role
@@ -110,7 +110,7 @@ async def _deny(request: Request, asked: Asked, code: Code, detail: str) -> None
     try:
         await record_denied(
             asked,
-            action=_operation(request).removeprefix("outbox_"),
+            action=action_of(_operation(request)),
             target=request.url.path,
             details={"code": code, "method": request.method},
         )

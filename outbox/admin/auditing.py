@@ -9,6 +9,13 @@ from outbox.postgres.pool import Connection
 if TYPE_CHECKING:
     from outbox.admin.access import Asked
 
+_DEEDS = {
+    "outbox_requeue": "dlq.requeue",
+    "outbox_discard": "dlq.discard",
+    "outbox_restore": "dlq.restore",
+    "outbox_dlq_body": "dlq.download",
+    "outbox_dlq_show": "dlq.reveal",  # nothing else of it is written down
+}
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -39,6 +46,11 @@ async def record(
         address=asked.address,
     )
     await write_entry(connection, asked.admin.table, entry)
+
+
+def action_of(operation: str) -> str:
+    """What the audit calls an operation of the API, done or denied: `dlq.requeue`, `operations.pause`, `pause`."""
+    return _DEEDS.get(operation) or operation.removeprefix("outbox_").replace("_", ".")
 
 
 async def record_denied(asked: "Asked", *, action: str, target: str = "", details: Mapping[str, Any] = _NOTHING) -> None:

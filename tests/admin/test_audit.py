@@ -76,7 +76,7 @@ async def test_an_entry_tells_everything_that_was_written_down(operator: httpx.A
         "id": "1",
         "actor": "a viewer",
         "role": "viewer",
-        "action": "audit_list",
+        "action": "audit.list",
         "target": "/outbox/audit",
         "outcome": "denied",
         "reason": None,

@@ -156,7 +156,12 @@ def _has_our_headers(answer: httpx.Response) -> None:
 
 
 def _action(operation: Operation) -> str:
-    return operation.name.removeprefix("outbox_")
+    """Changes of dead letters are told as such, and pausing a relay by itself; the others by their area."""
+    return {
+        "outbox_requeue": "dlq.requeue",
+        "outbox_discard": "dlq.discard",
+        "outbox_restore": "dlq.restore",
+    }.get(operation.name, operation.name.removeprefix("outbox_").replace("_", "."))
 
 
 async def _denied(database: str, code: str) -> list[str]:

@@ -88,8 +88,11 @@ async def show_message(
 
 async def _revealed(asked: Asked, row_id: int, id_: str) -> Message:
     if not asked.principal.role.includes(Role.OPERATOR):
-        await record_denied(asked, action="messages.reveal", target=f"outbox-{row_id}")
-        raise Problem(Code.FORBIDDEN, f"revealing takes the role {Role.OPERATOR}")
+        details = {"code": Code.FORBIDDEN}
+        await record_denied(asked, action="messages.reveal", target=f"outbox-{row_id}", details=details)
+        raise Problem(
+            Code.FORBIDDEN, f"revealing takes the role {Role.OPERATOR}; {asked.principal.name} is {asked.principal.role}"
+        )
     async with asked.admin.changing("revealing a message") as connection:
         found = await read(asked.admin, connection, row_id, reveal=True)
         if found is None:

@@ -89,5 +89,6 @@ async def _require_administrator(asked: Asked, change: DiscardRequest) -> None:
     """A dry run purges nothing."""
     if change.dry_run or asked.principal.role.includes(Role.ADMIN):
         return
-    await record_denied(asked, action="dlq.purge", target=", ".join(change.selector.ids or ()) or "a filter")
+    target = ", ".join(change.selector.ids or ()) or "a filter"
+    await record_denied(asked, action="dlq.purge", target=target, details={"code": Code.FORBIDDEN})
     raise Problem(Code.FORBIDDEN, f"purging takes the role admin, and {asked.principal.name} is {asked.principal.role}")

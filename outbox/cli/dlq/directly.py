@@ -93,7 +93,7 @@ class DirectLetters(DeadLetters):
 
     def _changed(self, action: str) -> Also[Operation]:
         async def also(connection: Connection, operation: Operation) -> None:
-            await self._write(connection, action, target=str(operation.id))
+            await self._write(connection, action, target=f"operation {operation.id}")
 
         return also
 
