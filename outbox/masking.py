@@ -10,6 +10,7 @@ from typing import Any
 from outbox.errors import ConfigurationError
 from outbox.json_paths import Places, beyond, check_paths, is_meant, places
 from outbox.masked_json import MOST_NESTED, Rules, masked_json
+from outbox.masked_preview import masked_preview
 from outbox.urls import redacted
 
 MASK = "***"
@@ -88,7 +89,12 @@ class Masking:
 
     def masked_json(self, text: str) -> str | None:
         """The JSON `text`, masked, and all else in it exactly as it was written; None if it is no JSON."""
-        return masked_json(text, Rules(masks=self.masks, root=self._root, words=redacted, mask=MASK))
+        return masked_json(text, self._rules)
+
+    def masked_preview(self, text: str) -> str:
+        """A preview that was made with another masking, masked with this one. Of JSON that was cut more may be left out."""
+        shown = masked_preview(text, self._rules)
+        return self.masked_text(text) if shown is None else shown
 
     def masked_text(self, text: str) -> str:
         """`text` such as an error's message: values that follow a key are masked, and passwords in addresses."""
@@ -98,6 +104,10 @@ class Masking:
         text = _INPUT.sub(rf"\1{MASK}", redacted(text))
         text = _BEARER.sub(rf"\1 {MASK}", text)
         return _KEY_AND_VALUE.sub(self._masked_pair, text)
+
+    @property
+    def _rules(self) -> Rules:
+        return Rules(masks=self.masks, root=self._root, words=redacted, mask=MASK)
 
     @property
     def _root(self) -> Places:
@@ -178,8 +188,8 @@ _KEY_AND_VALUE = re.compile(
     re.VERBOSE,
 )
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+[\w.~+/=-]{6,}", re.IGNORECASE)
-# pydantic quotes the value that it refused, and names the field elsewhere.
-_INPUT = re.compile(r"(\binput_value=)(?:'(?:[^'\\]|\\.)*'|.*?)(?=, input_type=)", re.DOTALL)
+# pydantic quotes the value that it refused, and names the field elsewhere. A text that was cut may end before the next word.
+_INPUT = re.compile(r"(\binput_value=)(?:'(?:[^'\\]|\\.)*'|.*?)(?=, input_type=|\Z)", re.DOTALL)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 
 

@@ -116,3 +116,30 @@ def test_what_is_nested_too_deep_shows_nothing(levels: int) -> None:
         assert shown is not None
         assert "hunter2" not in shown
     assert "hunter2" not in json.dumps(Masking().masked({"text": deep}))
+
+
+LATER = Masking().also("pets", paths=["$.customer.email"])
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ('{"customer": {"email": "ann@example.org", "id…', '{"customer": {"email": "***"}}…'),
+        ('{"pets": {"cat": "tom", "dog": "re…', '{"pets": "***"}…'),
+        ('{"a": [1, {"pets": ["tom…', '{"a": [1, {"pets": "***"}]}…'),
+        ('{"a": "{\\"pets\\": \\"tom…', "{}…"),
+        ('{"a": 1, "b": "\\u00…', '{"a": 1}…'),
+        ('{"a": 1, "b": "what goes o…', '{"a": 1, "b": "what goes o…'),
+        ('{"pets": 1, "b": 2}', '{"pets": "***", "b": 2}'),
+        ("<binary, 3 kB>", "<binary, 3 kB>"),
+    ],
+)
+def test_a_preview_hides_what_was_named_after_it_was_written_though_it_was_cut(written: str, shown: str) -> None:
+    assert LATER.masked_preview(written) == shown
+
+
+@given(around=json_values, length=st.integers(1, 150))
+def test_no_preview_shows_what_was_named_later_wherever_it_was_cut(around: Any, length: int) -> None:
+    body = json.dumps({"pets": {"cat": [SECRET, around]}, "customer": {"email": SECRET}, "text": json.dumps({"pets": SECRET})})
+    written = preview(body.encode(), None, Masking(), limit=length)
+    assert SECRET[:4] not in LATER.masked_preview(written)

@@ -17,12 +17,8 @@ def values(letter: DeadLetter, masking: Masking) -> dict[str, object]:
     """The fields of that line."""
     message = letter.exception_message
     return {
-        name: getattr(letter, name)
-        for name in DeadLetterLine.model_fields
-        if name not in ("chain_id", "error", "group_id", "preview")
+        name: getattr(letter, name) for name in DeadLetterLine.model_fields if name not in ("chain_id", "error", "group_id")
     } | {
-        # Once more: it may have been written down before something was to be hidden.
-        "preview": masking.masked_text(letter.preview),
         "chain_id": letter.tracking_ids[0] if letter.tracking_ids else None,
         "group_id": letter.fingerprint,
         "error": ErrorLine(

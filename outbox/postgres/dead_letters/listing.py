@@ -146,7 +146,10 @@ class DeadLetterListing:
         samples = [row["sample"] for row in rows]
         failures = await self._fetch("naming groups", self._letters.sql("failures"), dead_ids(samples), parked_ids(samples))
         masked = self._masking.masked_text
-        return {letter: group_title(Failure(type_, masked(message or ""), trace)) for letter, type_, message, trace in failures}
+        return {
+            letter: group_title(Failure(masked(type_), masked(message or ""), trace))
+            for letter, type_, message, trace in failures
+        }
 
     def _letter(self, row: asyncpg.Record) -> DeadLetter:
         values = dict(row)
@@ -160,6 +163,8 @@ class DeadLetterListing:
         values["exception_message"] = self._masking.masked_text(values["exception_message"] or "")
         if values["preview"] is None:
             values["preview"] = _preview_of_parked(values, shown, self._masking)
+        else:  # once more: it may have been written down before something was to be hidden
+            values["preview"] = self._masking.masked_preview(values["preview"])
         return DeadLetter(**values)
 
     async def _fetch(self, doing: str, statement: str, *arguments: Any) -> Sequence[asyncpg.Record]:

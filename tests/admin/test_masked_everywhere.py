@@ -1,0 +1,43 @@
+"""What is hidden in bodies is hidden in what is made of them too: lines, dry runs, titles of groups."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from outbox.admin import Admin, Role
+from outbox.masking import Masking
+from outbox.postgres.archive import PostgresArchive
+from outbox.postgres.pool import Pool, open_pool
+from tests.admin.conftest import client_of, serving
+from tests.admin.letters import answered
+from tests.dead_letters.deaths import TABLE, dead
+from tests.dead_letters.repairs import park
+
+SECRET = "hunter2"
+LONG = b'{"pets": {"cat": "hunter2"}, "customer": {"email": "hunter2"}, "note": "' + b"n" * 500 + b'"}'
+
+
+@pytest.fixture
+async def pool(database: str) -> AsyncIterator[Pool]:
+    opened = await open_pool(database, size=4, application_name="tests")
+    yield opened
+    await opened.close()
+
+
+async def test_a_preview_that_is_older_than_its_mask_shows_nothing_of_it(database: str, pool: Pool) -> None:
+    await PostgresArchive(pool, TABLE).record([dead("m1", LONG, content_type="application/json")])
+    masking = Masking().also("pets", paths=["$.customer.email"])
+    async with serving(Admin(database, masking=masking)) as app, client_of(app, Role.OPERATOR) as client:
+        [line] = (await answered(client, "/dlq"))["items"]
+        assert line["preview"].startswith('{"pets": "***", "customer": {"email": "***"}, "note": "nnn')
+        planned = await client.post("/requeue", json={"selector": {"ids": ["1"]}, "dry_run": True})
+        [sampled] = planned.json()["sample"]
+        assert sampled["preview"] == line["preview"]
+
+
+async def test_a_group_is_not_named_by_a_secret(pool: Pool, viewer: httpx.AsyncClient) -> None:
+    await park(pool, last_error="password=hunter2 was refused")
+    [group] = (await answered(viewer, "/dlq/groups"))["items"]
+    assert SECRET not in str(group)
+    assert "***" in group["title"]
