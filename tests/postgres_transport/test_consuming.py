@@ -438,7 +438,7 @@ async def test_a_worker_without_the_right_to_bind_uses_what_was_provisioned(
         grant select on outbox_table, outbox_subscription to {RESTRICTED};
         grant select, insert, update, delete on outbox_delivery to {RESTRICTED};
         grant select, insert, update on outbox_dead_letter to {RESTRICTED};
-        grant select on outbox_dead_letter_edition to {RESTRICTED};
+        grant select on outbox_dead_letter_edition, outbox_operation to {RESTRICTED};
         grant select, update on outbox_operation_item to {RESTRICTED}
         """
     )
@@ -470,7 +470,7 @@ async def test_a_worker_that_could_not_record_a_dead_letter_does_not_begin(
     )
     restricted = new_broker(_as_user(database, RESTRICTED, "secret"))
     try:
-        with pytest.raises(TopologyError, match=r"update on outbox_dead_letter, select on outbox_dead_letter_edition"):
+        with pytest.raises(TopologyError, match=r"update on outbox_dead_letter, select on outbox_dead_letter_edition, select on outbox_operation,"):
             async with taking(restricted, "mail", "order.*"):
                 pass
     finally:

@@ -296,7 +296,7 @@ from gone
 select right_ || ' on ' || wanted.relation
 from (
     values ('select', '{dead_letter}'), ('insert', '{dead_letter}'), ('update', '{dead_letter}'), ('select', '{edition}'),
-        ('select', '{operation_item}'), ('update', '{operation_item}')
+        ('select', '{operation}'), ('select', '{operation_item}'), ('update', '{operation_item}')
 ) as wanted (right_, relation)
 where not has_table_privilege(wanted.relation, right_)
 

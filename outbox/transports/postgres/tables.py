@@ -39,6 +39,7 @@ class TransportTables:
             "subscription": self.subscription.sql,
             "dead_letter": self.dead_letter.sql,
             "edition": TableName(SATELLITES["edition"], self.outbox.schema).sql,
+            "operation": TableName(SATELLITES["operation"], self.outbox.schema).sql,
             "operation_item": TableName(SATELLITES["operation_item"], self.outbox.schema).sql,
         }
         names["most_failures"] = str(MOST_FAILURES)
