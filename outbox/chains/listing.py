@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from outbox.chains.model import Beginning, State, worst
-from outbox.postgres.beginnings import FACTS_OF_EACH, BeginningsReader, Place, Span
+from outbox.postgres.beginnings import FACTS_OF_EACH, BeginningsReader, Place, Span, place_of
 from outbox.postgres.chains import moment
 
 MOST_LOOKED_AT = 1_000
@@ -69,8 +69,10 @@ class _Walk:
             rows = await self._next_rows()
             members = await self._reader.members(rows)
             resolved = await self._reader.resolved([message for facts in members for message in _dead(facts)])
+            second = await self._reader.second([row for row, facts in zip(rows, members, strict=True) if _goes_on(row, facts)])
             for row, facts in zip(rows, members, strict=True):
-                self._take(row, facts, worst(_states(facts, resolved).values()))
+                if place_of(row) not in second:
+                    self._take(row, facts, worst(_states(facts, resolved).values()))
 
     def page(self) -> Beginnings:
         """What was found, and where it goes on: behind what was looked at last, or what fitted last."""
@@ -105,14 +107,19 @@ class _Walk:
         self._more = len(rows) == size or len(fitting) > most
         kept = fitting[:most]
         last = kept[-1] if len(fitting) > most else rows[-1] if rows else None
-        self._at = self._at if last is None else Place(last["at"], last["hash"])
+        self._at = self._at if last is None else place_of(last)
         self._looked_at += len(kept)
         self._begun += len(rows)
         return kept
 
     def _take(self, row: Mapping[str, Any], facts: Sequence[Mapping[str, Any]], state: State) -> None:
         if self._wanted.state in (None, state):
-            self._found.append((Place(row["at"], row["hash"]), _beginning(row, facts, state)))
+            self._found.append((place_of(row), _beginning(row, facts, state)))
+
+
+def _goes_on(row: Mapping[str, Any], facts: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether something was told of the chain before, as of one that was requeued."""
+    return bool(facts) and (moment(facts[0]["at"]) or row["at"]) < row["at"]
 
 
 def _dead(facts: Sequence[Mapping[str, Any]]) -> Iterable[str]:

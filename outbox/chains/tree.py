@@ -215,6 +215,7 @@ def _legs(draft: _Draft, sends: Sequence[Row]) -> Iterable[Leg]:
         yield _leg(
             queue,
             [fact for fact in draft.facts if fact["queue"] == queue and fact["fact"] not in ("sent", "requeued")],
+            [fact for fact in draft.facts if fact["queue"] == queue and fact["fact"] == "requeued"],
             next((row for row in draft.deliveries if row["queue"] == queue), None),
             [letter for letter in draft.letters if letter["queue"] == queue],
             sends,
@@ -224,6 +225,7 @@ def _legs(draft: _Draft, sends: Sequence[Row]) -> Iterable[Leg]:
 def _leg(
     queue: str,
     facts: Sequence[Row],
+    requeues: Sequence[Row],
     delivery: Row | None,
     letters: Sequence[Row],
     sends: Sequence[Row],
@@ -232,13 +234,19 @@ def _leg(
     received = facts[0]["at"] - (facts[0]["ran"] or 0.0) if facts else None
     return Leg(
         queue=queue,
-        state=_leg_state(facts, delivery, letters),
+        state=_leg_state(facts, delivery, [] if _lives_on(facts, requeues, letters) else letters),
         attempts=max([each.attempt for each in tries] + [letter["attempt"] for letter in letters], default=0),
         received_at=moment(received),
         waited=span(received - sends[0]["at"]) if received is not None and sends else None,
         due_at=moment(delivery["due_at"]) if delivery is not None and delivery["state"] == "retrying" else None,
         tries=tries,
     )
+
+
+def _lives_on(facts: Sequence[Row], requeues: Sequence[Row], letters: Sequence[Row]) -> bool:
+    """Whether something became of it after it was requeued last, of which its dead letter does not know."""
+    requeued = bool(letters) and letters[-1]["status"] == "requeued"
+    return bool(requeued and requeues and facts and facts[-1]["at"] > requeues[-1]["at"])
 
 
 def _leg_state(facts: Sequence[Row], delivery: Row | None, letters: Sequence[Row]) -> State:

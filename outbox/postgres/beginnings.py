@@ -21,6 +21,11 @@ class Place(NamedTuple):
     hash: int
 
 
+def place_of(beginning: Mapping[str, Any]) -> Place:
+    """Where a beginning stands."""
+    return Place(beginning["at"], beginning["hash"])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """The chains that began `since` then, and before `until`; None: no limit."""
@@ -55,10 +60,17 @@ class BeginningsReader:
     async def members(self, beginnings: Sequence[Mapping[str, Any]]) -> Sequence[Sequence[Mapping[str, Any]]]:
         """The facts of each chain as they happened, one more than `FACTS_OF_EACH` if there are more."""
         ids, times = [row["root_id"] for row in beginnings], [row["at"] for row in beginnings]
+        waits = [row["waited"] for row in beginnings]
         found: list[list[Mapping[str, Any]]] = [[] for _ in beginnings]
-        for row in await self._connection.fetch(self._sql["members"], ids, times, FACTS_OF_EACH + 1):
+        for row in await self._connection.fetch(self._sql["members"], ids, times, waits, FACTS_OF_EACH + 1):
             found[row["number"] - 1].append(row)
         return found
+
+    async def second(self, beginnings: Sequence[Mapping[str, Any]]) -> frozenset[Place]:
+        """Those of messages that had been sent before, and were requeued: their chains began then."""
+        ids, times = [row["root_id"] for row in beginnings], [row["at"] for row in beginnings]
+        rows = await self._connection.fetch(self._sql["begun_before"], ids, times) if beginnings else []
+        return frozenset(place_of(beginnings[row["number"] - 1]) for row in rows)
 
     async def resolved(self, message_ids: Sequence[str]) -> Mapping[tuple[str, str], str]:
         """What somebody made of the dead letters of these messages, by message and queue."""

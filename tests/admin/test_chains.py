@@ -1,13 +1,16 @@
 """Chains over HTTP: the whole tree for any id, and the list of those that began last."""
 
 from typing import Any
+from urllib.parse import quote
 
 import asyncpg
 import httpx
 import pytest
 
 from outbox.admin import Role
+from outbox.admin.chains import LONGEST_ID
 from tests.admin.conftest import MakeClient
+from tests.admin.rows import insert
 
 FACT = """
     insert into outbox_history (
@@ -39,6 +42,16 @@ class History:
         """One fact, so many seconds ago."""
         type_ = None if error is None else "ValueError"
         await self._connection.execute(FACT, ago, fact, id_, root, parent, key or f"event.{id_}", queue, attempt, type_, error)
+
+    async def waits(self, seconds: float, ago: float, id_: str) -> None:
+        """A message is sent that had waited so long."""
+        await self._connection.execute(
+            "insert into outbox_history (at, fact, message_id, root_id, routing_key, waited)"
+            " values (now() - make_interval(secs => $1), 'sent', $2, $2, 'event', make_interval(secs => $3))",
+            ago,
+            id_,
+            seconds,
+        )
 
     async def beginnings(self, count: int, routing_key: str = "order.placed") -> None:
         """Chains `c1`, the newest, to the oldest, each of one message that was handled."""
@@ -115,6 +128,14 @@ async def test_nobody_knows_of_an_unknown_id(viewer: httpx.AsyncClient) -> None:
     for strange in ("/chains/-?id=a%00b", "/chains/x?max_nodes=0", "/chains/x?max_nodes=2001", "/chains/x?depth=2", "/chains/"):
         refused = await viewer.get(strange)
         assert refused.status_code == 422, strange
+    assert (await viewer.get("/chains/x?depth=2")).json()["detail"] == "query.depth: there is nothing of that name: leave it out"
+
+
+async def test_the_longest_id_fits_into_an_address_that_servers_take(viewer: httpx.AsyncClient) -> None:
+    assert len(quote("\U0001f4a5" * LONGEST_ID)) < 60_000
+    for path in ("/chains/{}", "/chains/-?id={}"):
+        assert (await viewer.get(path.format("x" * LONGEST_ID))).status_code == 404
+        assert (await viewer.get(path.format("x" * (LONGEST_ID + 1)))).status_code == 422
 
 
 async def test_circles_and_orphans_end_and_too_many_are_cut(viewer: httpx.AsyncClient, history: History) -> None:
@@ -157,6 +178,63 @@ async def test_a_death_that_somebody_resolved_is_no_worse_than_that(
     await connection.close()
     [chain] = (await viewer.get("/chains")).json()["items"]
     assert (chain["state"], chain["deaths"]) == ("sent", 1)  # the stock's, which nobody handled
+
+
+LETTER = """
+    insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at,
+        attempt, cause, exception_type, exception_message, exception_traceback, status, resolved_at)
+    values ('worker', 'o', 'q', 'twice', 'e', '', '["twice"]', now(), 1, 'exhausted', '', '', '', 'requeued', now())
+"""
+
+
+@pytest.fixture
+async def requeued(history: History) -> None:
+    """A message that died, was requeued an hour later, and sent again long after that."""
+    await history.tells(9_000, "sent", "twice", "twice")
+    await history.tells(8_999, "died", "twice", "twice", None, "q", error="no")
+    await history.tells(8_000, "sent", "other", "other")
+    await history.tells(5_400, "requeued", "twice", "twice", None, "q")
+    await history.waits(5_400 - 50, 50, "twice")
+
+
+@pytest.mark.usefixtures("requeued")
+async def test_a_chain_whose_first_message_was_requeued_is_listed_once_where_it_began(
+    viewer: httpx.AsyncClient, history: History
+) -> None:
+    await history.tells(49, "processed", "twice", "twice", None, "q")
+    page = (await viewer.get("/chains")).json()
+    assert ids(page) == ["other", "twice"]
+    assert (page["items"][1]["state"], page["items"][1]["deaths"]) == ("processed", 1)
+    await history.tells(40, "requeued", "new", "new")  # it had been parked, and never sent before
+    await history.tells(39, "sent", "new", "new")
+    newest = (await viewer.get("/chains?limit=1")).json()
+    rest = (await viewer.get("/chains", params={"cursor": newest["next"]})).json()
+    assert [ids(newest), ids(rest)] == [["new"], ["other", "twice"]]
+
+
+@pytest.mark.usefixtures("requeued")
+@pytest.mark.parametrize(("fact", "state"), [("retried", "retrying"), ("died", "dead"), ("processed", "processed")])
+async def test_what_a_requeued_message_comes_to_next_is_its_state(
+    viewer: httpx.AsyncClient, history: History, database: str, fact: str, state: str
+) -> None:
+    connection = await asyncpg.connect(database)
+    await connection.execute(LETTER)
+    await connection.close()
+    assert (await viewer.get("/chains/twice")).json()["state"] == "requeued"
+    await history.tells(49, fact, "twice", "twice", None, "q")
+    chain = (await viewer.get("/chains/twice")).json()
+    assert (chain["state"], chain["nodes"][0]["requeues"]) == (state, 1)
+
+
+async def test_of_the_rows_of_one_message_the_latest_tells_where_it_is(viewer: httpx.AsyncClient, database: str) -> None:
+    connection = await asyncpg.connect(database)
+    await insert(connection, tracking_ids='["a"]', sent_at="-10 second")
+    await insert(connection, tracking_ids='["a"]')
+    await insert(connection, tracking_ids='["parked"]', failed_at="-1 day", attempts=20, last_error="no")
+    await connection.close()
+    assert (await viewer.get("/chains/a")).json()["state"] == "pending"
+    parked = (await viewer.get("/chains/parked?max_nodes=1")).json()
+    assert (parked["state"], parked["truncated"]) == ("parked", False)
 
 
 async def test_pages_lead_on_and_back(viewer: httpx.AsyncClient, history: History) -> None:

@@ -243,7 +243,8 @@ READING: Sequence[tuple[str, tuple[object, ...]]] = (
     ("beginnings", (None, None, None, None, 20)),
     ("beginnings", (NOW, 17, None, NOW, 20)),
     ("later_beginnings", (NOW - timedelta(days=1), 17, None, None, 20)),
-    ("members", (["m1", "m2"], [NOW, NOW], 200)),
+    ("members", (["m1", "m2"], [NOW, NOW], [timedelta(0)] * 2, 200)),
+    ("begun_before", (["m1", "m2"], [NOW, NOW])),
     ("resolved", (["m1", "m2"],)),
 )
 

@@ -56,7 +56,8 @@ order by id
 limit $2
 
 -- name: rows
-select id, tracking_ids ->> -1 as message_id, routing_key, tracking_ids::text as chain, attempts, last_error, target_queue,
+-- One for each row, the latest last: that of a message that was requeued is its second.
+select distinct on (id) id, tracking_ids ->> -1 as message_id, routing_key, tracking_ids::text as chain, attempts, last_error, target_queue,
     extract(epoch from created_at)::float8 as created_at, extract(epoch from sent_at)::float8 as sent_at,
     extract(epoch from failed_at)::float8 as failed_at,
     case when send_after < 'infinity' then extract(epoch from send_after)::float8 end as due_at,
@@ -71,6 +72,7 @@ select id, tracking_ids ->> -1 as message_id, routing_key, tracking_ids::text as
     end as state
 from {rows_looked_at}
 where tracking_ids @> jsonb_build_array($1::text)
+order by id
 limit $2
 
 -- name: deliveries
@@ -87,7 +89,8 @@ limit $2
 
 -- name: beginnings
 -- The first messages of chains, by the time at which they were sent, newest first, behind the place $1, $2, from $3 to before $4.
-select message_id as root_id, routing_key, at, hashtextextended(message_id, 0) as hash
+select message_id as root_id, routing_key, at, hashtextextended(message_id, 0) as hash,
+    least(coalesce(waited, '0'), '7 days') as waited
 from {history}
 where fact = 'sent' and parent_id is null
     and at <= coalesce($1::timestamptz, 'infinity')
@@ -98,7 +101,8 @@ limit $5
 
 -- name: later_beginnings
 -- The same before the place, oldest first.
-select message_id as root_id, routing_key, at, hashtextextended(message_id, 0) as hash
+select message_id as root_id, routing_key, at, hashtextextended(message_id, 0) as hash,
+    least(coalesce(waited, '0'), '7 days') as waited
 from {history}
 where fact = 'sent' and parent_id is null
     and at >= coalesce($1::timestamptz, '-infinity')
@@ -108,18 +112,30 @@ order by at, hash
 limit $5
 
 -- name: members
--- What the history tells first of each of these chains, up to $3 facts. Nothing of a chain is much older than its beginning.
+-- What the history tells first of each of these chains, up to $4 facts. Nothing of a chain is much older than its beginning,
+-- which waited $3 in the outbox.
 select root.number, member.fact, member.message_id, member.queue, extract(epoch from member.at)::float8 as at
-from unnest($1::text[], $2::timestamptz[]) with ordinality as root (id, at, number)
+from unnest($1::text[], $2::timestamptz[], $3::interval[]) with ordinality as root (id, at, waited, number)
 cross join lateral (
     select fact, message_id, queue, at
     from {history}
     where hashtextextended(root_id, 0) = hashtextextended(root.id, 0) and root_id = root.id
-        and {history}.at >= root.at - interval '1 hour'
+        and {history}.at >= root.at - root.waited - interval '1 hour'
     order by {history}.at
-    limit $3
+    limit $4
 ) as member
 order by root.number, member.at
+
+-- name: begun_before
+-- Which of these beginnings are second ones: of messages that had been sent before they were requeued.
+select root.number
+from unnest($1::text[], $2::timestamptz[]) with ordinality as root (id, at, number)
+where exists(
+    select
+    from {history}
+    where hashtextextended(message_id, 0) = hashtextextended(root.id, 0) and message_id = root.id
+        and {history}.at < root.at and fact = 'sent'
+)
 
 -- name: resolved
 -- Which of these dead letters somebody has resolved since, by message and queue; the latest of each.
