@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -9,7 +10,9 @@ import httpx
 import pytest
 
 from outbox.admin import Admin, Role
+from outbox.admin.backlog import view
 from outbox.admin.backlog.rates import Intake, drained_in
+from outbox.admin.brokers import BrokerView, Depths
 from outbox.postgres import backlog as counting
 from outbox.postgres.schema.objects import outbox_table
 from tests.admin.conftest import client_of, serving
@@ -207,6 +210,31 @@ async def test_a_broker_that_is_away_takes_only_its_part_of_the_answer(database:
             return (await shown(client))["degraded"] == []
 
         await eventually(well, timeout=30)
+
+
+async def test_depths_of_a_broker_that_hangs_are_not_told_for_ever(
+    database: str, broker_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs = False
+
+    async def depths(*_: object) -> Depths:
+        if hangs:
+            await asyncio.Event().wait()
+        return Depths()
+
+    monkeypatch.setattr(BrokerView, "depths", depths)
+    monkeypatch.setattr(view, "MAX_AGE", timedelta(0))
+    monkeypatch.setattr(view, "BROKER_TIMEOUT", timedelta(milliseconds=200))
+    async with serving(Admin(database, broker=broker_url)) as app, client_of(app, Role.VIEWER) as client:
+        assert (await shown(client))["degraded"] == []
+        hangs = True
+
+        async def degraded() -> bool:
+            backlog = await shown(client)
+            unarchived = (await client.get("/dlq")).json()
+            return (backlog["degraded"], backlog["queues"], unarchived["degraded"]) == (["broker"], None, ["broker"])
+
+        await eventually(degraded)
 
 
 @pytest.mark.parametrize("with_management", [False, True])

@@ -88,9 +88,10 @@ class BacklogView:
         if self._broker.kind is not BrokerKind.RABBITMQ:
             return Depths()
         try:
-            return (await self._depths.get(patience=PATIENCE)).value
-        except TimeoutError:
+            snapshot = await self._depths.get(patience=PATIENCE)
+        except (DatabaseUnavailableError, TimeoutError):
             return None
+        return snapshot.value if snapshot.error is None else Depths(problem="the broker does not answer any more")
 
     async def _read(self) -> BacklogFigures:
         async with self._admin.reading("counting the backlog") as connection:

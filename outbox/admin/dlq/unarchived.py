@@ -43,7 +43,7 @@ class UnarchivedView:
             found = await self._found.get(patience=PATIENCE)
         except Exception:  # noqa: BLE001  whatever it is, the list has an answer without it
             return None, ["broker"]
-        if found.value.problem is not None:
+        if found.error is not None or found.value.problem is not None:
             return None, ["broker"]
         queues = {queue: count for queue, count in found.value.queues.items() if count}
         return Unarchived(count=sum(queues.values()), queues=queues, as_of=found.as_of), []
