@@ -13,7 +13,7 @@ from outbox.admin.bounds import LaterBody
 from outbox.admin.hosting import came_back
 from outbox.admin.principals import Principal, Role
 from outbox.admin.problems import Code, Problem
-from outbox.admin.security.origin import cross_site
+from outbox.admin.security.origin import cross_site, sent_by_another_site
 from outbox.errors import DatabaseUnavailableError
 
 logger = logging.getLogger("outbox")
@@ -80,6 +80,18 @@ class Require:
 Viewer = Annotated[Asked, Depends(Require(Role.VIEWER))]
 Operator = Annotated[Asked, Depends(Require(Role.OPERATOR))]
 Administrator = Annotated[Asked, Depends(Require(Role.ADMIN))]
+
+
+async def require_reveal(request: Request) -> Asked:
+    """A dependency for what is shown unmasked: for operators, and not because a page of another site asks for it.
+
+    It is a GET, which is written down under a name: a page of another site must not make somebody's browser send it. Where
+    browsers do not say which site asks, the cookie, which goes along from the same site only, has to do.
+    """
+    asked = await Require(Role.OPERATOR)(request)
+    if (reason := sent_by_another_site(request)) is not None:
+        await _deny(request, asked, Code.CROSS_SITE, reason)
+    return asked
 
 
 async def read_body(request: Request, limit: int) -> None:

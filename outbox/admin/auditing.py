@@ -15,6 +15,7 @@ _DEEDS = {
     "outbox_restore": "dlq.restore",
     "outbox_dlq_body": "dlq.download",
     "outbox_dlq_show": "dlq.reveal",  # nothing else of it is written down
+    "outbox_messages_show": "messages.reveal",
 }
 _NOTHING: Mapping[str, Any] = {}
 

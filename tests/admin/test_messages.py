@@ -246,7 +246,7 @@ async def test_bodies_are_masked_unless_an_operator_reveals_them_which_is_writte
     assert revealed["headers"] == {"authorization": "Bearer x", "n": 1}
     audit = await connection.fetch("select action, target, outcome from outbox_audit order by id")
     assert [tuple(row) for row in audit] == [
-        ("messages.reveal", f"outbox-{id_}", "denied"),
+        ("messages.reveal", f"/outbox/messages/{id_}", "denied"),
         ("messages.reveal", f"outbox-{id_}", "done"),
     ]
 

@@ -8,14 +8,13 @@ from fastapi import Path, Query, Response
 from fastapi import Request as HttpRequest
 from pydantic import Field
 
-from outbox.admin.access import Asked, Operator, Require, Viewer
+from outbox.admin.access import Asked, Operator, Viewer, require_reveal
 from outbox.admin.auditing import record
 from outbox.admin.dlq.lines import values
 from outbox.admin.dlq.models import DeadLetterShown, EditionShown, FailureShown, LifeShown, OperationShown
 from outbox.admin.dlq.reading import Letters
 from outbox.admin.dlq.shown import Body, content
 from outbox.admin.models import Request
-from outbox.admin.principals import Role
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
 from outbox.dead_letters import DeadLetterDetail, Edition
@@ -36,7 +35,7 @@ class DetailParameters(Request):
     reveal: Annotated[bool, Field(description="Unmasked; for operators, and written down in the audit.")] = False
 
 
-@router.get("/dlq/{id}", operation_id="outbox_dlq_show", responses=documented(Code.NOT_FOUND))
+@router.get("/dlq/{id}", operation_id="outbox_dlq_show", responses=documented(Code.NOT_FOUND, Code.CROSS_SITE))
 async def show(
     asked: Viewer,
     request: HttpRequest,
@@ -50,7 +49,7 @@ async def show(
     is larger nothing unless it is revealed, for what is cut cannot be masked. `outbox_dlq_body` has the whole.
     """
     if wanted.reveal:
-        await Require(Role.OPERATOR)(request)
+        await require_reveal(request)
     letters = asked.admin.shared(Letters)
     found = await _found(letters, letter_id, most_bytes=READ_LIMIT + 1)
     if wanted.reveal:
@@ -65,10 +64,14 @@ async def show(
     "/dlq/{id}/body",
     operation_id="outbox_dlq_body",
     response_class=Response,
-    responses={200: {"content": {"application/octet-stream": {}}, "description": "The body."}, **documented(Code.NOT_FOUND)},
+    responses={
+        200: {"content": {"application/octet-stream": {}}, "description": "The body."},
+        **documented(Code.NOT_FOUND, Code.CROSS_SITE),
+    },
 )
-async def download(asked: Operator, letter_id: LetterId) -> Response:
+async def download(asked: Operator, request: HttpRequest, letter_id: LetterId) -> Response:
     """The body as it is, to be saved; who downloaded it is in the audit before it is answered."""
+    await require_reveal(request)
     found = await _found(asked.admin.shared(Letters), letter_id, most_bytes=None)
     await _write_down(asked, "dlq.download", letter_id)
     headers = {

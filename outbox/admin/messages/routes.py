@@ -7,16 +7,15 @@ from datetime import timedelta
 from typing import Annotated
 
 import asyncpg
-from fastapi import Path, Query
+from fastapi import Path, Query, Request
 
-from outbox.admin.access import Asked, Viewer
-from outbox.admin.auditing import record, record_denied
+from outbox.admin.access import Asked, Viewer, require_reveal
+from outbox.admin.auditing import record
 from outbox.admin.backlog import BacklogView
 from outbox.admin.backlog.answers import counted_states
 from outbox.admin.messages.details import Message, read
 from outbox.admin.messages.lines import MessageLine, MessageListParameters, MessagePage, line_of
 from outbox.admin.paging import MOST_COUNTED, counted, decode_cursor, invalid_cursor, turned
-from outbox.admin.principals import Role
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
 from outbox.postgres.messages import MessageListing, order_of
@@ -66,9 +65,10 @@ async def list_messages(asked: Viewer, parameters: Annotated[MessageListParamete
     )
 
 
-@messages.get("/messages/{id}", operation_id="outbox_messages_show", responses=documented(Code.NOT_FOUND))
+@messages.get("/messages/{id}", operation_id="outbox_messages_show", responses=documented(Code.NOT_FOUND, Code.CROSS_SITE))
 async def show_message(
     asked: Viewer,
+    request: Request,
     id_: Annotated[str, Path(alias="id", max_length=100, description="The number of its row; `outbox-17` means 17.")],
     *,
     reveal: Annotated[bool, Query(description="Show what is masked. For operators, and written to the audit.")] = False,
@@ -78,6 +78,7 @@ async def show_message(
     if number is None or int(number[1]) >= 2**63:
         raise _gone(id_)
     if reveal:
+        await require_reveal(request)
         return await _revealed(asked, int(number[1]), id_)
     async with asked.admin.reading("reading a message") as connection:
         found = await read(asked.admin, connection, int(number[1]), reveal=False)
@@ -87,12 +88,6 @@ async def show_message(
 
 
 async def _revealed(asked: Asked, row_id: int, id_: str) -> Message:
-    if not asked.principal.role.includes(Role.OPERATOR):
-        details = {"code": Code.FORBIDDEN}
-        await record_denied(asked, action="messages.reveal", target=f"outbox-{row_id}", details=details)
-        raise Problem(
-            Code.FORBIDDEN, f"revealing takes the role {Role.OPERATOR}; {asked.principal.name} is {asked.principal.role}"
-        )
     async with asked.admin.changing("revealing a message") as connection:
         found = await read(asked.admin, connection, row_id, reveal=True)
         if found is None:
