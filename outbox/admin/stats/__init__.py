@@ -1,6 +1,5 @@
 """What happened when, as series: `GET /stats`."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -122,9 +121,10 @@ async def _steps(
 
 
 def _series(table: Table, name: str, wanted: StatsParameters) -> SeriesAnswer:
-    counts: Mapping[str, Any] = {
-        metric: table.counts(name, metric, of_relays=metric in BY_RELAYS) for metric in (*BY_RELAYS, *BY_WORKERS)
-    }
+    counts: dict[str, Any] = {metric: table.counts(name, metric, of_relays=False) for metric in BY_WORKERS}
+    for metric in BY_RELAYS:  # which know of no queues
+        by_queue = wanted.group_by == "queue"
+        counts[metric] = [None] * table.length if by_queue else table.counts(name, metric, of_relays=True)
     waited, handled = table.buckets(name, of_relays=True), table.buckets(name, of_relays=False)
     return SeriesAnswer(
         group=None if wanted.group_by == "none" else name,

@@ -25,8 +25,8 @@ class SeriesAnswer(Model):
     group: str | None = Field(
         description="The queue or routing key; null: everything. `(others)`: those that are not told apart."
     )
-    created: Counts = Field(description="By the time of creation, counted when they were sent.")
-    sent: Counts
+    created: Counts = Field(description="By the time of creation, counted when they were sent; not by queue.")
+    sent: Counts = Field(description="By relays; not by queue.")
     processed: Counts
     failed: Counts = Field(description="Attempts, of which some were `retried` and some made a message `dead`.")
     retried: Counts

@@ -45,6 +45,11 @@ class Table:
         self._by_workers = {at for at, row in told.items() if row["by_workers"]}
 
     @property
+    def length(self) -> int:
+        """How many steps there are."""
+        return len(self._starts)
+
+    @property
     def names(self) -> set[str]:
         """The groups there are."""
         return {name for name, _, _ in self._cells}

@@ -8,7 +8,7 @@ from typing import Any
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import queries
-from outbox.postgres.reporting.components import Condition, KnownComponent, components
+from outbox.postgres.reporting.components import Condition, KnownComponent, recent_components
 from outbox.postgres.reporting.control import pauses
 from outbox.postgres.schema.objects import satellite_names
 
@@ -39,7 +39,7 @@ class Watching:
     async def look(self, connection: Connection, sessions: Iterable[bytes]) -> Look:
         """Everything as it is now."""
         now = await connection.fetchval(self._sql["now"])
-        known = await components(connection, schema=self._schema)
+        known = await recent_components(connection, schema=self._schema)
         values: dict[Topic, Any] = {
             ("statistics", ""): _last_complete_minute(now),
             ("backlog", ""): _backlog(known),
