@@ -175,6 +175,8 @@ def documented_too(responses: Mapping[int | str, Mapping[str, Any]], *codes: Cod
 
 
 _CODES = "x-problem-codes"
+_PLAIN = {"extra_forbidden": "there is nothing of that name: leave it out", "missing": "it is missing"}
+"""What is said instead of pydantic's words, where these do not say what to do."""
 
 
 class _Content(dict[str, Any]):
@@ -200,12 +202,16 @@ def _away() -> Problem:
 
 def _first_of(error: RequestValidationError) -> str:
     problem = error.errors()[0]
-    return f"{_place(problem)}: {problem['msg']}"
+    return f"{_place(problem)}: {_message(problem)}"
 
 
 def _told(error: RequestValidationError) -> list[dict[str, str]]:
     """Where each problem is, and what it is; without the input, which may be secret or huge."""
-    return [{"at": _place(problem), "message": str(problem["msg"])} for problem in error.errors()[:20]]
+    return [{"at": _place(problem), "message": _message(problem)} for problem in error.errors()[:20]]
+
+
+def _message(problem: Mapping[str, Any]) -> str:
+    return _PLAIN.get(problem["type"]) or str(problem["msg"])
 
 
 def _place(problem: Mapping[str, Any]) -> str:

@@ -28,14 +28,14 @@ from outbox.health import HealthChecks
 AREAS: tuple[APIRouter, ...] = (
     identity,
     backlog,
-    chains,
+    messages,
+    *DLQ,
     repairs,
     operations,
-    messages,
+    chains,
     stats,
-    events,
     components,
-    *DLQ,
+    events,
     topology,
     audit,
 )

@@ -81,7 +81,7 @@ async def test_everything_is_shown_and_nothing_secret(pool: Pool, viewer: httpx.
     assert shown["error"]["message"] == "password=***"
     assert shown["error"]["traceback"] == "Traceback:\n  token = ***\n"
     assert [failed["attempt"] for failed in shown["trail"]] == [1, 2]
-    assert (shown["tracking_ids"], shown["chain_id"], shown["ordering_key"]) == (["root", "m1"], "root", "order-7")
+    assert (shown["tracking_ids"], shown["root_id"], shown["ordering_key"]) == (["root", "m1"], "root", "order-7")
     assert (shown["hlc"], shown["version"], shown["revealed"]) == (str(2**60 + 1), 1, False)
     [edition] = shown["editions"]
     assert (edition["body"]["content"], edition["headers"], edition["replaced_by"]) == (SHOWN, {"secret": "***", "a": 1}, "ann")

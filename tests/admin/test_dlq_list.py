@@ -101,7 +101,7 @@ async def test_a_line_tells_everything_but_the_payload(viewer: httpx.AsyncClient
     page = await answered(viewer, "/dlq", sort="oldest")
     parked, letter = page["items"][:2]
     assert parked["id"] == "outbox-1"
-    assert (parked["source"], parked["queue"], parked["chain_id"], parked["failures"]) == ("relay", "billing", "root", 20)
+    assert (parked["source"], parked["queue"], parked["root_id"], parked["failures"]) == ("relay", "billing", "root", 20)
     assert parked["preview"] == '{"token": "***"}'
     assert letter["id"] == "1"
     assert (letter["size"], letter["preview"]) == (48, '{"customer": "Ann Smith", "password": "***"}')

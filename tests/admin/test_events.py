@@ -139,9 +139,9 @@ async def test_a_stream_begins_with_a_reset_and_tells_what_changes(service: Serv
         assert (component["name"], component["condition"], component["state"]) == ("relay-1", "alive", "running")
         await connection.execute("insert into outbox_operation (action, selector, total) values ('requeue', '{}', 5)")
         operation = (await stream.next("operation"))["data"]
-        assert operation == {"id": "1", "action": "requeue", "state": "running", "total": 5, "done": 0}
+        assert operation == {"id": "1", "action": "requeue", "state": "running", "total": 5, "settled": 0}
         await connection.execute("update outbox_operation set done = 3")
-        assert (await stream.next("operation"))["data"]["done"] == 3
+        assert (await stream.next("operation"))["data"]["settled"] == 3
         await connection.execute("delete from outbox_component")
         assert (await stream.next("component"))["data"]["condition"] == "forgotten"
 

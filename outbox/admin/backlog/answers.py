@@ -120,9 +120,9 @@ def told(backlog: Backlog, *, top: int) -> BacklogNow:
 def counted_states(snapshot: "Snapshot[BacklogFigures] | None") -> dict[str, Any]:
     """How many there are in each state, for other answers; nulls if nothing was counted yet."""
     if snapshot is None:
-        return {"states": None, "sent_kept": None, "counted_at": None}
+        return {"states": None, "sent_kept": None, "as_of": None}
     states = snapshot.value.counts.states
-    return {"states": ByState(**_of_states(states)), "sent_kept": _counted(states[State.SENT]), "counted_at": snapshot.as_of}
+    return {"states": ByState(**_of_states(states)), "sent_kept": _counted(states[State.SENT]), "as_of": snapshot.as_of}
 
 
 def _ranked(routing_keys: Mapping[str, Mapping[State, Count]], top: int) -> tuple[list[OfRoutingKey], OtherRoutingKeys]:

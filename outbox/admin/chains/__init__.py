@@ -20,6 +20,9 @@ from outbox.chains.masking import masked
 from outbox.postgres.beginnings import BeginningsReader, Place
 from outbox.postgres.pool import unavailable_errors
 
+LONGEST_ID = 4_000
+"""Most characters of an id: servers refuse an address of more than 64 KiB, and a character may take twelve bytes of it."""
+
 router = area("chains")
 
 
@@ -27,7 +30,8 @@ class ChainParameters(Request):
     """What `GET /chains/{tracking_id}` takes."""
 
     id: Annotated[
-        str | None, Field(min_length=1, max_length=20_000, description="The id, in place of one that a path cannot carry: `..`")
+        str | None,
+        Field(min_length=1, max_length=LONGEST_ID, description="The id, in place of one that a path cannot carry: `..`"),
     ] = None
     max_nodes: Annotated[int, Field(ge=1, le=MOST_NODES, description="Most messages that are answered.")] = 500
 
@@ -84,7 +88,7 @@ async def list_chains(asked: Viewer, wanted: Annotated[ChainListParameters, Quer
 @router.get("/chains/{tracking_id:path}", operation_id="outbox_chains_show", responses=documented(Code.NOT_FOUND))
 async def show_chain(
     asked: Viewer,
-    tracking_id: Annotated[str, Path(description="The id of any message of the chain.", max_length=20_000)],
+    tracking_id: Annotated[str, Path(description="The id of any message of the chain.", max_length=LONGEST_ID)],
     wanted: Annotated[ChainParameters, Query()],
 ) -> ChainAnswer:
     """The whole chain that a message belongs to: what led to it, what followed from it, and what became of each.

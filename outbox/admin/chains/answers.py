@@ -56,7 +56,7 @@ class NodeAnswer(Model):
     due_at: Moment | None = Field(description="When it is sent, for a message that waits for its time.")
     relay: str
     error: str | None = Field(description="What keeps it in the outbox, masked.")
-    requeues: int
+    requeues: int = Field(description="How often it was sent again after it had died.")
     legs: list[LegAnswer]
 
 

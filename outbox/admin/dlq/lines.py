@@ -17,9 +17,9 @@ def values(letter: DeadLetter, masking: Masking) -> dict[str, object]:
     """The fields of that line."""
     message = letter.exception_message
     return {
-        name: getattr(letter, name) for name in DeadLetterLine.model_fields if name not in ("chain_id", "error", "group_id")
+        name: getattr(letter, name) for name in DeadLetterLine.model_fields if name not in ("root_id", "error", "group_id")
     } | {
-        "chain_id": letter.tracking_ids[0] if letter.tracking_ids else None,
+        "root_id": letter.tracking_ids[0] if letter.tracking_ids else None,
         "group_id": letter.fingerprint,
         "error": ErrorLine(
             type=masking.masked_text(letter.exception_type),

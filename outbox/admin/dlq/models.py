@@ -27,7 +27,7 @@ class DeadLetterLine(Model):
     exchange: str
     routing_key: str
     message_id: str | None
-    chain_id: str | None = Field(description="The first id of its chain.")
+    root_id: str | None = Field(description="The first id of its chain.")
     ordering_key: str | None
     error: ErrorLine
     group_id: str = Field(description="The fingerprint of its error, which those that failed alike share.")

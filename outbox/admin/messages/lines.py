@@ -67,7 +67,7 @@ class MessagePage(Page[MessageLine]):
 
     states: ByState | None = Field(description="As in the backlog; null: not known yet.")
     sent_kept: Counted | None
-    counted_at: Moment | None = Field(description="When they were counted.")
+    as_of: Moment | None = Field(description="When they were counted.")
 
 
 def line_of(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def outcome_word(action: Action, outcome: ItemOutcome) -> str:
 
 def letter_of(line: Any) -> DeadLetter:
     """One line of the list."""
-    chain = line.get("tracking_ids") or dict.fromkeys(id_ for id_ in (line["chain_id"], line["message_id"]) if id_)
+    chain = line.get("tracking_ids") or dict.fromkeys(id_ for id_ in (line["root_id"], line["message_id"]) if id_)
     values = {
         **line,
         "tracking_ids": tuple(chain),

@@ -25,7 +25,7 @@ select
     ) as last_resolution
 
 -- name: operations
-select id, action, state, total, done
+select id, action, state, total, done as settled
 from {operation}
 order by id desc
 limit $1
