@@ -127,6 +127,20 @@ def test_one_is_shown_whole_and_masked(dlq: Dlq, on: Any) -> None:
     assert dlq("show", "1", "--body").stdout_bytes == b'{"id": 7, "password": "hunter2"}'
 
 
+def test_who_sees_what_is_masked_is_in_the_audit_or_it_is_not_shown(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, body=b'{"password": "hunter2"}'))
+    dlq("show", "1")
+    dlq("show", "1", "--reveal")
+    dlq("show", "1", "--body")
+    written = on(lambda pool: pool.fetch("select action, target from outbox_audit where actor like 'cli:%' order by id"))
+    assert [tuple(entry) for entry in written] == [("dlq.reveal", "1"), ("dlq.download", "1")]
+    on(lambda pool: pool.execute("drop table outbox_audit"))
+    for how in ("--reveal", "--body"):
+        answer = dlq("show", "1", how)
+        assert answer.exit_code == 1
+        assert "hunter2" not in answer.output
+
+
 def test_keys_that_an_installation_masks_are_masked(dlq: Dlq, on: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUTBOX_MASK_KEYS", "shoe size")
     secret, edited = b'{"shoe_size": "gigantic"}', tmp_path / "body.json"

@@ -10,7 +10,7 @@ from outbox.cli.dlq.showing import masked
 from outbox.dead_letters import Action, Also, DeadLetterDetail, DeadLetters, Operation, Plan, Repaired, Selector
 from outbox.masking import Masking
 from outbox.postgres.access.audit import Entry, write_entry
-from outbox.postgres.pool import Connection
+from outbox.postgres.pool import Connection, connect_to, unavailable_errors
 from outbox.postgres.schema.objects import outbox_table
 
 
@@ -22,19 +22,26 @@ class DirectLetters(DeadLetters):
 
     def __init__(self, url: str, *, table_name: str, masking: Masking, **places: Any) -> None:
         super().__init__(url, table_name=table_name, masking=masking, **places)
+        self._connect = connect_to(url, application_name="outbox dead letters")
         self._table = outbox_table(table_name)
         self._masking = masking
         self._agreed: int | None = None
 
     async def show(self, id_: str, *, reveal: bool) -> DeadLetterDetail | None:
-        """The whole of one, masked unless it is to be revealed; None if there is none."""
+        """The whole of one, masked unless it is to be revealed, which the audit tells; None if there is none."""
         detail = await self.get(id_)
-        return detail if detail is None or reveal else masked(detail, self._masking)
+        if detail is None or not reveal:
+            return None if detail is None else masked(detail, self._masking)
+        await self._seen("dlq.reveal", id_)
+        return detail
 
     async def body(self, id_: str) -> bytes | None:
-        """The body of one as it is; None if there is none."""
+        """The body of one as it is, which the audit tells; None if there is none."""
         detail = await self.get(id_)
-        return None if detail is None else detail.body
+        if detail is None:
+            return None
+        await self._seen("dlq.download", id_)
+        return detail.body
 
     async def plan(self, action: Action | str, selector: Selector, **options: Any) -> Plan:
         """What would be done now. If a filter means another number when it is done, it is not done."""
@@ -96,6 +103,12 @@ class DirectLetters(DeadLetters):
             await self._write(connection, action, target=f"operation {operation.id}")
 
         return also
+
+    async def _seen(self, action: str, id_: str) -> None:
+        """Written down before it is shown, so that nothing is shown of which nobody could learn who saw it."""
+        with unavailable_errors("writing down who sees a payload"):
+            async with self._connect() as connection:
+                await self._write(connection, action, target=id_)
 
     async def _write(self, connection: Connection, action: str, *, by: str | None = None, **what: Any) -> None:
         entry = Entry(actor=f"cli:{by}" if by else whoever(), role="admin", action=action, **what)
