@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+import asyncpg
 from fastapi import HTTPException, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
@@ -127,11 +128,11 @@ def problem_of(error: Exception) -> Problem | None:
         case BrokerUnavailableError():
             return Problem(Code.BROKER_UNAVAILABLE, "the broker does not answer: try again", headers={"retry-after": "2"})
         case DatabaseUnavailableError() | OSError() | TimeoutError():
-            return _away()
+            return _of_database(error)
         case _ if isinstance(error, DRIVER_ERRORS) and not isinstance(error, AttributeError):
-            return _away()
+            return _of_database(error)
         case _:
-            return Problem(Code.INTERNAL, "the log tells more under the request id")
+            return Problem(Code.INTERNAL, _IN_THE_LOG)
 
 
 def answer(problem: Problem, request: Request, error: Exception | None = None) -> JSONResponse:
@@ -141,13 +142,14 @@ def answer(problem: Problem, request: Request, error: Exception | None = None) -
         logger.error(
             "%s %s: %s (request %s)",
             request.method,
-            request.url.path,
+            _on_one_line(request.url.path),
             problem.code,
             request_id,
             exc_info=error if problem.code is Code.INTERNAL else None,
         )
     else:
-        logger.info("%s %s: %s: %s (request %s)", request.method, request.url.path, problem.code, problem.detail, request_id)
+        path, detail = _on_one_line(request.url.path), _on_one_line(problem.detail)
+        logger.info("%s %s: %s: %s (request %s)", request.method, path, problem.code, detail, request_id)
     details = ProblemDetails(
         title=problem.code.sentence,
         status=problem.status_code,
@@ -157,6 +159,14 @@ def answer(problem: Problem, request: Request, error: Exception | None = None) -
         **problem.more,
     )
     return JSONResponse(jsonable_encoder(details), problem.status_code, problem.headers, MEDIA_TYPE)
+
+
+def _on_one_line(text: str) -> str:
+    """What a client wrote, as a log may have it: neither further lines nor signs that a terminal obeys."""
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text[:_LONGEST_LOGGED])
+
+
+_LONGEST_LOGGED = 1_000
 
 
 def documented(*codes: Code) -> dict[int | str, dict[str, Any]]:
@@ -196,8 +206,28 @@ def _documented(codes: Sequence[Code]) -> dict[str, Any]:
     }
 
 
-def _away() -> Problem:
+def _of_database(error: Exception) -> Problem:
+    """The database is away, or was asked for a value that it cannot hold; what goes wrong with those it has is our fault."""
+    reason = error.__cause__ if isinstance(error, DatabaseUnavailableError) else error
+    if isinstance(reason, _OF_VALUES) or type(reason) is asyncpg.DataError:  # the latter: the driver could not even send it
+        return Problem(
+            Code.INVALID_REQUEST, "there is a value in it that the database cannot hold: a time or a number too large"
+        )
+    if isinstance(reason, asyncpg.DataError):
+        return Problem(Code.INTERNAL, _IN_THE_LOG)
     return Problem(Code.DATABASE_UNAVAILABLE, "the database does not answer: try again", headers={"retry-after": "2"})
+
+
+_IN_THE_LOG = "the log tells more under the request id"
+_OF_VALUES = (
+    asyncpg.NumericValueOutOfRangeError,
+    asyncpg.DatetimeFieldOverflowError,
+    asyncpg.IntervalFieldOverflowError,
+    asyncpg.InvalidDatetimeFormatError,
+    asyncpg.CharacterNotInRepertoireError,
+    asyncpg.UntranslatableCharacterError,
+    asyncpg.InvalidTextRepresentationError,
+)
 
 
 def _first_of(error: RequestValidationError) -> str:

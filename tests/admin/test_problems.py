@@ -1,0 +1,54 @@
+"""Which problem an error is, and what the log tells of it."""
+
+import logging
+from collections.abc import AsyncIterator
+
+import asyncpg
+import httpx
+import pytest
+
+from outbox.admin.problems import Code, problem_of
+from outbox.postgres.pool import unavailable_errors
+
+
+@pytest.fixture
+async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
+    opened = await asyncpg.connect(database)
+    yield opened
+    await opened.close()
+
+
+VALUES = [("select $1::integer", 2**40), ("select $1::text", "\0"), ("select ($1::text)::bigint", "9" * 30)]
+
+
+@pytest.mark.parametrize(("sql", "value"), VALUES)
+async def test_a_value_that_no_database_holds_is_the_requests_fault(
+    connection: asyncpg.Connection, sql: str, value: object
+) -> None:
+    with pytest.raises(asyncpg.DataError) as raw:
+        await connection.fetch(sql, value)
+    with pytest.raises(Exception, match="asking") as told, unavailable_errors("asking"):
+        await connection.fetch(sql, value)
+    for error in (raw.value, told.value):
+        problem = problem_of(error)
+        assert problem is not None
+        assert (problem.code, problem.headers) == (Code.INVALID_REQUEST, {})
+
+
+async def test_what_goes_wrong_with_stored_values_is_ours(connection: asyncpg.Connection) -> None:
+    with pytest.raises(asyncpg.DataError) as error:
+        await connection.fetch("select 1 / 0")
+    problem = problem_of(error.value)
+    assert problem is not None
+    assert problem.code is Code.INTERNAL
+
+
+async def test_nothing_that_a_client_writes_makes_lines_of_the_log_or_commands_a_terminal(
+    viewer: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="outbox"):
+        await viewer.get("/dlq?a%0a12:00:00%20ERROR%20outbox:%20forged%1b[2J=1")
+        await viewer.get("/messages/a%0aforged%1b[2J%E2%80%AE")
+    lines = [record.getMessage() for record in caplog.records if record.name == "outbox"]
+    assert len(lines) == 2
+    assert all(line.isprintable() for line in lines), lines
