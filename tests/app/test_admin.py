@@ -3,9 +3,12 @@
 import re
 from pathlib import Path
 
+import httpx
 import pytest
 
 from app.settings import read_settings
+from outbox.admin import Role
+from outbox.admin.security.tokens import new_token
 from outbox.errors import ConfigurationError
 from tests.app.support import Service, service
 from tests.support.processes import free_port, running
@@ -31,6 +34,23 @@ def test_all_workers_take_the_token_of_development_which_is_shown_once(database_
             answer = started.get("/outbox/session", headers={"authorization": f"Bearer {token}"})
             assert (answer.status_code, answer.json()["role"]) == (200, "admin")
         assert started.get("/outbox/session").status_code == 401
+
+
+def test_a_session_that_begins_at_one_process_is_good_at_another_until_it_ends_at_either(
+    database_url: str, tmp_path: Path
+) -> None:
+    token, entry = new_token("alice", Role.OPERATOR)
+    settings = _settings(database_url, OUTBOX_ADMIN_TOKENS=str(entry))
+    with service(tmp_path, settings) as here, service(tmp_path, settings) as there:
+        begun = httpx.post(f"{here.url}/outbox/session", json={"token": token}, timeout=30)
+        cookie = {"cookie": f"outbox_session={begun.cookies['outbox_session']}", "sec-fetch-site": "same-origin"}
+        for each in (here, there):
+            assert each.get("/outbox/session", headers=cookie).json()["authenticated_by"] == "session"
+        assert httpx.delete(f"{there.url}/outbox/session", headers=cookie, timeout=30).status_code == 204
+        for each in (there, here):
+            assert each.get("/outbox/session", headers=cookie).status_code == 401
+            assert token not in each.process.output
+            assert cookie["cookie"].partition("=")[2] not in each.process.output
 
 
 def test_requests_of_the_admin_are_counted_by_their_templates(database_url: str, tmp_path: Path) -> None:
