@@ -45,11 +45,20 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""
+        _require_text(ctx)
         try:
             check_environment()
             return super().invoke(ctx)
         except OutboxError as error:
             raise Sentence(str(error)) from error
+
+
+def _require_text(ctx: click.Context) -> None:
+    """Bytes that are no text come from the shell as halves of surrogate pairs, which nothing else takes."""
+    for name, value in ctx.params.items():
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, str) and each != each.encode(errors="replace").decode():
+                raise click.UsageError(f"{name.replace('_', '-')} is not UTF-8: {each.encode(errors='replace').decode()}")
 
 
 class _Commands(click.Group):

@@ -43,7 +43,7 @@ class Api:
 
     async def get(self, path: str, **parameters: Any) -> Any:
         """What the path answers. Parameters that are None are not sent. Raises `ApiError`."""
-        return (await self._answer("GET", path, params=_query(parameters))).json()
+        return self._read(await self._answer("GET", path, params=_query(parameters)))
 
     async def download(self, path: str, **parameters: Any) -> bytes:
         """The bytes that the path answers."""
@@ -52,7 +52,7 @@ class Api:
     async def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """What the path answers to the body, which is a request of its own: sent twice by a proxy, it is done once."""
         headers = {"idempotency-key": uuid.uuid4().hex}
-        return (await self._answer("POST", path, json=_known(body or {}), headers=headers)).json()
+        return self._read(await self._answer("POST", path, json=_known(body or {}), headers=headers))
 
     async def page(self, path: str, *, limit: int, **parameters: Any) -> Any:
         """The first page as it is, with its items made `limit` by as many more pages as that takes."""
@@ -76,6 +76,20 @@ class Api:
             cursor = part.get("next")
             if cursor is None:
                 return
+
+    def no_admin(self) -> ApiError:
+        """What to say of an answer that is none of the admin's."""
+        return _no_admin(self._place)
+
+    def _read(self, answer: "httpx.Response") -> Any:
+        """The JSON object that every answer of the admin is."""
+        try:
+            found = answer.json()
+        except ValueError:
+            raise self.no_admin() from None
+        if not isinstance(found, dict):
+            raise self.no_admin()
+        return found
 
     async def _answer(self, method: str, path: str, **request: Any) -> "httpx.Response":
         import httpx
@@ -120,8 +134,12 @@ def _known(body: Mapping[str, Any]) -> Mapping[str, Any]:
 def _of_ours(answer: "httpx.Response", place: str) -> "httpx.Response":
     """The answer, unless what answers there is something else, such as somebody's web page."""
     if answer.headers.get("content-type", "").startswith("text/html"):
-        raise ApiError(f"what answers at {place} is no admin of ours: give the address of the API", status=200, code="no-api")
+        raise _no_admin(place)
     return answer
+
+
+def _no_admin(place: str) -> ApiError:
+    return ApiError(f"what answers at {place} is no admin of ours: give the address of the API", status=200, code="no-api")
 
 
 def _refusal(answer: "httpx.Response", place: str) -> ApiError:

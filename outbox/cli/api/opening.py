@@ -50,7 +50,11 @@ async def over_http(service: Remote) -> AsyncIterator[Api]:
         headers["authorization"] = f"Bearer {service.token}"
     timeout = service.timeout.total_seconds()
     async with httpx.AsyncClient(base_url=service.url, headers=headers, timeout=timeout) as client:
-        yield Api(client, service.url, service.timeout)
+        api = Api(client, service.url, service.timeout)
+        try:
+            yield api
+        except KeyError as error:  # what every answer of the admin has is missing
+            raise api.no_admin() from error
 
 
 @asynccontextmanager

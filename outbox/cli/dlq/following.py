@@ -25,6 +25,9 @@ _STATES = {OperationState.STOPPED: "has stopped itself", OperationState.CANCELLE
 _PLAIN_EVERY = timedelta(seconds=10)
 _MOST_ITEMS = 20
 _BAD = frozenset({ItemOutcome.REFUSED, ItemOutcome.NOT_FOUND, ItemOutcome.DIED_AGAIN})
+_NOT_DONE = frozenset({OperationState.STOPPED, OperationState.CANCELLED, OperationState.PAUSED})
+_BAR = 24
+"""Characters of the bar."""
 
 
 async def follow(dead_letters: Letters, operation: Operation, *, quiet: bool) -> Operation:
@@ -56,7 +59,7 @@ def conclude(answer: Repaired | Operation, *, as_json: bool) -> int:
         if any(answer.counts.get(outcome) for outcome in (*_BAD, ItemOutcome.SKIPPED)):
             click.echo(f"`outbox dlq operations {answer.id}` says what came of each.")
     counts = _counts(answer.items) if isinstance(answer, Repaired) else answer.counts
-    stopped = isinstance(answer, Operation) and answer.state in (OperationState.STOPPED, OperationState.CANCELLED)
+    stopped = isinstance(answer, Operation) and answer.state in _NOT_DONE
     return 1 if stopped or any(counts.get(outcome) for outcome in _BAD) else 0
 
 
@@ -70,7 +73,7 @@ def echo_outcome(operation: Operation) -> None:
 
 
 class Progress:
-    """A line that is written over in a terminal; elsewhere one now and then. On standard error, out of the way of scripts."""
+    """A bar that is written over in a terminal; elsewhere a line now and then. On standard error, out of the way of scripts."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -89,9 +92,9 @@ class Progress:
         """Says how far it is."""
         settled = operation.total - operation.pending
         share = settled / operation.total if operation.total else 1
-        text = f"{settled:>9,} of {operation.total:,}  {share:4.0%}{_speed(operation, settled)}{_waiting(operation)}"
+        text = f"{share:4.0%}  {settled:,} of {operation.total:,}{_speed(operation, settled)}{_waiting(operation)}"
         if self._terminal and not self._quiet:
-            click.echo(f"\r\033[K{text}", nl=False, err=True)
+            click.echo(f"\r\033[K[{'#' * int(share * _BAR):.<{_BAR}}] {text}", nl=False, err=True)
         elif time.monotonic() - self._said_at >= _PLAIN_EVERY.total_seconds():
             self._said_at = time.monotonic()
             self._line(text)

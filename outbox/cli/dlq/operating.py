@@ -17,11 +17,12 @@ from outbox.cli.dlq.tables import ago, at, echo_facts, echo_table
 from outbox.dead_letters import ItemOutcome, Operation, OperationItem, OperationState
 from outbox.postgres.repair.encoding import encode_options
 
-_number = click.argument("number", type=click.IntRange(min=1), metavar="NUMBER")
+_NUMBERS = click.IntRange(1, 2**63 - 1)
+_number = click.argument("number", type=_NUMBERS, metavar="NUMBER")
 
 
 @click.command(cls=Command)
-@click.argument("number", type=click.IntRange(min=1), metavar="[NUMBER]", required=False)
+@click.argument("number", type=_NUMBERS, metavar="[NUMBER]", required=False)
 @click.option("--going-on", is_flag=True, help="Only those that have not ended.")
 @click.option(
     "--outcome", type=click.Choice([outcome.value for outcome in ItemOutcome]), help="With NUMBER: only these letters."

@@ -1,7 +1,9 @@
 """What would be done, shown before it is done, and a person's consent to it."""
 
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import click
 
@@ -37,12 +39,23 @@ def confirm(plan: Plan) -> None:
     click.echo()
     if plan.count == 0:
         raise click.exceptions.Exit(0)
-    typed = click.prompt(
-        f"Type {plan.count} to {plan.action} them, anything else to leave them", default="", show_default=False
-    )
+    with _interruptible():
+        typed = click.prompt(
+            f"Type {plan.count} to {plan.action} them, anything else to leave them", default="", show_default=False
+        )
     if typed.replace(",", "").strip() != str(plan.count):
         click.echo("Nothing was changed.")
         raise click.exceptions.Exit(1)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Within the block Ctrl-C ends what waits for a person. An event loop would only note it, until the answer has come."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _counts(counts: Mapping[str, int]) -> str:

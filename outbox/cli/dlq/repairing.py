@@ -201,7 +201,8 @@ def _edit(given: dict[str, Any]) -> Edit | None:
 def _headers(file: IO[str]) -> dict[str, Any]:
     try:
         headers = json.load(file)
-    except ValueError as error:
+        json.dumps(headers, allow_nan=False)
+    except (ValueError, RecursionError) as error:
         raise click.UsageError(f"--headers is not JSON: {error}") from error
     if not isinstance(headers, dict):
         raise click.UsageError("--headers is a JSON object of names and values")

@@ -1,0 +1,168 @@
+"""What people and services do that a command cannot use is answered with a sentence, and Ctrl-C is obeyed at once."""
+
+import os
+import pty
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outbox.cli.dlq.following import Progress, conclude
+from outbox.dead_letters import DeadLetterFilter, DeadLetters, Operation
+from outbox.postgres.pool import Pool
+from tests.admin.test_cli import _no_settings_from_outside, on, outbox, url  # noqa: F401  fixtures among them
+from tests.dead_letters.repairs import bury, operation, statuses
+
+On = Callable[[Callable[[Pool], Awaitable[Any]]], Any]
+PLACES = pytest.mark.parametrize(
+    "place",
+    [["--database-url", "postgresql://ada@127.0.0.1:1/x"], ["--url", "http://127.0.0.1:1/outbox"]],
+    ids=["directly", "http"],
+)
+ANSWERS = {
+    "/plain": (b"ok", "text/plain"),
+    "/empty": (b"", "application/json"),
+    "/list": (b"[]", "application/json"),
+    "/other": (b'{"status": "ok"}', "application/json"),
+}
+
+
+class _Stranger(BaseHTTPRequestHandler):
+    """Answers everything, and is no admin."""
+
+    def do_GET(self) -> None:
+        body, kind = ANSWERS["/" + self.path.split("/")[1]]
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET  # noqa: N815  so the base class looks for it
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is the base class's
+        """Says nothing."""
+
+
+@pytest.fixture(scope="module")
+def stranger() -> Iterator[str]:
+    """The address of a server that is no admin."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Stranger) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("arguments", ["requeue 1", "backlog", "operations", "operations 3", "dlq list"])
+@pytest.mark.parametrize("path", ANSWERS)
+def test_what_answers_and_is_no_admin_is_a_sentence(stranger: str, path: str, arguments: str) -> None:
+    answer = outbox(*arguments.split(), "--url", stranger + path)
+    assert (answer.exit_code, len(answer.output.splitlines())) == (1, 1), answer.exception
+    assert f"what answers at {stranger}{path} is no admin of ours" in answer.output
+
+
+@PLACES
+@pytest.mark.parametrize("arguments", [["requeue", "1", "--reason"], ["requeue"], ["dlq", "list", "--queue"]])
+def test_arguments_that_are_no_text_are_refused(place: list[str], arguments: list[str]) -> None:
+    answer = outbox(*arguments, os.fsdecode(b"caf\xe9"), *place)
+    assert (answer.exit_code, "is not UTF-8" in answer.output) == (2, True), answer.exception
+
+
+@PLACES
+@pytest.mark.parametrize("text", ['{"a": NaN}', '{"a": 1e999}', "[" * 100_000, "{", "[]", b"\xff"])
+def test_headers_that_are_no_json_are_refused(place: list[str], tmp_path: Path, text: str | bytes) -> None:
+    file = tmp_path / "headers.json"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    answer = outbox("requeue", "1", "--version", "1", "--headers", str(file), *place)
+    assert (answer.exit_code, "--headers is" in answer.output) == (2, True), answer.exception
+
+
+@PLACES
+@pytest.mark.parametrize("command", [["operations"], ["dlq", "pause"], ["dlq", "resume"], ["dlq", "cancel"]])
+def test_a_number_that_no_operation_can_have_is_refused(place: list[str], command: list[str]) -> None:
+    answer = outbox(*command, str(2**63), *place)
+    assert answer.exit_code == 2
+    assert "is not in the range" in answer.output
+
+
+def test_ctrl_c_ends_the_question_at_once_and_nothing_is_done(url: str, on: On) -> None:  # noqa: F811
+    on(lambda pool: bury(pool, 3))
+    with _terminal(["requeue", "--all"], {"OUTBOX_DATABASE_URL": url}) as (until, write):
+        assert until(b"anything else to leave them")
+        write(b"\x03")
+        assert until(b"Aborted!")
+    assert on(statuses) == ["open"] * 3
+
+
+def test_who_follows_an_operation_that_somebody_pauses_is_told_that_it_is_not_done(url: str, on: On) -> None:  # noqa: F811
+    async def paused(pool: Pool) -> Operation:
+        await bury(pool, 3)
+        async with DeadLetters(url) as dead_letters:
+            created = operation(await dead_letters.requeue(DeadLetterFilter()))
+            return await dead_letters.pause(created.id)
+
+    assert conclude(on(paused), as_json=False) == 1
+
+
+def test_progress_in_a_terminal_is_a_bar(
+    url: str,  # noqa: F811
+    on: On,  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def begun(pool: Pool) -> Operation:
+        await bury(pool, 1_000)
+        async with DeadLetters(url) as dead_letters:
+            created = operation(await dead_letters.requeue(DeadLetterFilter()))
+            await (await dead_letters.runner()).run_once()
+            found = await dead_letters.operation(created.id)
+            assert found is not None
+            return found
+
+    found = on(begun)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    Progress(quiet=False).show(found)
+    shown = capsys.readouterr().err
+    assert f"[{'#' * 12}{'.' * 12}]  50%" in shown
+    assert "500 of 1,000" in shown
+
+
+Until = Callable[[bytes], bool]
+
+
+@contextmanager
+def _terminal(arguments: list[str], settings: dict[str, str]) -> Iterator[tuple[Until, Callable[[bytes], Any]]]:
+    """A command in a terminal of its own: waits until it has said something, and types."""
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execve(sys.executable, [sys.executable, "-m", "outbox.cli", *arguments], os.environ | settings)
+    said = b""
+
+    def until(words: bytes) -> bool:
+        nonlocal said
+        ends = time.monotonic() + 20
+        while words not in said and time.monotonic() < ends:
+            if select.select([terminal], [], [], 0.5)[0]:
+                try:
+                    said += os.read(terminal, 4_096)
+                except OSError:  # it has ended
+                    break
+        return words in said
+
+    try:
+        yield until, lambda typed: os.write(terminal, typed)
+    finally:
+        os.close(terminal)
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
