@@ -20,7 +20,7 @@ class BacklogQuestion(Request):
     routing_keys: Annotated[int, Field(ge=0, le=200, description="How many routing keys are listed one by one.")] = 20
 
 
-@backlog.get("/backlog", operation_id="outbox_backlog_show")
+@backlog.get("/backlog", operation_id="outbox_backlog_show", summary="Show Backlog")
 async def show(asked: Viewer, question: Annotated[BacklogQuestion, Query()]) -> BacklogNow:
     """How much waits in the outbox, by state and by routing key, since when, and for how much longer; and in the queues.
 

@@ -104,7 +104,8 @@ async def show_chain(
             bounded=True,
         )
     if not found.found:
-        raise Problem(Code.NOT_FOUND, "; ".join(("nothing is known of that id", *found.unknown)))
+        nothing = "nothing is known of that id: look at how it is written, and whether the history goes back that far"
+        raise Problem(Code.NOT_FOUND, "; ".join((nothing, *found.unknown)))
     return ChainAnswer.model_validate(masked(found, asked.admin.masking))
 
 

@@ -77,7 +77,7 @@ async def list_pauses(asked: Viewer) -> Pauses:
     return Pauses(as_of=at, items=pauses_now(wanted, known))
 
 
-@components.post("/pause", operation_id="outbox_pause")
+@components.post("/pause", operation_id="outbox_pause", summary="Pause")
 async def pause_it(asked: Operator, wanted: PauseRequest) -> PauseNow:
     """Lets a relay, a worker or a queue take nothing new, from within a second on; what is in hand is finished.
 
@@ -97,7 +97,7 @@ async def pause_it(asked: Operator, wanted: PauseRequest) -> PauseNow:
     return now
 
 
-@components.post("/resume", operation_id="outbox_resume")
+@components.post("/resume", operation_id="outbox_resume", summary="Resume")
 async def resume_it(asked: Operator, wanted: ResumeRequest) -> Resumed:
     """Takes a pause back. Others that cover the same relay, worker or queue go on, and are told."""
     _require_name(wanted.scope, wanted.name)

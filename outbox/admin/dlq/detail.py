@@ -35,7 +35,12 @@ class DetailParameters(Request):
     reveal: Annotated[bool, Field(description="Unmasked; for operators, and written down in the audit.")] = False
 
 
-@router.get("/dlq/{id}", operation_id="outbox_dlq_show", responses=documented(Code.NOT_FOUND, Code.CROSS_SITE))
+@router.get(
+    "/dlq/{id}",
+    operation_id="outbox_dlq_show",
+    summary="Show Dead Letter",
+    responses=documented(Code.NOT_FOUND, Code.CROSS_SITE),
+)
 async def show(
     asked: Viewer,
     request: HttpRequest,
@@ -63,6 +68,7 @@ async def show(
 @router.get(
     "/dlq/{id}/body",
     operation_id="outbox_dlq_body",
+    summary="Download Body",
     response_class=Response,
     responses={
         200: {"content": {"application/octet-stream": {}}, "description": "The body."},

@@ -36,7 +36,7 @@ class NoteWanted(Request):
     ]
 
 
-@router.get("/dlq/groups", operation_id="outbox_dlq_groups")
+@router.get("/dlq/groups", operation_id="outbox_dlq_groups", summary="List Groups Of Dead Letters")
 async def list_groups(asked: Viewer, wanted: Annotated[DeadLetterGroupsParameters, Query()]) -> DeadLetterGroups:
     """Dead letters that fit the filter, counted by the fingerprint of their error, by queue or by routing key.
 
@@ -55,7 +55,12 @@ async def list_groups(asked: Viewer, wanted: Annotated[DeadLetterGroupsParameter
     )
 
 
-@router.put("/dlq/groups/note", operation_id="outbox_dlq_note", responses=documented(Code.CROSS_SITE, Code.READ_ONLY))
+@router.put(
+    "/dlq/groups/note",
+    operation_id="outbox_dlq_note",
+    summary="Set Note Of Group",
+    responses=documented(Code.CROSS_SITE, Code.READ_ONLY),
+)
 async def set_note(asked: Operator, wanted: NoteWanted) -> GroupNoted:
     """Notes something about a group, for everybody to see, or takes the note away; whether or not it has any letters now."""
     notes = asked.admin.shared(Letters).notes

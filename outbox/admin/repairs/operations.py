@@ -48,6 +48,7 @@ class ItemsParameters(Paged):
 @router.get(
     "/operations",
     operation_id="outbox_operations_list",
+    summary="List Operations",
     responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH),
 )
 async def operations(wanted: Annotated[OperationsParameters, Query()], asked: Viewer) -> Page[OperationAnswer]:
@@ -64,7 +65,9 @@ async def operations(wanted: Annotated[OperationsParameters, Query()], asked: Vi
     return Page(items=items, next=page.next, previous=page.previous, total=total)
 
 
-@router.get("/operations/{id}", operation_id="outbox_operations_show", responses=documented(Code.NOT_FOUND))
+@router.get(
+    "/operations/{id}", operation_id="outbox_operations_show", summary="Show Operation", responses=documented(Code.NOT_FOUND)
+)
 async def operation(number: Number, asked: Viewer) -> OperationAnswer:
     """One operation: what was asked for, by whom and why, how far it is, and how many of its letters came back dead."""
     return OperationAnswer.of(await _found(asked, number))
@@ -73,6 +76,7 @@ async def operation(number: Number, asked: Viewer) -> OperationAnswer:
 @router.get(
     "/operations/{id}/items",
     operation_id="outbox_operations_items",
+    summary="List What Came Of Each Letter",
     responses=documented(Code.NOT_FOUND, Code.INVALID_CURSOR, Code.CURSOR_MISMATCH),
 )
 async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], asked: Viewer) -> Page[OperationItemAnswer]:
@@ -98,7 +102,10 @@ async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], ask
 
 
 @router.post(
-    "/operations/{id}/pause", operation_id="outbox_operations_pause", responses=documented(Code.NOT_FOUND, Code.CONFLICT)
+    "/operations/{id}/pause",
+    operation_id="outbox_operations_pause",
+    summary="Pause Operation",
+    responses=documented(Code.NOT_FOUND, Code.CONFLICT),
 )
 async def pause(number: Number, asked: Operator) -> OperationAnswer:
     """Holds an operation: no further batch of it begins, wherever it is run, until it is resumed."""
@@ -106,7 +113,10 @@ async def pause(number: Number, asked: Operator) -> OperationAnswer:
 
 
 @router.post(
-    "/operations/{id}/resume", operation_id="outbox_operations_resume", responses=documented(Code.NOT_FOUND, Code.CONFLICT)
+    "/operations/{id}/resume",
+    operation_id="outbox_operations_resume",
+    summary="Resume Operation",
+    responses=documented(Code.NOT_FOUND, Code.CONFLICT),
 )
 async def resume(number: Number, asked: Operator) -> OperationAnswer:
     """Goes on with an operation that was paused."""
@@ -114,7 +124,10 @@ async def resume(number: Number, asked: Operator) -> OperationAnswer:
 
 
 @router.post(
-    "/operations/{id}/cancel", operation_id="outbox_operations_cancel", responses=documented(Code.NOT_FOUND, Code.CONFLICT)
+    "/operations/{id}/cancel",
+    operation_id="outbox_operations_cancel",
+    summary="Cancel Operation",
+    responses=documented(Code.NOT_FOUND, Code.CONFLICT),
 )
 async def cancel(number: Number, asked: Operator) -> OperationAnswer:
     """Ends an operation: what is done stays done, and its other letters are as they were."""

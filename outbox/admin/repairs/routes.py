@@ -36,6 +36,7 @@ router = area("repairing")
 @router.post(
     "/requeue",
     operation_id="outbox_requeue",
+    summary="Requeue Dead Letters",
     response_model=RepairedAnswer | PlanAnswer,
     responses=_ACCEPTED
     | documented(
@@ -60,6 +61,7 @@ async def requeue(change: RequeueRequest, asked: Operator, http: Request, key: I
 @router.post(
     "/discard",
     operation_id="outbox_discard",
+    summary="Discard Dead Letters",
     response_model=RepairedAnswer | PlanAnswer,
     responses=_ACCEPTED | documented(*_PROBLEMS, Code.FORBIDDEN),
 )
@@ -77,6 +79,7 @@ async def discard(change: DiscardRequest, asked: Operator, http: Request, key: I
 @router.post(
     "/restore",
     operation_id="outbox_restore",
+    summary="Restore Dead Letters",
     response_model=RepairedAnswer | PlanAnswer,
     responses=_ACCEPTED | documented(*_PROBLEMS),
 )

@@ -38,7 +38,7 @@ class Identity(models.Model):
     may: Permissions
 
 
-@identity.get("/session", operation_id="outbox_session_show")
+@identity.get("/session", operation_id="outbox_session_show", summary="Show Who Is Asking")
 async def show_identity(asked: Viewer) -> Identity:
     """Tells who is asking, by what that is known, and what they may do."""
     return identity_of(asked.admin, asked.principal)

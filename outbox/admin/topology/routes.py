@@ -72,7 +72,7 @@ class TopologyView:
         return await look(self._admin, self._broker.kind, self._broker.rabbitmq, depths)
 
 
-@topology.get("/topology", operation_id="outbox_topology_show")
+@topology.get("/topology", operation_id="outbox_topology_show", summary="Show Topology")
 async def show(asked: Viewer) -> Topology:
     """Exchanges, queues, workers, and the ways between them, as nodes and edges; and what is wrong, with what would mend it.
 
