@@ -16,6 +16,7 @@ DEEPEST = 100
 """How deep JSON may be nested."""
 
 _JSON = re.compile(r"application/([\w.-]+\+)?json\s*(;.*)?", re.IGNORECASE | re.ASCII)
+_LENGTH = re.compile(r"[0-9]{1,20}")
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -49,7 +50,7 @@ class LaterBody(Request):
             self._raw = b""
             return
         announced = self.headers.get("content-length", "")
-        self._require_size(int(announced) if announced.isdigit() else 0, limit)
+        self._require_size(int(announced) if _LENGTH.fullmatch(announced) else 0, limit)
         self._raw = await self._read(limit)
         if self._raw and _JSON.fullmatch(self.headers.get("content-type", "").strip()):
             self._fields.update(_parsed(self._raw))

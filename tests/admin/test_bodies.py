@@ -57,3 +57,10 @@ async def test_what_is_no_sensible_object_is_an_invalid_request(operator: httpx.
 async def test_an_address_with_nul_in_it_is_an_invalid_request(operator: httpx.AsyncClient) -> None:
     for path in ("/audit?actor=%00", "/messages/%00"):
         assert (await operator.get(path)).json()["code"] == "invalid-request"
+
+
+@pytest.mark.parametrize("length", [b"\xb2", b"9" * 5_000, b"-1", b"x"])
+async def test_a_length_that_is_none_is_not_believed(small: httpx.AsyncClient, length: bytes) -> None:
+    headers = {b"content-type": b"application/json", b"content-length": length}
+    answer = await small.post("/requeue", content=_endless(), headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (413, "body-too-large")

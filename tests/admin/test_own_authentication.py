@@ -5,13 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
+from urllib.parse import unquote
 
 import asyncpg
 import httpx
 import pytest
 from fastapi import FastAPI, HTTPException
 
-from outbox.admin import Admin, Role
+from outbox.admin import Admin, Role, admin_router
 from outbox.admin.security.tokens import Tokens, new_token
 from outbox.errors import ConfigurationError
 from tests.admin.conftest import serving
@@ -110,6 +111,19 @@ async def test_the_cookie_is_for_the_admin_and_for_no_script(applications: Appli
     assert sorted(attributes) == sorted(
         ["HttpOnly", "Max-Age=3600", "Path=/outbox", "SameSite=strict", *(["Secure"] if secure else [])]
     )
+
+
+async def test_the_cookie_is_for_the_admin_whatever_its_prefix_is_called(database: str) -> None:
+    app = FastAPI()
+    admin = Admin(database, tokens=[str(ENTRY)])
+    app.include_router(admin_router(admin), prefix="/of/{tenant}/outbox")
+    async with admin, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as client:
+        for tenant in ("%E7%AE%A1", "a;%20Domain=example.org", "a%0d%0ax:%20y"):
+            answer = await client.post(f"/of/{tenant}/outbox/session", json={"token": TOKEN})
+            assert answer.status_code == 201
+            [path] = [part for part in answer.headers["set-cookie"].split("; ") if part.startswith("Path=")]
+            assert unquote(path) == f"Path=/of/{unquote(tenant)}/outbox"
+            assert "domain" not in answer.headers["set-cookie"].replace(path, "").lower()
 
 
 async def test_neither_token_nor_cookie_are_in_the_database(applications: Applications, database: str) -> None:

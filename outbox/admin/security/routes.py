@@ -4,6 +4,7 @@ import logging
 import secrets
 from collections.abc import Callable
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Body, Depends, Request, Response, status
 from pydantic import Field
@@ -104,7 +105,10 @@ def _set_cookie(request: Request, response: Response, value: str, *, max_age: in
 
 
 def _mounted_at(request: Request) -> str:
-    """Where the browser sees the router, so that the cookie goes nowhere else: with the prefix of a proxy that strips it."""
+    """Where the browser sees the router, so that the cookie goes nowhere else: with the prefix of a proxy that strips it.
+
+    As it stands in addresses: a prefix may have letters that no header takes, or, with a parameter in it, anything.
+    """
     path, root = request.scope["path"], request.scope.get("root_path", "").rstrip("/")
     seen = path if path.startswith(f"{root}/") else root + path
-    return seen.removesuffix(_PATH) or "/"
+    return quote(seen.removesuffix(_PATH)) or "/"
