@@ -196,6 +196,14 @@ async def test_a_schema_keeps_nobody_waiting_with_expressions(schema: dict[str, 
         assert await misfits(schema, body) == []
 
 
+async def test_branches_that_only_a_discriminator_or_an_expression_tells_apart_refuse_nothing() -> None:
+    alike = [{"type": "object", "properties": {"id": {"type": "integer"}}}, {"type": "object", "required": ["id"]}]
+    assert await misfits({"oneOf": alike}, {"id": 1}) == []
+    assert await misfits({"not": {"pattern": "^a"}}, "b") == []
+    assert await misfits({"if": {"pattern": "^a"}, "then": {"minLength": 9}}, "b") == []
+    assert await misfits({"oneOf": alike}, "text") != []
+
+
 async def test_as_many_misfits_as_help_are_told() -> None:
     found = await misfits({"items": {"type": "integer"}}, ["x" * 1_000] * 100)
     assert found is not None

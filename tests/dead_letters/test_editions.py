@@ -144,6 +144,17 @@ async def test_an_edit_that_would_make_two_letters_one_is_refused(pool: Pool, de
     assert await statuses(pool) == ["open", "open"]
 
 
+async def test_an_edit_of_a_parked_row_that_would_be_another_letter_of_its_message_is_refused(
+    pool: Pool, dead_letters: DeadLetters
+) -> None:
+    parked = await park(pool, tracking_ids='["m1"]', attempts=5)
+    await bury(pool, queue="", subscribed=False, attempt=5, body=b'"other"')
+    answer = at_once(await dead_letters.requeue(parked, edit=Edit(version=1, body=b'"other"')))
+    assert answer == {parked: (REFUSED, "edited so, it would be another dead letter of this message: requeue that one")}
+    [row] = await outbox(pool)
+    assert (row["body"], row["failed_at"] is None, await statuses(pool)) == (b"{}", False, ["open"])
+
+
 async def test_a_parked_row_that_cannot_leave_a_letter_behind_is_not_sent_without_its_edit(
     pool: Pool, dead_letters: DeadLetters
 ) -> None:

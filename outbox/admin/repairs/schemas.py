@@ -28,8 +28,9 @@ class Misfit:
 async def misfits(schema: Mapping[str, Any], body: object) -> list[Misfit] | None:
     """Where `body` does not fit; empty: nowhere; None: the schema makes no sense, or takes too long.
 
-    References are followed within the schema only. Regular expressions are not tried, because one can take for ever, and items
-    need not be unique, because pydantic makes sets of lists.
+    References are followed within the schema only. Regular expressions are not tried, because one can take for ever, nor what
+    must not fit or depends on something, which may be one. Items need not be unique, because pydantic makes sets of lists, and of `oneOf` several
+    may fit, because its discriminators can be functions that no schema tells of.
     """
     return await asyncio.to_thread(_judged, schema, body)
 
@@ -54,6 +55,7 @@ def _judged(schema: Mapping[str, Any], body: object) -> list[Misfit] | None:
 def _bounded_validator(deadline: float) -> Any:
     """A class of validators whose every step looks at the clock."""
     steps = {name: _bounded(check, deadline) for name, check in Draft202012Validator.VALIDATORS.items()}
+    steps["oneOf"] = steps["anyOf"]
     return extend(Draft202012Validator, {**steps, **dict.fromkeys(_LEFT_OUT, _anything)})
 
 
@@ -68,7 +70,7 @@ def _bounded(check: Callable[..., Any], deadline: float) -> Callable[..., Iterat
     return bounded
 
 
-_LEFT_OUT = ("pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties", "uniqueItems", "format")
+_LEFT_OUT = ("if", "not", "pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties", "uniqueItems", "format")
 
 
 def _anything(_validator: Any, _value: Any, _instance: Any, _schema: Any) -> Iterator[Any]:
