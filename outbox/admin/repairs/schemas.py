@@ -29,8 +29,8 @@ async def misfits(schema: Mapping[str, Any], body: object) -> list[Misfit] | Non
     """Where `body` does not fit; empty: nowhere; None: the schema makes no sense, or takes too long.
 
     References are followed within the schema only. Regular expressions are not tried, because one can take for ever, nor what
-    must not fit or depends on something, which may be one. Items need not be unique, because pydantic makes sets of lists, and of `oneOf` several
-    may fit, because its discriminators can be functions that no schema tells of.
+    must not fit or depends on something, which may be one. Items need not be unique, because pydantic makes sets of lists, and
+    of `oneOf` several may fit, because its discriminators can be functions that no schema tells of.
     """
     return await asyncio.to_thread(_judged, schema, body)
 
