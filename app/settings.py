@@ -179,7 +179,7 @@ class Settings(BaseSettings):
     )
     mask_keys: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(
         default=(),
-        description="Further keys whose values are hidden from previews and searches of dead letters, separated by commas.",
+        description="Further keys whose values are hidden wherever messages are shown or searched, separated by commas.",
     )
     mask_paths: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_paths)] = Field(
         default=(),
