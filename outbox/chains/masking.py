@@ -20,7 +20,7 @@ def _leg(leg: Leg, masking: Masking) -> Leg:
 
 
 def _try(each: Try, masking: Masking) -> Try:
-    return replace(each, error_message=_text(each.error_message, masking))
+    return replace(each, error_type=_text(each.error_type, masking), error_message=_text(each.error_message, masking))
 
 
 def _text(text: str | None, masking: Masking) -> str | None:

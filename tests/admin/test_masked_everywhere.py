@@ -41,3 +41,15 @@ async def test_a_group_is_not_named_by_a_secret(pool: Pool, viewer: httpx.AsyncC
     [group] = (await answered(viewer, "/dlq/groups"))["items"]
     assert SECRET not in str(group)
     assert "***" in group["title"]
+
+
+async def test_types_of_errors_are_masked_wherever_they_are_told(pool: Pool, viewer: httpx.AsyncClient) -> None:
+    await pool.execute("insert into outbox_table (routing_key, body, tracking_ids) values ('k', '{}', '[\"m\"]')")
+    await pool.execute("""
+        insert into outbox_history (at, fact, message_id, root_id, routing_key, queue, attempt, error_type)
+        values (now(), 'retried', 'm', 'm', 'k', 'mail', 1, 'password=hunter2')
+    """)
+    for path in ("/messages/1", "/chains/m"):
+        told = await answered(viewer, path)
+        assert "password=***" in str(told), path
+        assert SECRET not in str(told), path

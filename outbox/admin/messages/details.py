@@ -95,7 +95,7 @@ async def read(admin: Admin, connection: Connection, row_id: int, *, reveal: boo
         else None,
         probed_by=str(probe["id"]) if probe else None,
         next_attempt_at=moment(probe["due_at"] if probe else row["due_at"]) if waits else None,
-        handled=None if handled is None else [_handled(fact) for fact in handled],
+        handled=None if handled is None else [_handled(fact, admin.masking) for fact in handled],
     )
 
 
@@ -162,11 +162,11 @@ def _headers(text: str | None) -> dict[str, Any] | None:
     return headers if isinstance(headers, dict) else None
 
 
-def _handled(fact: Mapping[str, Any]) -> Handled:
+def _handled(fact: Mapping[str, Any], masking: Masking) -> Handled:
     return Handled(
         queue=fact["queue"],
         fact=fact["fact"],
         attempt=fact["attempt"],
-        error_type=fact["error_type"],
+        error_type=None if fact["error_type"] is None else masking.masked_text(fact["error_type"]),
         at=moment(fact["at"]),
     )

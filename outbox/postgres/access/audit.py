@@ -10,7 +10,7 @@ from outbox.postgres.pool import Connection
 from outbox.postgres.queries import query
 from outbox.postgres.schema.objects import satellite_names
 
-AuditOutcome = Literal["done", "denied", "failed"]
+AuditOutcome = Literal["done", "denied"]
 
 LONGEST_NAME = 250
 """Characters kept of an actor, a role, an action, a request's id and an address."""
