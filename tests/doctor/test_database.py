@@ -6,6 +6,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from outbox import Consumer
 from outbox.doctor import Patient, Report, examine
 from outbox.findings import Finding, Severity
 from outbox.schema import ensure_outbox_schema_async, migrate
@@ -133,6 +134,25 @@ async def test_a_role_without_rights_is_told_what_to_be_granted(connection: asyn
         assert any("by name only" in finding.summary for finding in report.findings)
     finally:
         await connection.execute("drop owned by doctors_weak; drop role doctors_weak")
+
+
+async def test_a_worker_is_told_of_every_right_that_recording_a_death_takes(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    await connection.execute("drop role if exists doctors_weak; create role doctors_weak login password 'weak'")
+    address = database_url.partition("@")[2]
+    try:
+        worker = Consumer("order.*", lambda body: None, "mail", ())
+        report = await examined(f"postgresql://doctors_weak:weak@{address}", consumers=[worker])
+        said = " ".join(finding.summary for finding in report.findings if finding.check == "rights")
+        for wanted in (
+            "select in outbox_dead_letter_edition",
+            "select in outbox_operation",
+            "select, update in outbox_operation_item",
+        ):
+            assert wanted in said
+    finally:
+        await connection.execute("drop role doctors_weak")
 
 
 async def test_settings_that_end_a_relays_transaction_are_named(connection: asyncpg.Connection, database_url: str) -> None:

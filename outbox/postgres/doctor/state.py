@@ -170,6 +170,9 @@ _WORKERS_RIGHTS = {
     "subscription": ("select", "insert", "update"),
     "delivery": ("select", "insert", "update", "delete"),
     "dead_letter": ("select", "insert", "update"),
+    "edition": ("select",),
+    "operation": ("select",),
+    "operation_item": ("select", "update"),
     "inbox": ("select", "insert"),
 }
 
