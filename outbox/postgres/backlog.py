@@ -200,7 +200,7 @@ def _by_state(table: Table, unseen: Mapping[State, Count]) -> dict[State, Count]
 
 def _gathered(table: Table, unseen: Mapping[State, Count]) -> Counts:
     """`unseen` is what having found none says of a state; without it, that there are none."""
-    waiting = {state: count for state, count in unseen.items() if state is not State.SENT}
+    waiting: dict[State, Count] = {state: count for state, count in unseen.items() if state is not State.SENT}
     routing_keys: dict[str, dict[State, Count]] = {}
     for (state, routing_key), count in table.items():
         if state is not State.SENT:
