@@ -1,4 +1,4 @@
-"""Real signals to `uvicorn app:main` with open streams: they end at once, and nothing is held up by them."""
+"""Real signals to `uvicorn app:main` with open streams: they end at once, and what a relay has in hand is handed over."""
 
 import asyncio
 import contextlib
@@ -6,12 +6,15 @@ import re
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from time import monotonic
+from typing import LiteralString
 
 import httpx
+import psycopg
 import pytest
+from psycopg.sql import SQL
 
 from outbox import ensure_outbox_schema_async
 from outbox.admin import Role
@@ -20,6 +23,7 @@ from tests.support import eventually_sync
 from tests.support.processes import OurProcess, free_port, running
 
 STREAMS = 5
+MESSAGES = 20
 
 
 @contextmanager
@@ -64,18 +68,62 @@ def _ready(url: str) -> bool:
     return False
 
 
+class InHand:
+    """Messages that a relay has in hand for as long as a lock keeps it from handing them over."""
+
+    def __init__(self, database_url: str) -> None:
+        self._holder, self._other = (psycopg.connect(database_url, autocommit=True) for _ in range(2))
+
+    def take(self) -> None:
+        """Publishes them, and waits until a relay is at it."""
+        self._other.execute(
+            "insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'mail', 'placed')"
+        )
+        self._holder.execute("begin; lock table outbox_delivery in share mode")
+        self._other.execute(
+            "insert into outbox_table (routing_key, body) select 'placed', '' from generate_series(1, %s)", [MESSAGES]
+        )
+        eventually_sync(lambda: self._count("pg_locks where not granted and relation = 'outbox_delivery'::regclass"))
+
+    def release(self) -> None:
+        """Lets the relay go on, from where it was held."""
+        assert self._count("outbox_delivery") == 0
+        self._holder.execute("commit")
+
+    def left(self) -> tuple[int, int]:
+        """How many are in the outbox still, and how many in the queue."""
+        return self._count("outbox_table where sent_at is null"), self._count("outbox_delivery")
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._holder.close()
+        self._other.close()
+
+    def _count(self, what: LiteralString) -> int:
+        [count] = self._other.execute(SQL("select count(*) from " + what)).fetchone() or (0,)
+        return int(count)
+
+
 @pytest.mark.parametrize("more", [(), ("--workers", "2")], ids=["one process", "two workers"])
 def test_a_server_with_open_streams_ends_within_five_seconds_and_its_relay_drains(
     more: tuple[str, ...], database_url: str, tmp_path: Path
 ) -> None:
     asyncio.run(ensure_outbox_schema_async(database_url))
     token, entry = new_token("anna", Role.VIEWER)
-    with serving(tmp_path, database_url, str(entry), *more) as (process, url), ExitStack() as streams:
+    with (
+        serving(tmp_path, database_url, str(entry), *more) as (process, url),
+        closing(InHand(database_url)) as in_hand,
+        ExitStack() as streams,
+    ):
         for _ in range(STREAMS):
             streams.enter_context(reading(f"{url}/events", token))
+        in_hand.take()
         began = monotonic()
         process.send(signal.SIGTERM)
+        streams.close()  # they end though a relay is still at work
+        in_hand.release()
         process.wait(10)
         assert monotonic() - began < 5
+        assert in_hand.left() == (0, MESSAGES)
         assert "Traceback" not in process.output
         assert len(re.findall("Application shutdown complete", process.output)) == (2 if more else 1)
