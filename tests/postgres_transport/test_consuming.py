@@ -470,7 +470,8 @@ async def test_a_worker_that_could_not_record_a_dead_letter_does_not_begin(
     )
     restricted = new_broker(_as_user(database, RESTRICTED, "secret"))
     try:
-        with pytest.raises(TopologyError, match=r"update on outbox_dead_letter, select on outbox_dead_letter_edition, select on outbox_operation,"):
+        missing = "update on outbox_dead_letter, select on outbox_dead_letter_edition, select on outbox_operation,"
+        with pytest.raises(TopologyError, match=missing):
             async with taking(restricted, "mail", "order.*"):
                 pass
     finally:
