@@ -45,6 +45,7 @@ class Code(StrEnum):
     TOO_MANY_LOGINS = "too-many-logins"
     TOO_MANY_STREAMS = "too-many-streams"
     INTERNAL = "internal"
+    SCHEMA_OUTDATED = "schema-outdated"
     DATABASE_UNAVAILABLE = "database-unavailable"
     BROKER_UNAVAILABLE = "broker-unavailable"
 
@@ -82,6 +83,7 @@ _KINDS: Mapping[Code, tuple[int, str]] = {
     Code.TOO_MANY_LOGINS: (429, "Too many failed logins"),
     Code.TOO_MANY_STREAMS: (503, "Too many streams are open"),
     Code.INTERNAL: (500, "Something is wrong on our side"),
+    Code.SCHEMA_OUTDATED: (503, "The database lacks a table, a column or a right that this release uses"),
     Code.DATABASE_UNAVAILABLE: (503, "The database is away"),
     Code.BROKER_UNAVAILABLE: (503, "The broker is away"),
 }
@@ -207,8 +209,10 @@ def _documented(codes: Sequence[Code]) -> dict[str, Any]:
 
 
 def _of_database(error: Exception) -> Problem:
-    """The database is away, or was asked for a value that it cannot hold; what goes wrong with those it has is our fault."""
+    """The database is away, lacks something, or was asked for a value that it cannot hold; trouble with its own is ours."""
     reason = error.__cause__ if isinstance(error, DatabaseUnavailableError) else error
+    if isinstance(reason, _OF_SCHEMAS):
+        return Problem(Code.SCHEMA_OUTDATED, f"{reason}: run `outbox migrate`, or ask `outbox doctor` what is missing")
     if isinstance(reason, _OF_VALUES) or type(reason) is asyncpg.DataError:  # the latter: the driver could not even send it
         return Problem(
             Code.INVALID_REQUEST, "there is a value in it that the database cannot hold: a time or a number too large"
@@ -219,6 +223,12 @@ def _of_database(error: Exception) -> Problem:
 
 
 _IN_THE_LOG = "the log tells more under the request id"
+_OF_SCHEMAS = (
+    asyncpg.UndefinedTableError,
+    asyncpg.UndefinedColumnError,
+    asyncpg.UndefinedFunctionError,
+    asyncpg.InsufficientPrivilegeError,
+)
 _OF_VALUES = (
     asyncpg.NumericValueOutOfRangeError,
     asyncpg.DatetimeFieldOverflowError,

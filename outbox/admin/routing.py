@@ -20,6 +20,7 @@ USUAL = (
     Code.INVALID_REQUEST,
     Code.TOO_MANY_LOGINS,
     Code.INTERNAL,
+    Code.SCHEMA_OUTDATED,
     Code.DATABASE_UNAVAILABLE,
 )
 """What any route may answer with."""

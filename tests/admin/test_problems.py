@@ -43,6 +43,17 @@ async def test_what_goes_wrong_with_stored_values_is_ours(connection: asyncpg.Co
     assert problem.code is Code.INTERNAL
 
 
+@pytest.mark.parametrize("lacks", ["drop table outbox_stats", "alter table outbox_stats drop column latency"])
+async def test_what_the_database_lacks_is_told_instead_of_an_advice_to_try_again(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection, lacks: str
+) -> None:
+    await connection.execute(lacks)
+    answer = await viewer.get("/stats")
+    assert (answer.status_code, answer.json()["code"]) == (503, "schema-outdated")
+    assert "outbox migrate" in answer.json()["detail"]
+    assert "retry-after" not in answer.headers
+
+
 async def test_nothing_that_a_client_writes_makes_lines_of_the_log_or_commands_a_terminal(
     viewer: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
