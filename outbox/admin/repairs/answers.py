@@ -1,7 +1,7 @@
 """What is answered: what came of each dead letter, an operation with its progress, what would be done."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
@@ -130,7 +130,8 @@ class OperationAnswer(Model):
     def of(cls, operation: Operation, *, now: datetime | None = None) -> Self:
         """The operation, as it is `now`."""
         settled = operation.total - operation.pending
-        speed = _speed(operation, settled, now or datetime.now(UTC))
+        now = now or datetime.now(UTC)
+        speed = _speed(operation, settled, now)
         running = operation.state is OperationState.RUNNING
         return cls(
             id=str(operation.id),
@@ -152,7 +153,7 @@ class OperationAnswer(Model):
             counts={outcome_word(operation.action, outcome): count for outcome, count in operation.counts.items()},
             died_again=operation.counts.get(ItemOutcome.DIED_AGAIN, 0),
             letters_per_second=speed,
-            remaining_seconds=_remaining(operation, speed) if running else None,
+            remaining_seconds=_remaining(operation, speed, now) if running else None,
             stopped_because=operation.stopped_because,
         )
 
@@ -232,11 +233,25 @@ def _queue(destination: Destination | None) -> str | None:
 
 
 def _speed(operation: Operation, settled: int, now: datetime) -> float | None:
-    seconds = ((operation.finished_at or now) - operation.created_at).total_seconds()
-    return round(settled / seconds, 3) if seconds > 0 and settled else None
+    """Letters a second since it was created, without the pause behind its canary."""
+    worked = (operation.finished_at or now) - operation.created_at - _paused_so_far(operation, now)
+    return round(settled / worked.total_seconds(), 3) if worked > _NONE and settled else None
 
 
-def _remaining(operation: Operation, speed: float | None) -> float | None:
-    """What is left, at the rate that was asked for, or at the speed that it has shown."""
-    rate = operation.options.rate or speed
-    return round(operation.pending / rate, 1) if rate else None
+def _remaining(operation: Operation, speed: float | None, now: datetime) -> float | None:
+    """What is left of the canary's pause, and then of the letters: at the rate that was asked for, or slower if it shows so."""
+    speeds = [each for each in (operation.options.rate, speed) if each]
+    if not speeds:
+        return None
+    pause = max((operation.canary_until or now) - now, _NONE)
+    return round(pause.total_seconds() + operation.pending / min(speeds), 1)
+
+
+def _paused_so_far(operation: Operation, now: datetime) -> timedelta:
+    canary, until = operation.options.canary, operation.canary_until
+    if canary is None or until is None:
+        return _NONE
+    return min(max((operation.finished_at or now) - (until - canary.wait), _NONE), canary.wait)
+
+
+_NONE = timedelta(0)
