@@ -21,8 +21,10 @@ import pytest
 
 from outbox.embedded import EmbeddedPostgres
 from tests.servers.postgres import (
+    NamedPostgres,
     OwnPostgres,
     PostgresServer,
+    drop_templates,
     fresh_database,
     private_postgres,
     session_postgres,
@@ -83,6 +85,8 @@ def postgres_server(servers_folder: Path) -> Iterator[PostgresServer]:
     """The session's PostgreSQL."""
     with session_postgres(servers_folder / "postgres") as server:
         yield server
+        if isinstance(server, NamedPostgres):
+            drop_templates()
 
 
 @pytest.fixture

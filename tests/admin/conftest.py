@@ -8,8 +8,8 @@ import httpx
 import pytest
 from fastapi import FastAPI, Request
 
-from outbox import ensure_outbox_schema_async
 from outbox.admin import Admin, Principal, Role, admin_router
+from tests.servers.postgres import with_every_table
 
 PREFIX = "/outbox"
 ROLE_HEADER = "x-test-role"
@@ -38,10 +38,9 @@ def client_of(app: FastAPI, role: Role | None = Role.OPERATOR) -> httpx.AsyncCli
 
 
 @pytest.fixture
-async def database(database_url: str) -> str:
+def database(database_url: str) -> str:
     """The address of a database with every table."""
-    await ensure_outbox_schema_async(database_url)
-    return database_url
+    return with_every_table(database_url)
 
 
 MakeClient = Callable[..., httpx.AsyncClient]

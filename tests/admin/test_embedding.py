@@ -37,7 +37,7 @@ def host(tmp_path: Path, database_url: str) -> Iterator[tuple[OurProcess, httpx.
         running(arguments, tmp_path, settings) as process,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client,
     ):
-        process.says("Application startup complete")
+        process.says("Uvicorn running on")
         yield process, client
 
 

@@ -132,6 +132,7 @@ async def test_it_is_paused_resumed_and_cancelled_and_the_audit_knows(
     assert problem(answer) == (409, "conflict")
     assert answer.json()["detail"] == "operation 1 is cancelled and cannot be resumed"
     assert [(action, target) for action, target, _ in await audited(pool) if action.startswith("operations.")] == [
+        ("operations.pause", "/outbox/operations/1/pause"),  # the viewer's
         ("operations.pause", "operation 1"),
         ("operations.resume", "operation 1"),
         ("operations.cancel", "operation 1"),

@@ -59,6 +59,6 @@ def service(folder: Path, settings: Mapping[str, str], *, name: str = "service")
     command = ["-m", "uvicorn", "app:main", "--port", str(port), "--timeout-graceful-shutdown", "10"]
     with running(command, folder, settings, name=name) as process:
         it = Service(process, f"http://127.0.0.1:{port}")
-        process.says("Application startup complete")
+        process.says("Uvicorn running on")
         it.is_ready()
         yield it

@@ -169,7 +169,7 @@ def test_uvicorn_app_main_does_the_same(tmp_path: Path, settings: dict[str, str]
     port = free_port()
     with _uvicorn(tmp_path, settings, port) as process:
         service = Service(process, f"http://127.0.0.1:{port}")
-        process.says("Application startup complete", timeout=60)
+        process.says("Uvicorn running on", timeout=60)
         service.is_ready()
         service.ends_as(service.place(), "confirmed")
         process.send(signal.SIGTERM)

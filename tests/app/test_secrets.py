@@ -23,7 +23,7 @@ def test_no_password_is_logged_though_nothing_can_be_reached(tmp_path: Path) -> 
     }
     port = free_port()
     with running(["-m", "uvicorn", "app:main", "--port", str(port)], tmp_path, settings) as process:
-        process.says("Application startup complete")
+        process.says("Uvicorn running on")
         service = Service(process, f"http://127.0.0.1:{port}")
         parts = service.get("/outbox/health/ready").json()["parts"]
         assert {name for name, state in parts.items() if state == "unavailable"} >= {"database", "schema", "broker"}
@@ -47,7 +47,7 @@ def test_no_password_is_logged_by_a_service_that_works(database_url: str, broker
     }
     port = free_port()
     with running(["-m", "uvicorn", "app:main", "--port", str(port)], tmp_path, settings) as process:
-        process.says("Application startup complete")
+        process.says("Uvicorn running on")
         service = Service(process, f"http://127.0.0.1:{port}")
         service.is_ready()
         service.ends_as(service.place("flaky"), "confirmed")

@@ -139,7 +139,7 @@ def test_sigterm_to_uvicorn_lets_running_handlers_finish(settings: dict[str, str
     command = ["-m", "uvicorn", "app:main", "--port", str(port)]
     with running(command, tmp_path, ours) as process:
         service = Service(process, f"http://127.0.0.1:{port}")
-        process.says("Application startup complete")
+        process.says("Uvicorn running on")
         service.is_ready()
         asyncio.run(_publish(database_url))
         eventually_sync(lambda: len(asyncio.run(_marks(database_url))[0]) >= 5, timeout=20)

@@ -7,20 +7,17 @@ import pytest
 
 from outbox.ports import Broker
 from tests.contract.harness import Harness, MemoryHarness, PostgresHarness, RabbitHarness
+from tests.servers.postgres import with_every_table
 
 
 @pytest.fixture(params=["memory", "postgres", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
-async def harness(request: pytest.FixtureRequest) -> Harness:
+def harness(request: pytest.FixtureRequest) -> Harness:
     """One transport, empty."""
     match request.param:
         case "rabbitmq":
             return RabbitHarness(request.getfixturevalue("broker_url"), request.getfixturevalue("broker_admin"))
         case "postgres":
-            from outbox import ensure_outbox_schema_async
-
-            url = request.getfixturevalue("database_url")
-            await ensure_outbox_schema_async(url)
-            return PostgresHarness(url)
+            return PostgresHarness(with_every_table(request.getfixturevalue("database_url")))
         case _:
             return MemoryHarness()
 

@@ -4,15 +4,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from outbox import ensure_outbox_schema_async
 from outbox.postgres.pool import Pool, open_pool
+from tests.servers.postgres import with_every_table
 
 
 @pytest.fixture
-async def database(database_url: str) -> str:
+def database(database_url: str) -> str:
     """The address of a database with every table, and nothing in them."""
-    await ensure_outbox_schema_async(database_url)
-    return database_url
+    return with_every_table(database_url)
 
 
 @pytest.fixture

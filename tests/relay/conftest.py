@@ -5,14 +5,13 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from outbox import ensure_outbox_schema_async
+from tests.servers.postgres import with_every_table
 
 
 @pytest.fixture
-async def url(database_url: str) -> str:
+def url(database_url: str) -> str:
     """A database with every table of Outbox."""
-    await ensure_outbox_schema_async(database_url)
-    return database_url
+    return with_every_table(database_url)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg2
 import pytest
 
+from outbox import ensure_outbox_schema_sync
 from outbox.embedded import EmbeddedPostgres
 
 _numbers = itertools.count(1)
@@ -110,16 +111,41 @@ def fresh_database(server_url: str) -> Iterator[str]:
         _execute(server_url, f"drop database if exists {name} with (force)")
 
 
+def with_every_table(url: str) -> str:
+    """The same database anew, as a copy of one with every table of Outbox: a fifth of what making them takes.
+
+    For an empty one that nobody is connected to.
+    """
+    server, name = with_database(url, "postgres"), urlsplit(url).path.removeprefix("/")
+    if server not in _templates:
+        _execute(server, f"create database test_{os.getpid()}_template_{len(_templates)} template template0")
+        _templates[server] = f"test_{os.getpid()}_template_{len(_templates)}"
+        ensure_outbox_schema_sync(with_database(url, _templates[server]))
+    _execute(server, f"drop database {name}", f"create database {name} template {_templates[server]} strategy file_copy")
+    return url
+
+
+def drop_templates() -> None:
+    """Leaves nothing on servers that stay."""
+    for server, name in _templates.items():
+        _execute(server, f"drop database {name}")
+    _templates.clear()
+
+
+_templates: dict[str, str] = {}
+
+
 def with_database(url: str, database: str) -> str:
     """The same server's address with another database."""
     return urlunsplit(urlsplit(url)._replace(path=f"/{database}"))
 
 
-def _execute(url: str, statement: str) -> None:
+def _execute(url: str, *statements: str) -> None:
     connection = psycopg2.connect(url)
     try:
         connection.autocommit = True
         with connection.cursor() as cursor:
-            cursor.execute(statement)
+            for statement in statements:
+                cursor.execute(statement)
     finally:
         connection.close()
