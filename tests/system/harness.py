@@ -17,7 +17,7 @@ from typing import Any
 import aio_pika
 import asyncpg
 
-from tests.servers.postgres import with_every_table
+from outbox import ensure_outbox_schema_async
 from tests.support import RabbitAdmin, eventually
 from tests.system import parts
 from tests.system.handlers import Handler
@@ -298,7 +298,7 @@ def _without_noise(log: str) -> str:
 
 async def prepare(database_url: str) -> None:
     """Makes the tables of Outbox, and one of orders."""
-    with_every_table(database_url)
+    await ensure_outbox_schema_async(database_url)
     connection = await asyncpg.connect(database_url)
     await connection.execute("create table orders (number bigint primary key)")
     await connection.close()
