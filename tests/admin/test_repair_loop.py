@@ -73,7 +73,7 @@ async def ended(client: httpx.AsyncClient, path: str) -> Any:
         assert not found["going_on"], found
         return found
 
-    return await eventually(look, timeout=40)
+    return await eventually(look, timeout=90)
 
 
 async def test_a_mended_consumer_gets_what_it_failed_on_and_nothing_comes_back(
@@ -99,7 +99,7 @@ async def test_a_mended_consumer_gets_what_it_failed_on_and_nothing_comes_back(
             assert [group["count"] for group in groups] == [12]
             return groups[0]
 
-        group = await eventually(all_dead, timeout=40)
+        group = await eventually(all_dead, timeout=90)
         is_mended = True
         selector = {"group_id": group["id"]}
         plan = (await ask(client, "requeue", selector, dry_run=True)).json()
@@ -118,7 +118,7 @@ async def test_a_mended_consumer_gets_what_it_failed_on_and_nothing_comes_back(
         assert asked.status_code == 202, asked.text
         operation = await ended(client, asked.headers["location"])
         assert (operation["state"], operation["counts"], operation["died_again"]) == ("finished", {"requeued": 12}, 0)
-        await eventually(lambda: seen == set(range(12)), timeout=40)
+        await eventually(lambda: seen == set(range(12)), timeout=90)
 
         sample = await dead_letters.get(group["sample_id"])
         assert sample is not None
@@ -130,7 +130,7 @@ async def test_a_mended_consumer_gets_what_it_failed_on_and_nothing_comes_back(
             assert tries == [(QUEUE, ["died", "processed"])]
             return True
 
-        await eventually(second_life, timeout=40)
+        await eventually(second_life, timeout=90)
     found = await client.get("/operations/1/items")
     assert {item["outcome"] for item in found.json()["items"]} == {"requeued"}
 
@@ -150,7 +150,7 @@ async def test_a_canary_stops_what_would_come_back(database: str, broker: str, p
         async def all_dead() -> bool:
             return await dead_letters.count() == 6
 
-        await eventually(all_dead, timeout=40)
+        await eventually(all_dead, timeout=90)
         token = (await ask(client, "requeue", {"filter": {"queue": QUEUE}}, dry_run=True)).json()["confirm_token"]
         canary = {"count": 1, "wait_seconds": 600}
         asked = await ask(client, "requeue", {"filter": {"queue": QUEUE}}, canary=canary, confirm_token=token)
@@ -160,7 +160,7 @@ async def test_a_canary_stops_what_would_come_back(database: str, broker: str, p
             died_again: int = (await client.get(path)).json()["died_again"]
             return died_again == 1
 
-        await eventually(came_back, timeout=40)
+        await eventually(came_back, timeout=90)
         await pool.execute("update outbox_operation set continue_at = now()")
         operation = await ended(client, path)
     assert (operation["state"], operation["stopped_because"]) == ("stopped", "1 of the first 1 came back dead")
