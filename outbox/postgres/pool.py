@@ -124,6 +124,7 @@ async def close_pool(pool: Pool) -> None:
             await pool.close()
     except DRIVER_ERRORS:
         pool.terminate()
+        await asyncio.sleep(0)  # the turn of the loop in which cut connections let go of their sockets
 
 
 async def close_quietly(connection: Any) -> None:
