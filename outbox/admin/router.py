@@ -23,6 +23,7 @@ from outbox.admin.security.identity import identity
 from outbox.admin.security.routes import login_routes, logout
 from outbox.admin.stats import router as stats
 from outbox.admin.topology import topology
+from outbox.admin.ui import ui_routes
 from outbox.health import HealthChecks
 
 AREAS: tuple[APIRouter, ...] = (
@@ -53,10 +54,11 @@ def admin_router(
     `admin` is the object, or a dependency that finds it. `authenticate` is a dependency that returns a `Principal`, or None for
     nobody known; what else it raises is answered as the application answers it. Without it, whoever has one of the admin's
     tokens is known. With `health`, the checks or a dependency that finds them, `/health/live` and `/health/ready` are there
-    too; they and logging in are public, and nothing else is.
+    too; they, logging in and the dashboard's files below `/ui/` are public, and nothing else is.
     """
     find = _found(admin)
     router = APIRouter()
+    router.include_router(ui_routes())
     if health is not None:
         router.include_router(health_routes(health))
     way_in = [Depends(entrance(find, authenticate or own_authentication(find)))]

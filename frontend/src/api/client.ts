@@ -1,0 +1,35 @@
+// The one way to the API. Types are those of the OpenAPI document; addresses are relative to wherever the admin is mounted.
+
+import createClient from "openapi-fetch";
+import { api } from "~/lib/mount";
+import { Failure, failureIn, failureOf } from "./problems";
+import type { components, paths } from "./schema";
+
+export type Schemas = components["schemas"];
+
+export const client = createClient<paths>({
+  baseUrl: api.href.replace(/\/$/, ""),
+  credentials: "same-origin",
+  headers: { accept: "application/json" },
+});
+
+interface Answered<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+/** What was answered, or a `Failure` thrown: `await answered(client.GET("/backlog", …))`. */
+export async function answered<T>(request: Promise<Answered<T>>): Promise<T> {
+  const { data, error, response } = await request.catch((thrown: unknown) => {
+    if (thrown instanceof DOMException && thrown.name === "AbortError") throw thrown;
+    throw failureOf(thrown);
+  });
+  if (response.ok) return data as T;
+  throw failureIn(response, error);
+}
+
+/** Whether another try may help: nobody answered, or the database or broker was away for a moment. */
+export function mayHelpToTryAgain(thrown: unknown): boolean {
+  return thrown instanceof Failure && (thrown.status === 0 || thrown.status === 502 || thrown.status === 504);
+}

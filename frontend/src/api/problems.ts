@@ -1,0 +1,66 @@
+// What a request that failed throws: the API's own problem details, or that nobody answered.
+
+import type { components } from "./schema";
+
+export type Code = components["schemas"]["Code"] | "unreachable" | "unreadable";
+
+export class Failure extends Error {
+  readonly code: Code;
+  readonly title: string;
+  /** 0 where no answer came. */
+  readonly status: number;
+  readonly requestId: string | undefined;
+  /** Seconds after which the server invites another try. */
+  readonly retryAfter: number | undefined;
+
+  constructor(facts: {
+    code: Code;
+    title: string;
+    detail: string;
+    status: number;
+    requestId?: string | undefined;
+    retryAfter?: number | undefined;
+  }) {
+    super(facts.detail);
+    this.name = "Failure";
+    this.code = facts.code;
+    this.title = facts.title;
+    this.status = facts.status;
+    this.requestId = facts.requestId;
+    this.retryAfter = facts.retryAfter;
+  }
+}
+
+/** Whatever was thrown, as a failure with a title and a detail that a page can show. */
+export function failureOf(thrown: unknown): Failure {
+  if (thrown instanceof Failure) return thrown;
+  return new Failure({
+    code: "unreachable",
+    title: "The service does not answer.",
+    detail: "It may be restarting, or the network is away. What you see is what it answered last.",
+    status: 0,
+  });
+}
+
+/** The failure that an answer tells of; proxies in between answer in formats of their own. */
+export function failureIn(response: Response, body: unknown): Failure {
+  const retryAfter = Number(response.headers.get("retry-after")) || undefined;
+  const requestId = response.headers.get("x-request-id") ?? undefined;
+  if (isProblem(body)) {
+    const { code, title, detail, status, request_id } = body;
+    return new Failure({ code, title, detail, status, requestId: request_id, retryAfter });
+  }
+  return new Failure({
+    code: "unreadable",
+    title: `The answer was ${response.status} ${response.statusText}`.trim(),
+    detail:
+      "It is not one of the admin API's own: something between this page and the service may have given it.",
+    status: response.status,
+    requestId,
+    retryAfter,
+  });
+}
+
+function isProblem(body: unknown): body is components["schemas"]["ProblemDetails"] {
+  return typeof body === "object" && body !== null && "code" in body && "title" in body && "detail" in body;
+}

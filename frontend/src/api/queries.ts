@@ -1,0 +1,46 @@
+// How answers are kept. The first part of each key is the resource: events of the stream name it to read it again.
+
+import { QueryCache, QueryClient } from "@tanstack/react-query";
+import { mayHelpToTryAgain } from "./client";
+import { failureOf } from "./problems";
+
+/** The first part of every key. */
+export type Resource =
+  | "session"
+  | "backlog"
+  | "messages"
+  | "dead-letters"
+  | "groups"
+  | "operations"
+  | "chains"
+  | "statistics"
+  | "components"
+  | "pauses"
+  | "topology"
+  | "audit";
+
+export type Key = readonly [Resource, ...unknown[]];
+
+export function newQueryClient(): QueryClient {
+  const queries = new QueryClient({
+    queryCache: new QueryCache({ onError: askWhoIsLooking }),
+    defaultOptions: {
+      queries: {
+        staleTime: 2_000,
+        gcTime: 5 * 60_000,
+        retry: (tries, thrown) => tries < 2 && mayHelpToTryAgain(thrown),
+        refetchOnWindowFocus: false,
+        networkMode: "always",
+      },
+      mutations: { retry: false, networkMode: "always" },
+    },
+  });
+  return queries;
+
+  /** A session that ended meanwhile is noticed by whatever is read next. */
+  function askWhoIsLooking(thrown: unknown, { queryKey }: { queryKey: readonly unknown[] }): void {
+    if (queryKey[0] !== "session" && failureOf(thrown).code === "unauthenticated") {
+      void queries.resetQueries({ queryKey: ["session"] });
+    }
+  }
+}

@@ -1,0 +1,6219 @@
+// Written by `npm run client` from the service's OpenAPI document; not to be edited.
+
+export interface paths {
+    "/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Audit
+         * @description Who did what, newest first: changes that were made, secrets that were revealed, logins, and what was denied.
+         */
+        get: operations["outbox_audit_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/backlog": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Backlog
+         * @description How much waits in the outbox, by state and by routing key, since when, and for how much longer; and in the queues.
+         *
+         *     The figures are counted at most every two seconds, whoever asks: `as_of` says when. Beyond ten thousand of a state they are
+         *     estimated. When the broker is away the answer still comes, without its queues, and says so in `degraded`.
+         */
+        get: operations["outbox_backlog_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chains": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Chains
+         * @description The chains that began last, newest first: how each began, the worst that became of it, and how long it took.
+         *
+         *     They are found in the history: what is still in the outbox, or has been forgotten, is not among them.
+         */
+        get: operations["outbox_chains_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chains/{tracking_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Chain
+         * @description The whole chain that a message belongs to: what led to it, what followed from it, and what became of each.
+         *
+         *     Times are those of the database. A message that only others speak of has the state `unknown`.
+         */
+        get: operations["outbox_chains_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/components": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Components
+         * @description Relays, workers, archivers and maintenance: who lives, since when, what they do, and which pauses they honour.
+         *
+         *     Of those that ended the latest are listed, for as long as maintenance remembers them, which is a day.
+         */
+        get: operations["outbox_components_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/discard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Discard Dead Letters
+         * @description Puts dead letters aside: they stay, are not counted as open, and can be restored.
+         *
+         *     With `purge` those that were discarded are deleted for good: that takes the role `admin`, a reason, and the token of a dry
+         *     run, whatever selects them.
+         */
+        post: operations["outbox_discard"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dlq": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Dead Letters
+         * @description Dead letters, and with them the messages that the relay parked, those that are open unless `status` says otherwise.
+         *
+         *     Pages do not shift while messages die and are resolved: a page holds what is behind the last line of the one before it, or
+         *     before the first line of the one after it. What dies anew moves to the place of its latest death. Counting all, up to
+         *     10,000, and `facets` are done on request only; facets are up to a minute old, as `as_of` says.
+         */
+        get: operations["outbox_dlq_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dlq/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Groups Of Dead Letters
+         * @description Dead letters that fit the filter, counted by the fingerprint of their error, by queue or by routing key.
+         *
+         *     The largest group comes first. Counts are made at most every five seconds, whoever asks, and given while new ones are made,
+         *     for up to a minute: `as_of` says when.
+         */
+        get: operations["outbox_dlq_groups"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dlq/groups/note": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set Note Of Group
+         * @description Notes something about a group, for everybody to see, or takes the note away; whether or not it has any letters now.
+         */
+        put: operations["outbox_dlq_note"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dlq/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Dead Letter
+         * @description One dead letter: its error and every failure before it, body, headers, what edits replaced, what came of each requeue.
+         *
+         *     Masked, or, for operators with `reveal=true`, as it is; who revealed what is in the audit before it is answered. JSON is
+         *     shown as it was written, so that large numbers stay what they are. Of a body the first 262,144 bytes are shown; of JSON that
+         *     is larger nothing unless it is revealed, for what is cut cannot be masked. `outbox_dlq_body` has the whole.
+         */
+        get: operations["outbox_dlq_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dlq/{id}/body": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download Body
+         * @description The body as it is, to be saved; who downloaded it is in the audit before it is answered.
+         */
+        get: operations["outbox_dlq_body"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Stream Events
+         * @description Hints that something has changed, with the little that tells what: `backlog`, `dead-letters`, `operation`, `component`,
+         *     `pauses`, `statistics` (a minute is complete), `database`.
+         *
+         *     Whoever names the last event that it saw is told what it missed. Otherwise, and when that is not known any more, a `reset`
+         *     comes first: read everything that you show. A comment comes every 15 seconds; after five minutes the stream ends, and the
+         *     client is to come back. It ends sooner when its session does, when the client does not keep up, and when the server stops.
+         */
+        get: operations["outbox_events_stream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/health/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Live
+         * @description Whether the process answers at all; nothing else is looked at.
+         */
+        get: operations["outbox_health_live"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/health/ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Ready
+         * @description Whether the process can do its work now; 503, with the parts that are not well, if it cannot.
+         */
+        get: operations["outbox_health_ready"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Messages
+         * @description Messages that are in the outbox, or kept there after sending: a page, in the order of their state.
+         *
+         *     Pending, scheduled and retrying ones are listed by when they are due; held ones by routing key; blocked ones, and those of
+         *     one `ordering_key`, in the order in which they go out; parked and sent ones, and all together, the newest first. A filter
+         *     that would search for longer than two seconds is refused: `state`, `ordering_key`, and of held ones `routing_key`, have an
+         *     index.
+         */
+        get: operations["outbox_messages_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/messages/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Message
+         * @description The whole of a message that is in the outbox, why it is where it is, and what happens next.
+         */
+        get: operations["outbox_messages_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Operations
+         * @description The changes of many dead letters, the newest first, each with its progress.
+         */
+        get: operations["outbox_operations_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Operation
+         * @description One operation: what was asked for, by whom and why, how far it is, and how many of its letters came back dead.
+         */
+        get: operations["outbox_operations_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operations/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Operation
+         * @description Ends an operation: what is done stays done, and its other letters are as they were.
+         */
+        post: operations["outbox_operations_cancel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operations/{id}/items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List What Came Of Each Letter
+         * @description What came of each letter of an operation: those that failed first.
+         *
+         *     While it goes on, letters move from one outcome to another, and a page shows what is there when it is asked for.
+         */
+        get: operations["outbox_operations_items"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operations/{id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause Operation
+         * @description Holds an operation: no further batch of it begins, wherever it is run, until it is resumed.
+         */
+        post: operations["outbox_operations_pause"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operations/{id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume Operation
+         * @description Goes on with an operation that was paused.
+         */
+        post: operations["outbox_operations_resume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause
+         * @description Lets a relay, a worker or a queue take nothing new, from within a second on; what is in hand is finished.
+         *
+         *     The same pause asked for again replaces reason and end. The answer tells who honours it so far: ask `/pauses` again.
+         */
+        post: operations["outbox_pause"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pauses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Pauses
+         * @description What somebody has paused, and who honours it already.
+         */
+        get: operations["outbox_pauses_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/requeue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Requeue Dead Letters
+         * @description Sends dead letters again, through the outbox, with their ids, to the queue that each died in.
+         *
+         *     Up to 100 ids are done at once: the answer has an outcome for each. More ids, a filter, a group, a rate or a canary make an
+         *     operation (202), whose letters are fixed now, and which goes on wherever maintenance runs. With `dry_run` nothing is done:
+         *     the answer says what would be, and has the `confirm_token` that filters and groups take.
+         */
+        post: operations["outbox_requeue"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore Dead Letters
+         * @description Opens discarded dead letters again. What was requeued cannot be restored: it is on its way.
+         */
+        post: operations["outbox_restore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume
+         * @description Takes a pause back. Others that cover the same relay, worker or queue go on, and are told.
+         */
+        post: operations["outbox_resume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Who Is Asking
+         * @description Tells who is asking, by what that is known, and what they may do.
+         */
+        get: operations["outbox_session_show"];
+        put?: never;
+        /**
+         * Log In
+         * @description Logs in with a token, for browsers: the answer sets a cookie that scripts cannot read and other sites cannot use.
+         *
+         *     Public, and limited: after some wrong tokens, further wrong ones are answered `too-many-logins` for a while.
+         */
+        post: operations["outbox_session_begin"];
+        /**
+         * Log Out
+         * @description Logs out: the session ends everywhere, and the cookie goes. With a token in the header there is nothing to end.
+         */
+        delete: operations["outbox_session_end"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Statistics
+         * @description What was created, sent, processed, failed and died, step by step; the backlog; and how long things took.
+         *
+         *     Numbers are those of all processes together, and survive their restarts. Null means that nobody told anything of that time:
+         *     no relay ran, or no worker; 0 means that somebody ran and nothing happened. There are 2,000 points at most, all series
+         *     together: the step grows with the time and the groups, and to hours or days where statistics are only kept by those.
+         */
+        get: operations["outbox_stats_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/topology": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Topology
+         * @description Exchanges, queues, workers, and the ways between them, as nodes and edges; and what is wrong, with what would mend it.
+         *
+         *     Looked at when somebody asks, at most every ten seconds. When the broker is away, what workers have told is shown.
+         */
+        get: operations["outbox_topology_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /**
+         * Action
+         * @description What is done to a dead letter.
+         * @enum {string}
+         */
+        Action: "requeue" | "discard" | "restore" | "purge";
+        /**
+         * AuditEntry
+         * @description Something that somebody did, or tried.
+         */
+        AuditEntry: {
+            /** Action */
+            action: string;
+            /** Actor */
+            actor: string;
+            /**
+             * Address
+             * @description Where the request came from.
+             */
+            address: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Details */
+            details: {
+                [key: string]: unknown;
+            };
+            /** Id */
+            id: string;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "done" | "denied";
+            /** Reason */
+            reason: string | null;
+            /**
+             * Request Id
+             * @description What the log names the request by.
+             */
+            request_id: string;
+            /** Role */
+            role: string;
+            /** Target */
+            target: string;
+        };
+        /**
+         * AuditPage
+         * @description A page of the audit.
+         */
+        AuditPage: {
+            /** Items */
+            items: components["schemas"]["AuditEntry"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what follows; null at the end.
+             */
+            next: string | null;
+            /**
+             * Previous
+             * @description Give it as `cursor` for what came before; null at the beginning.
+             */
+            previous: string | null;
+            /** @description With `total=true` only. */
+            total?: components["schemas"]["Total"] | null;
+        };
+        /**
+         * BacklogNow
+         * @description What waits in the outbox and at the broker.
+         */
+        BacklogNow: {
+            /**
+             * As Of
+             * Format: date-time
+             */
+            as_of: string;
+            /**
+             * Broker
+             * @enum {string}
+             */
+            broker: "postgresql" | "rabbitmq" | "other";
+            /**
+             * Broker Error
+             * @description Why the broker's part is missing.
+             */
+            broker_error: string | null;
+            /**
+             * Complete
+             * @description False: the counts are a first estimate, and the rest is still being found out.
+             */
+            complete: boolean;
+            /**
+             * Degraded
+             * @description What could not be asked: its part is missing, or as old as `as_of` says.
+             */
+            degraded: ("broker" | "database")[];
+            /**
+             * Drained In Seconds
+             * @description Until nothing is due any more, at these rates; null: not at these rates, or not known.
+             */
+            drained_in_seconds: number | null;
+            /**
+             * Oldest Pending Seconds
+             * @description How long the first message has been due.
+             */
+            oldest_pending_seconds: number | null;
+            other_routing_keys: components["schemas"]["OtherRoutingKeys"];
+            per_second: components["schemas"]["Rates"];
+            /**
+             * Queues
+             * @description The broker's queues; null: not known.
+             */
+            queues: components["schemas"]["QueueDepth"][] | null;
+            /**
+             * Routing Keys
+             * @description Those with the most messages, the most first.
+             */
+            routing_keys: components["schemas"]["OfRoutingKey"][];
+            /** @description Sent, and kept in the table until clean-up. */
+            sent_kept: components["schemas"]["Counted"];
+            states: components["schemas"]["ByState"];
+        };
+        /**
+         * BeginningAnswer
+         * @description A chain in a list: what the history tells of it, up to 200 facts.
+         */
+        BeginningAnswer: {
+            /** Deaths */
+            deaths: number;
+            /**
+             * Duration
+             * @description From the one to the other, in seconds.
+             */
+            duration: number | null;
+            /**
+             * Last At
+             * @description When something last happened.
+             */
+            last_at: string | null;
+            /**
+             * Messages
+             * @description How many messages of it are known.
+             */
+            messages: number;
+            /**
+             * More
+             * @description There are more facts than were looked at: the numbers are those of the first 200.
+             */
+            more: boolean;
+            /** Root Id */
+            root_id: string;
+            /**
+             * Routing Key
+             * @description That of its first message.
+             */
+            routing_key: string;
+            /**
+             * Sent At
+             * @description When its first message left the outbox.
+             */
+            sent_at: string | null;
+            /** @description The worst that a message of it was left in, as far as the history tells. */
+            state: components["schemas"]["outbox__chains__model__State"];
+        };
+        /**
+         * BrokerKind
+         * @description Who holds the queues; `other`: an object that the host gave, which tells of none.
+         * @enum {string}
+         */
+        BrokerKind: "postgresql" | "rabbitmq" | "other";
+        /**
+         * ByState
+         * @description Messages of the outbox by where they are.
+         */
+        ByState: {
+            /** @description Waiting for an earlier message of their ordering key. */
+            blocked: components["schemas"]["Counted"];
+            /** @description Waiting for a queue that is bound for them. */
+            held: components["schemas"]["Counted"];
+            /** @description Given up, for a person to look at: they are listed as dead letters too. */
+            parked: components["schemas"]["Counted"];
+            /** @description Due, or being sent. */
+            pending: components["schemas"]["Counted"];
+            /** @description Refused by the broker, to be sent again later. */
+            retrying: components["schemas"]["Counted"];
+            /** @description Due later, as their publisher wanted. */
+            scheduled: components["schemas"]["Counted"];
+        };
+        /**
+         * CanaryAnswer
+         * @description How many go ahead, and how long they are watched.
+         */
+        CanaryAnswer: {
+            /** Count */
+            count: number;
+            /**
+             * Wait Seconds
+             * @description In seconds.
+             */
+            wait_seconds: number;
+        };
+        /**
+         * CanaryRequest
+         * @description The first `count` go ahead; the others follow after `wait_seconds`, if not too many of those came back dead.
+         */
+        CanaryRequest: {
+            /** Count */
+            count: number;
+            /**
+             * Wait Seconds
+             * @default 60
+             */
+            wait_seconds: number;
+        };
+        /**
+         * ChainAnswer
+         * @description A tree of messages as a list: each after its parent, and before its next sibling.
+         */
+        ChainAnswer: {
+            /**
+             * Critical Path
+             * @description The ids from the beginning to the message to which something happened last.
+             */
+            critical_path: string[];
+            /**
+             * Duration
+             * @description From the first thing that is known of it to the last, in seconds.
+             */
+            duration: number | null;
+            /** Nodes */
+            nodes: components["schemas"]["NodeAnswer"][];
+            /** Root Id */
+            root_id: string;
+            /** @description The worst of any message's. */
+            state: components["schemas"]["outbox__chains__model__State"];
+            /**
+             * Truncated
+             * @description There are more messages: ask for more with `max_nodes`.
+             */
+            truncated: boolean;
+            /**
+             * Unknown
+             * @description What cannot be known of it, and why, in sentences.
+             */
+            unknown: string[];
+        };
+        /**
+         * ChainPage
+         * @description Chains, the newest first. Under a filter a page may hold fewer than asked for, though `next` leads on.
+         */
+        ChainPage: {
+            /** Items */
+            items: components["schemas"]["BeginningAnswer"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what follows; null at the end.
+             */
+            next: string | null;
+            /**
+             * Previous
+             * @description Give it as `cursor` for what came before; null at the beginning.
+             */
+            previous: string | null;
+            /** @description With `total=true` only. */
+            total?: components["schemas"]["Total"] | null;
+        };
+        /**
+         * Code
+         * @description What went wrong, in a word that scripts may rely on.
+         * @enum {string}
+         */
+        Code: "invalid-cursor" | "cursor-mismatch" | "unauthenticated" | "forbidden" | "cross-site" | "read-only" | "not-found" | "conflict" | "count-drifted" | "version-conflict" | "request-running" | "body-too-slow" | "body-too-large" | "invalid-request" | "filter-too-broad" | "invalid-edit" | "header-locked" | "key-reused" | "confirmation-required" | "too-many-logins" | "too-many-streams" | "internal" | "schema-outdated" | "database-unavailable" | "broker-unavailable";
+        /**
+         * ComponentNow
+         * @description A relay, worker, archiver or maintenance task, as its last sign of life tells.
+         */
+        ComponentNow: {
+            /**
+             * Activity
+             * @description What it said that it was doing: `state`, totals, rates, the last error, …
+             */
+            activity: {
+                [key: string]: unknown;
+            };
+            /**
+             * Applied
+             * @description The pauses that it honours.
+             */
+            applied: {
+                [key: string]: unknown;
+            }[];
+            /** @description `late`: two signs of life are missing; `lost`: six are; `stopped`: it ended in order. */
+            condition: components["schemas"]["Condition"];
+            /**
+             * Consumers
+             * @description What a worker runs; the JSON schemas of bodies are told if asked for.
+             */
+            consumers: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Every Seconds
+             * @description How often it gives one.
+             */
+            every_seconds: number;
+            /** Host */
+            host: string;
+            /** Id */
+            id: string;
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /** Process Id */
+            process_id: number;
+            /**
+             * Seen At
+             * Format: date-time
+             * @description Its last sign of life.
+             */
+            seen_at: string;
+            /**
+             * Since
+             * Format: date-time
+             * @description Since when it is in that condition.
+             */
+            since: string;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Stopped At */
+            stopped_at: string | null;
+            /** Version */
+            version: string;
+        };
+        /**
+         * Components
+         * @description Everybody who has given a sign of life lately, and the pauses that are wanted.
+         */
+        Components: {
+            /**
+             * As Of
+             * Format: date-time
+             */
+            as_of: string;
+            /** Items */
+            items: components["schemas"]["ComponentNow"][];
+            /** Pauses */
+            pauses: components["schemas"]["PauseNow"][];
+        };
+        /**
+         * Condition
+         * @description Late: two signs of life are missing; lost: six are.
+         * @enum {string}
+         */
+        Condition: "alive" | "late" | "lost" | "stopped";
+        /**
+         * Content
+         * @description A body, as far as it can be shown.
+         */
+        Content: {
+            /** Content */
+            content: string | null;
+            /** Content Type */
+            content_type: string | null;
+            /**
+             * Encoding
+             * @description What `content` is: JSON as it was written, other text, or bytes in base64; null: nothing is shown.
+             */
+            encoding: ("json" | "text" | "base64") | null;
+            /**
+             * Masked
+             * @description Whether anything was hidden; `reveal=true` shows it.
+             */
+            masked: boolean;
+            /**
+             * Size
+             * @description Bytes of the whole.
+             */
+            size: number;
+            /**
+             * Truncated
+             * @description Whether `content` is only the beginning, or nothing because the body is too large.
+             */
+            truncated: boolean;
+        };
+        /**
+         * Counted
+         * @description How many there are.
+         */
+        Counted: {
+            /**
+             * Relation
+             * @description `eq`: exactly; `about`: estimated from a sample; `gte`: at least, counting was ended.
+             * @enum {string}
+             */
+            relation: "eq" | "about" | "gte";
+            /** Value */
+            value: number;
+        };
+        /**
+         * DeadLetterFilters
+         * @description What a dead letter must fit, all of it. Without `status` only those are meant that are open; `any` means every one.
+         */
+        DeadLetterFilters: {
+            /**
+             * Exception Type
+             * @description The type of the exception, with its module.
+             */
+            exception_type?: string | null;
+            /**
+             * Failed After
+             * @description It died then or later.
+             */
+            failed_after?: string | null;
+            /**
+             * Failed Before
+             * @description It died before then.
+             */
+            failed_before?: string | null;
+            /**
+             * Group Id
+             * @description The fingerprint of its group, see `outbox_dlq_groups`.
+             */
+            group_id?: string | null;
+            /**
+             * Message Id
+             * @description Its own id.
+             */
+            message_id?: string | null;
+            /**
+             * Min Failures
+             * @description So many attempts failed, or more.
+             */
+            min_failures?: number | null;
+            /**
+             * Q
+             * @description Words of its error and masked body: words, "phrases", or, -not.
+             */
+            q?: string | null;
+            /**
+             * Queue
+             * @description The queue that it died in.
+             */
+            queue?: string | null;
+            /**
+             * Routing Key
+             * @description Its routing key, exactly.
+             */
+            routing_key?: string | null;
+            /** @description Who gave it up: `relay` could not send it, a `worker`'s handler failed, or the `broker` took it away. */
+            source?: components["schemas"]["Source"] | null;
+            /**
+             * Status
+             * @description What somebody made of it; `open`: nothing yet.
+             * @default open
+             * @enum {string}
+             */
+            status: "open" | "requeued" | "discarded" | "any";
+            /**
+             * Tracking Id
+             * @description An id of its chain: its own, or of a message that led to it.
+             */
+            tracking_id?: string | null;
+        };
+        /**
+         * DeadLetterGroup
+         * @description Dead letters that have something in common.
+         */
+        DeadLetterGroup: {
+            /**
+             * By
+             * @enum {string}
+             */
+            by: "fingerprint" | "queue" | "routing_key";
+            /** Count */
+            count: number;
+            /**
+             * First Seen
+             * Format: date-time
+             */
+            first_seen: string;
+            /**
+             * Id
+             * @description What a filter takes: as `group_id`, `queue` or `routing_key`.
+             */
+            id: string;
+            /**
+             * Last Requeued At
+             * @description When one of them was requeued last.
+             */
+            last_requeued_at: string | null;
+            /**
+             * Last Seen
+             * Format: date-time
+             */
+            last_seen: string;
+            note: components["schemas"]["Note"] | null;
+            /** Open */
+            open: number;
+            /**
+             * Sample Id
+             * @description One of them, recorded last.
+             */
+            sample_id: string;
+            /**
+             * Since Requeue
+             * @description How many died after that; all of them if none was requeued.
+             */
+            since_requeue: number;
+            /**
+             * Sparkline
+             * @description Deaths in each of the last 24 hours, the present one last.
+             */
+            sparkline: number[];
+            /** Title */
+            title: string;
+        };
+        /**
+         * DeadLetterGroups
+         * @description The largest groups.
+         */
+        DeadLetterGroups: {
+            /**
+             * As Of
+             * Format: date-time
+             * @description When they were counted. Notes are as they are now.
+             */
+            as_of: string;
+            /** Items */
+            items: components["schemas"]["DeadLetterGroup"][];
+            /**
+             * Truncated
+             * @description Whether there are more groups than `limit`.
+             */
+            truncated: boolean;
+        };
+        /**
+         * DeadLetterLine
+         * @description One line of the list, without its payload.
+         */
+        DeadLetterLine: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Cause
+             * @description Why it was given up, as in `exhausted`, `rejected`, `undecodable`, `expired` or `refused`.
+             */
+            cause: string;
+            /** Content Type */
+            content_type: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Deaths
+             * @description How often it died; more than once after having been requeued.
+             */
+            deaths: number;
+            error: components["schemas"]["ErrorLine"];
+            /** Exchange */
+            exchange: string;
+            /**
+             * Failed At
+             * Format: date-time
+             */
+            failed_at: string;
+            /**
+             * Failures
+             * @description How many attempts failed in all.
+             */
+            failures: number;
+            /**
+             * First Failed At
+             * Format: date-time
+             */
+            first_failed_at: string;
+            /**
+             * Group Id
+             * @description The fingerprint of its error, which those that failed alike share.
+             */
+            group_id: string;
+            /**
+             * Id
+             * @description `17`, or `outbox-17` for a message that the relay parked.
+             */
+            id: string;
+            /** Message Id */
+            message_id: string | null;
+            /** Ordering Key */
+            ordering_key: string | null;
+            /**
+             * Preview
+             * @description The beginning of the body, masked, or its size.
+             */
+            preview: string;
+            /**
+             * Queue
+             * @description Empty for a message that the relay parked on its way to any queue.
+             */
+            queue: string;
+            /** Requeue Count */
+            requeue_count: number;
+            /**
+             * Resolution
+             * @description The reason that was given for it.
+             */
+            resolution: string | null;
+            /** Resolved At */
+            resolved_at: string | null;
+            /** Resolved By */
+            resolved_by: string | null;
+            /**
+             * Root Id
+             * @description The first id of its chain.
+             */
+            root_id: string | null;
+            /** Routing Key */
+            routing_key: string;
+            /**
+             * Size
+             * @description Bytes of the body.
+             */
+            size: number;
+            source: components["schemas"]["Source"];
+            status: components["schemas"]["outbox__postgres__dead_letters__letters__Status"];
+            /**
+             * Version
+             * @description What an edit must name, so that nobody's edit is lost.
+             */
+            version: number;
+            /** Worker */
+            worker: string;
+        };
+        /**
+         * DeadLetterPage
+         * @description A part of the list.
+         */
+        DeadLetterPage: {
+            /**
+             * Degraded
+             * @description What could not be asked, as `broker`; the rest of the answer is right.
+             */
+            degraded: string[];
+            /** @description With `facets=true` only. */
+            facets?: components["schemas"]["Facets"] | null;
+            /** Items */
+            items: components["schemas"]["DeadLetterLine"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what follows; null at the end.
+             */
+            next: string | null;
+            /**
+             * Previous
+             * @description Give it as `cursor` for what came before; null at the beginning.
+             */
+            previous: string | null;
+            /** @description With `total=true` only. */
+            total?: components["schemas"]["Total"] | null;
+            /** @description What no archiver has taken from the broker; null where PostgreSQL is the broker, or nobody knows. */
+            unarchived: components["schemas"]["Unarchived"] | null;
+        };
+        /**
+         * DeadLetterShown
+         * @description The whole of one.
+         */
+        DeadLetterShown: {
+            /** Attempt */
+            attempt: number;
+            body: components["schemas"]["Content"];
+            /**
+             * Cause
+             * @description Why it was given up, as in `exhausted`, `rejected`, `undecodable`, `expired` or `refused`.
+             */
+            cause: string;
+            /** Content Type */
+            content_type: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Deaths
+             * @description How often it died; more than once after having been requeued.
+             */
+            deaths: number;
+            /** Editions */
+            editions: components["schemas"]["EditionShown"][];
+            error: components["schemas"]["FailureShown"];
+            /** Exchange */
+            exchange: string;
+            /**
+             * Failed At
+             * Format: date-time
+             */
+            failed_at: string;
+            /**
+             * Failures
+             * @description How many attempts failed in all.
+             */
+            failures: number;
+            /**
+             * First Failed At
+             * Format: date-time
+             */
+            first_failed_at: string;
+            /**
+             * Group Id
+             * @description The fingerprint of its error, which those that failed alike share.
+             */
+            group_id: string;
+            /**
+             * Header Types
+             * @description By JSON pointer, the type of a header where AMQP tells more than JSON.
+             */
+            header_types: {
+                [key: string]: unknown;
+            };
+            /** Headers */
+            headers: {
+                [key: string]: unknown;
+            };
+            /**
+             * Hlc
+             * @description Its place in the order of events, a large number.
+             */
+            hlc: string | null;
+            /**
+             * Id
+             * @description `17`, or `outbox-17` for a message that the relay parked.
+             */
+            id: string;
+            /**
+             * Links
+             * @description Relative to where the dead letters are listed.
+             */
+            links: {
+                [key: string]: string;
+            };
+            /**
+             * Lives
+             * @description What came of each requeue, oldest first, as far as the history goes.
+             */
+            lives: components["schemas"]["LifeShown"][];
+            /** Message Id */
+            message_id: string | null;
+            /**
+             * Operation Id
+             * @description The operation that is to do something with it.
+             */
+            operation_id: string | null;
+            /**
+             * Operations
+             * @description Those that had it, the latest first.
+             */
+            operations: components["schemas"]["OperationShown"][];
+            /** Ordering Key */
+            ordering_key: string | null;
+            /**
+             * Preview
+             * @description The beginning of the body, masked, or its size.
+             */
+            preview: string;
+            /** Properties */
+            properties: {
+                [key: string]: unknown;
+            };
+            /**
+             * Queue
+             * @description Empty for a message that the relay parked on its way to any queue.
+             */
+            queue: string;
+            /** Requeue Count */
+            requeue_count: number;
+            /**
+             * Resolution
+             * @description The reason that was given for it.
+             */
+            resolution: string | null;
+            /** Resolved At */
+            resolved_at: string | null;
+            /** Resolved By */
+            resolved_by: string | null;
+            /** Revealed */
+            revealed: boolean;
+            /**
+             * Root Id
+             * @description The first id of its chain.
+             */
+            root_id: string | null;
+            /** Routing Key */
+            routing_key: string;
+            /**
+             * Size
+             * @description Bytes of the body.
+             */
+            size: number;
+            source: components["schemas"]["Source"];
+            status: components["schemas"]["outbox__postgres__dead_letters__letters__Status"];
+            /**
+             * Tracking Ids
+             * @description The chain that led to it, from its first message to itself.
+             */
+            tracking_ids: string[];
+            /**
+             * Trail
+             * @description What failed, oldest first.
+             */
+            trail: components["schemas"]["FailureShown"][];
+            /**
+             * Version
+             * @description What an edit must name, so that nobody's edit is lost.
+             */
+            version: number;
+            /** Worker */
+            worker: string;
+        };
+        /**
+         * DiscardRequest
+         * @description Puts dead letters aside; with `purge`, deletes those that were discarded, for good.
+         */
+        DiscardRequest: {
+            /**
+             * Confirm Token
+             * @description Of the dry run of the same request.
+             */
+            confirm_token?: string | null;
+            /**
+             * Dry Run
+             * @description Say what would be done, and do nothing.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Force
+             * @description With `purge`: also what was not discarded.
+             * @default false
+             */
+            force: boolean;
+            /**
+             * Max Items
+             * @description At most so many, the oldest.
+             */
+            max_items?: number | null;
+            /**
+             * Purge
+             * @description Delete for good what was discarded: takes the role admin and a reason.
+             * @default false
+             */
+            purge: boolean;
+            /**
+             * Reason
+             * @description Why, for the record.
+             */
+            reason?: string | null;
+            selector: components["schemas"]["Selector"];
+        };
+        /**
+         * Earlier
+         * @description The message of the same ordering key that goes first.
+         */
+        Earlier: {
+            /** Id */
+            id: string;
+            /** Message Id */
+            message_id: string | null;
+            state: components["schemas"]["outbox__postgres__backlog__State"];
+        };
+        /**
+         * Edge
+         * @description A way that messages go.
+         */
+        Edge: {
+            /**
+             * Declared By
+             * @description `broker`: it is there; `worker`: a worker says so, and the broker does not tell.
+             * @enum {string}
+             */
+            declared_by: "broker" | "worker";
+            /**
+             * Key
+             * @description The binding key.
+             */
+            key?: string | null;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "binding" | "consumer" | "retry" | "dead-letter";
+            /** Source */
+            source: string;
+            /** Target */
+            target: string;
+        };
+        /**
+         * EditRequest
+         * @description Another body, other headers, or both, for one dead letter that was read at `version`.
+         *
+         *     `body` is a JSON value, or with another `encoding` the text or the base64 of the bytes. `headers` replace all that there
+         *     are; without them they stay, and `{}` removes them.
+         */
+        EditRequest: {
+            /**
+             * Body
+             * @description The new body; left out, it stays as it is.
+             */
+            body?: unknown;
+            /**
+             * Encoding
+             * @description What `body` is.
+             * @default json
+             * @enum {string}
+             */
+            encoding: "json" | "text" | "base64";
+            /** Headers */
+            headers?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Version
+             * @description The `version` that the dead letter was read at.
+             */
+            version: number;
+        };
+        /**
+         * EditionShown
+         * @description The payload as it was before an edit.
+         */
+        EditionShown: {
+            body: components["schemas"]["Content"];
+            /** Headers */
+            headers: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Replaced At
+             * Format: date-time
+             */
+            replaced_at: string;
+            /** Replaced By */
+            replaced_by: string | null;
+            /** Version */
+            version: number;
+        };
+        /**
+         * ErrorLine
+         * @description What failed: in a line masked, and cut where it is long.
+         */
+        ErrorLine: {
+            /** Message */
+            message: string;
+            /** Type */
+            type: string;
+        };
+        /**
+         * Facet
+         * @description How many have one value.
+         */
+        Facet: {
+            /** Count */
+            count: number;
+            /** Value */
+            value: string;
+        };
+        /**
+         * Facets
+         * @description How many of what the filter means have which value, the most frequent 20 of each.
+         *
+         *     A facet disregards the filter on its own field, so that the other values can be chosen.
+         */
+        Facets: {
+            /**
+             * As Of
+             * Format: date-time
+             */
+            as_of: string;
+            /** Exception Type */
+            exception_type: components["schemas"]["Facet"][];
+            /** Queue */
+            queue: components["schemas"]["Facet"][];
+            /**
+             * Relation
+             * @description `gte`: there are more dead letters than were looked at, the latest ones.
+             * @enum {string}
+             */
+            relation: "eq" | "gte";
+            /** Routing Key */
+            routing_key: components["schemas"]["Facet"][];
+            /** Source */
+            source: components["schemas"]["Facet"][];
+            /** Status */
+            status: components["schemas"]["Facet"][];
+        };
+        /**
+         * FailureShown
+         * @description One attempt that failed.
+         */
+        FailureShown: {
+            /** At */
+            at: string | null;
+            /** Attempt */
+            attempt: number;
+            /** Message */
+            message: string;
+            /** Traceback */
+            traceback: string;
+            /** Type */
+            type: string;
+            /** Worker */
+            worker: string;
+        };
+        /**
+         * Fate
+         * @description How a life ended; `UNDER_WAY`: not yet, as far as the history knows.
+         * @enum {string}
+         */
+        Fate: "under way" | "processed" | "died again" | "duplicate";
+        /**
+         * GroupNoted
+         * @description A group, and what is noted about it now.
+         */
+        GroupNoted: {
+            /**
+             * By
+             * @enum {string}
+             */
+            by: "fingerprint" | "queue" | "routing_key";
+            /** Id */
+            id: string;
+            note: components["schemas"]["Note"] | null;
+        };
+        /** HTTPValidationError */
+        HTTPValidationError: {
+            /** Detail */
+            detail?: components["schemas"]["ValidationError"][];
+        };
+        /**
+         * Handled
+         * @description The last that is known of it in a queue.
+         */
+        Handled: {
+            /** At */
+            at: string | null;
+            /** Attempt */
+            attempt: number | null;
+            /** Error Type */
+            error_type: string | null;
+            /**
+             * Fact
+             * @description `processed`, `retried`, `died`, …
+             */
+            fact: string;
+            /** Queue */
+            queue: string;
+        };
+        /**
+         * Hindering
+         * @description A pause that keeps relays from sending.
+         */
+        Hindering: {
+            /**
+             * Name
+             * @description The relay; empty: all of them.
+             */
+            name: string;
+            /** Reason */
+            reason: string | null;
+            /**
+             * Scope
+             * @constant
+             */
+            scope: "relay";
+            /** Until */
+            until: string | null;
+        };
+        /**
+         * Identity
+         * @description Who is asking.
+         */
+        Identity: {
+            /**
+             * Authenticated By
+             * @description A token in the header, a session's cookie, or the application that the admin is part of.
+             * @enum {string}
+             */
+            authenticated_by: "token" | "session" | "host";
+            /**
+             * Expires At
+             * @description When the session ends; null without one.
+             */
+            expires_at: string | null;
+            may: components["schemas"]["Permissions"];
+            /** Name */
+            name: string;
+            /**
+             * Read Only
+             * @description Whether nothing can be changed here, whatever the role.
+             */
+            read_only: boolean;
+            role: components["schemas"]["Role"];
+        };
+        /**
+         * ItemAnswer
+         * @description One dead letter's part.
+         */
+        ItemAnswer: {
+            /** Id */
+            id: string;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "died-again" | "refused" | "not-found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged";
+            /**
+             * Reason
+             * @description Why it was not done; empty if it was.
+             */
+            reason: string;
+        };
+        /**
+         * LegAnswer
+         * @description What became of a message in one queue.
+         */
+        LegAnswer: {
+            /** Attempts */
+            attempts: number;
+            /**
+             * Due At
+             * @description When it is tried again.
+             */
+            due_at: string | null;
+            /** Queue */
+            queue: string;
+            /**
+             * Ran
+             * @description All attempts together, in seconds.
+             */
+            ran: number | null;
+            /**
+             * Received At
+             * @description When a handler began with it first.
+             */
+            received_at: string | null;
+            state: components["schemas"]["outbox__chains__model__State"];
+            /** Tries */
+            tries: components["schemas"]["TryAnswer"][];
+            /**
+             * Waited
+             * @description In the broker, before the first attempt, in seconds.
+             */
+            waited: number | null;
+        };
+        /**
+         * LifeShown
+         * @description What became of the message after it was requeued once.
+         */
+        LifeShown: {
+            /** Ended At */
+            ended_at: string | null;
+            /** @description `duplicate`: the queue's inbox knew it, and it was not processed again. */
+            fate: components["schemas"]["Fate"];
+            /**
+             * Queue
+             * @description Where it was requeued to; null: wherever its routing key leads.
+             */
+            queue: string | null;
+            /**
+             * Requeued At
+             * Format: date-time
+             */
+            requeued_at: string;
+            /** Requeued By */
+            requeued_by: string;
+        };
+        /**
+         * Liveness
+         * @description The process answers.
+         */
+        Liveness: {
+            /**
+             * Status
+             * @default alive
+             * @constant
+             */
+            status: "alive";
+        };
+        /**
+         * Login
+         * @description Who logs in.
+         */
+        Login: {
+            /**
+             * Token
+             * @description A token that `outbox token` has shown.
+             */
+            token: string;
+        };
+        /**
+         * Message
+         * @description The whole of a row, and why it is where it is.
+         */
+        Message: {
+            /**
+             * Attempts
+             * @description Attempts to send it that were refused.
+             */
+            attempts: number;
+            blocked_by: components["schemas"]["Earlier"] | null;
+            /**
+             * Body
+             * @description The body as text, masked unless it was asked to be revealed; null for what is no text.
+             */
+            body: string | null;
+            /**
+             * Body Base64
+             * @description Revealed, of a body that is no text.
+             */
+            body_base64: string | null;
+            /** Content Type */
+            content_type: string | null;
+            /**
+             * Created At
+             * @description Null for a time that no calendar holds.
+             */
+            created_at: string | null;
+            /** Dedup Key */
+            dedup_key: string | null;
+            /**
+             * Due At
+             * @description Null: not before something else happens.
+             */
+            due_at: string | null;
+            /**
+             * Expires In Seconds
+             * @description How long it may take, from the first sending on.
+             */
+            expires_in_seconds: number | null;
+            /** Failed At */
+            failed_at: string | null;
+            /**
+             * Handled
+             * @description What became of it in its queues; null: there is no history.
+             */
+            handled: components["schemas"]["Handled"][] | null;
+            /** Headers */
+            headers: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Id
+             * @description The number of its row, in the order of writing.
+             */
+            id: string;
+            /**
+             * Last Error
+             * @description What the broker said last, or what the message waits for.
+             */
+            last_error: string | null;
+            /**
+             * Living Relays
+             * @description Relays that have given a sign of life; null: not known.
+             */
+            living_relays: number | null;
+            /** Masked */
+            masked: boolean;
+            /**
+             * Mend
+             * @description What can be done about it.
+             */
+            mend: string | null;
+            /**
+             * Message Id
+             * @description The id that it keeps everywhere; null: made when it is sent.
+             */
+            message_id: string | null;
+            /**
+             * Next Attempt At
+             * @description When it is tried again, at the earliest; of a held one, when its probe is.
+             */
+            next_attempt_at: string | null;
+            /** Ordering Key */
+            ordering_key: string | null;
+            /**
+             * Paused By
+             * @description Pauses of relays; one without a name holds it for certain.
+             */
+            paused_by: components["schemas"]["Hindering"][];
+            /**
+             * Preview
+             * @description The beginning of the body, masked; what else it is, and how large.
+             */
+            preview: string;
+            /** Priority */
+            priority: number;
+            /**
+             * Probed By
+             * @description Of a held message: the id of the row that is tried for all that go its way.
+             */
+            probed_by: string | null;
+            /**
+             * Reason
+             * @description Why it is where it is, and what happens next.
+             */
+            reason: string;
+            /** Requeue Count */
+            requeue_count: number;
+            /**
+             * Root Id
+             * @description The id of the message that its chain began with.
+             */
+            root_id: string | null;
+            /** Routing Key */
+            routing_key: string;
+            /** Sent At */
+            sent_at: string | null;
+            /**
+             * Size
+             * @description Bytes of the body.
+             */
+            size: number;
+            state: components["schemas"]["outbox__postgres__backlog__State"];
+            /**
+             * Target Queue
+             * @description The one queue that it is for, whatever is bound.
+             */
+            target_queue: string | null;
+            /** Tracking Ids */
+            tracking_ids: string[];
+        };
+        /**
+         * MessageLine
+         * @description A message of the outbox, without its body.
+         */
+        MessageLine: {
+            /**
+             * Attempts
+             * @description Attempts to send it that were refused.
+             */
+            attempts: number;
+            /** Content Type */
+            content_type: string | null;
+            /**
+             * Created At
+             * @description Null for a time that no calendar holds.
+             */
+            created_at: string | null;
+            /** Dedup Key */
+            dedup_key: string | null;
+            /**
+             * Due At
+             * @description Null: not before something else happens.
+             */
+            due_at: string | null;
+            /** Failed At */
+            failed_at: string | null;
+            /**
+             * Id
+             * @description The number of its row, in the order of writing.
+             */
+            id: string;
+            /**
+             * Last Error
+             * @description What the broker said last, or what the message waits for.
+             */
+            last_error: string | null;
+            /**
+             * Message Id
+             * @description The id that it keeps everywhere; null: made when it is sent.
+             */
+            message_id: string | null;
+            /** Ordering Key */
+            ordering_key: string | null;
+            /**
+             * Preview
+             * @description The beginning of the body, masked; what else it is, and how large.
+             */
+            preview: string;
+            /** Priority */
+            priority: number;
+            /** Requeue Count */
+            requeue_count: number;
+            /**
+             * Root Id
+             * @description The id of the message that its chain began with.
+             */
+            root_id: string | null;
+            /** Routing Key */
+            routing_key: string;
+            /** Sent At */
+            sent_at: string | null;
+            /**
+             * Size
+             * @description Bytes of the body.
+             */
+            size: number;
+            state: components["schemas"]["outbox__postgres__backlog__State"];
+            /**
+             * Target Queue
+             * @description The one queue that it is for, whatever is bound.
+             */
+            target_queue: string | null;
+        };
+        /**
+         * MessagePage
+         * @description Part of the list, with how many there are in each state.
+         */
+        MessagePage: {
+            /**
+             * As Of
+             * @description When they were counted.
+             */
+            as_of: string | null;
+            /** Items */
+            items: components["schemas"]["MessageLine"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what follows; null at the end.
+             */
+            next: string | null;
+            /**
+             * Previous
+             * @description Give it as `cursor` for what came before; null at the beginning.
+             */
+            previous: string | null;
+            sent_kept: components["schemas"]["Counted"] | null;
+            /** @description As in the backlog; null: not known yet. */
+            states: components["schemas"]["ByState"] | null;
+            /** @description With `total=true` only. */
+            total?: components["schemas"]["Total"] | null;
+        };
+        /**
+         * Missing
+         * @description Why there is no such order.
+         */
+        Missing: {
+            /** Detail */
+            detail: string;
+        };
+        /**
+         * NewOrder
+         * @description What a customer wants.
+         */
+        NewOrder: {
+            /**
+             * Customer
+             * @example ada@example.com
+             */
+            customer: string;
+            /**
+             * Quantity
+             * @default 1
+             */
+            quantity: number;
+            /**
+             * Sku
+             * @example book
+             */
+            sku: string;
+        };
+        /**
+         * Node
+         * @description An exchange, a queue, or a worker. Null: not known, or not of this kind.
+         */
+        Node: {
+            /**
+             * Consumers
+             * @description Who takes messages from it.
+             */
+            consumers?: number | null;
+            /** Exists */
+            exists: boolean;
+            /**
+             * Id
+             * @description What edges and warnings name it by.
+             */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "exchange" | "queue" | "retry" | "dead-letters" | "worker";
+            /** Name */
+            name: string;
+            /**
+             * Waiting
+             * @description Messages in it that nobody has in hand.
+             */
+            waiting?: number | null;
+        };
+        /**
+         * NodeAnswer
+         * @description One message: its time in the outbox, then a leg for each queue that it came to.
+         */
+        NodeAnswer: {
+            /**
+             * Depth
+             * @description 0 for the beginning of a chain.
+             */
+            depth: number;
+            /**
+             * Due At
+             * @description When it is sent, for a message that waits for its time.
+             */
+            due_at: string | null;
+            /**
+             * Error
+             * @description What keeps it in the outbox, masked.
+             */
+            error: string | null;
+            /** Id */
+            id: string;
+            /** Legs */
+            legs: components["schemas"]["LegAnswer"][];
+            /**
+             * Parent Id
+             * @description The message whose handling published it.
+             */
+            parent_id: string | null;
+            /** Published At */
+            published_at: string | null;
+            /** Relay */
+            relay: string;
+            /**
+             * Requeues
+             * @description How often it was sent again after it had died.
+             */
+            requeues: number;
+            /** Routing Key */
+            routing_key: string;
+            /**
+             * Sent At
+             * @description When it left the outbox.
+             */
+            sent_at: string | null;
+            /** @description The most urgent of its legs', or what it waits for in the outbox. */
+            state: components["schemas"]["outbox__chains__model__State"];
+            /**
+             * Waited
+             * @description In the outbox, in seconds.
+             */
+            waited: number | null;
+        };
+        /**
+         * Note
+         * @description What somebody noted about a group.
+         */
+        Note: {
+            /**
+             * Noted At
+             * Format: date-time
+             */
+            noted_at: string;
+            /** Noted By */
+            noted_by: string;
+            /** Text */
+            text: string;
+        };
+        /**
+         * NoteWanted
+         * @description A note about a group, or none any more.
+         */
+        NoteWanted: {
+            /**
+             * By
+             * @enum {string}
+             */
+            by: "fingerprint" | "queue" | "routing_key";
+            /**
+             * Id
+             * @description The group's id, as `outbox_dlq_groups` shows it.
+             */
+            id: string;
+            /**
+             * Note
+             * @description Null, or nothing but spaces: the note is taken away.
+             */
+            note: string | null;
+        };
+        /**
+         * NotedEvent
+         * @description One thing that happened to the order.
+         */
+        NotedEvent: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Event */
+            event: string;
+        };
+        /**
+         * OfRoutingKey
+         * @description The same of one routing key.
+         */
+        OfRoutingKey: {
+            /** @description Waiting for an earlier message of their ordering key. */
+            blocked: components["schemas"]["Counted"];
+            /** @description Waiting for a queue that is bound for them. */
+            held: components["schemas"]["Counted"];
+            /** @description Given up, for a person to look at: they are listed as dead letters too. */
+            parked: components["schemas"]["Counted"];
+            /** @description Due, or being sent. */
+            pending: components["schemas"]["Counted"];
+            /** @description Refused by the broker, to be sent again later. */
+            retrying: components["schemas"]["Counted"];
+            /** Routing Key */
+            routing_key: string;
+            /** @description Due later, as their publisher wanted. */
+            scheduled: components["schemas"]["Counted"];
+        };
+        /**
+         * OperationAnswer
+         * @description A change of many dead letters, made in batches wherever maintenance runs: what was asked for, and how far it is.
+         */
+        OperationAnswer: {
+            action: components["schemas"]["Action"];
+            /**
+             * Canary Until
+             * @description Until then it waits for what becomes of the canary.
+             */
+            canary_until: string | null;
+            /**
+             * Continues At
+             * @description When the next batch is due; null when none is.
+             */
+            continues_at: string | null;
+            /** Counts */
+            counts: {
+                [key: string]: number;
+            };
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Died Again
+             * @description How many of those that were requeued came back dead.
+             */
+            died_again: number;
+            /** Finished At */
+            finished_at: string | null;
+            /** Going On */
+            going_on: boolean;
+            /** Id */
+            id: string;
+            /**
+             * Letters Per Second
+             * @description Since it was asked for, until its end.
+             */
+            letters_per_second: number | null;
+            options: components["schemas"]["OptionsAnswer"];
+            /**
+             * Progress
+             * @description The share of them.
+             */
+            progress: number;
+            /** Reason */
+            reason: string | null;
+            /**
+             * Remaining Seconds
+             * @description If it goes on like this; null: nobody can say.
+             */
+            remaining_seconds: number | null;
+            /** Requested By */
+            requested_by: string | null;
+            /**
+             * Selector
+             * @description What was meant. The letters were fixed at `created_at`.
+             */
+            selector: {
+                [key: string]: unknown;
+            };
+            /**
+             * Settled
+             * @description How many of the letters something has come of.
+             */
+            settled: number;
+            state: components["schemas"]["OperationState"];
+            /** Stopped Because */
+            stopped_because: string | null;
+            /** Total */
+            total: number;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+        };
+        /**
+         * OperationItemAnswer
+         * @description One letter of an operation, at its place in it.
+         */
+        OperationItemAnswer: {
+            /** Id */
+            id: string;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "died-again" | "refused" | "not-found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged";
+            /** Position */
+            position: number;
+            /**
+             * Reason
+             * @description Why it was not done; empty if it was.
+             */
+            reason: string;
+        };
+        /**
+         * OperationShown
+         * @description What an operation is or was to do with it.
+         */
+        OperationShown: {
+            /** Action */
+            action: string;
+            /** Detail */
+            detail: string | null;
+            /** Id */
+            id: string;
+            /** Outcome */
+            outcome: string;
+            /** Settled At */
+            settled_at: string | null;
+        };
+        /**
+         * OperationState
+         * @description Running and paused ones go on; the others have ended: `STOPPED` by themselves, `CANCELLED` by a person.
+         * @enum {string}
+         */
+        OperationState: "running" | "paused" | "cancelled" | "stopped" | "finished";
+        /**
+         * OptionsAnswer
+         * @description How an operation is done.
+         */
+        OptionsAnswer: {
+            canary: components["schemas"]["CanaryAnswer"] | null;
+            /**
+             * Destination
+             * @description A queue, or null: where each one died.
+             */
+            destination: string | null;
+            /** Force */
+            force: boolean;
+            /**
+             * Original Routing
+             * @description By the routing key, instead of to one queue.
+             */
+            original_routing: boolean;
+            /** Rate Per Second */
+            rate_per_second: number | null;
+            /** Stop On Failure Ratio */
+            stop_on_failure_ratio: number | null;
+        };
+        /**
+         * OrderView
+         * @description The order, and what has happened to it so far, oldest first.
+         */
+        OrderView: {
+            /** Customer */
+            customer: string;
+            /** Events */
+            events: components["schemas"]["NotedEvent"][];
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Placed At
+             * Format: date-time
+             */
+            placed_at: string;
+            /** Quantity */
+            quantity: number;
+            /** Sku */
+            sku: string;
+            status: components["schemas"]["app__orders__model__Status"];
+        };
+        /**
+         * OtherRoutingKeys
+         * @description The routing keys that are not listed, taken together.
+         */
+        OtherRoutingKeys: {
+            /**
+             * Routing Keys
+             * @description How many there are; of an estimate, how many were seen.
+             */
+            routing_keys: number;
+            total: components["schemas"]["Counted"];
+        };
+        /** Page[OperationAnswer] */
+        Page_OperationAnswer_: {
+            /** Items */
+            items: components["schemas"]["OperationAnswer"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what follows; null at the end.
+             */
+            next: string | null;
+            /**
+             * Previous
+             * @description Give it as `cursor` for what came before; null at the beginning.
+             */
+            previous: string | null;
+            /** @description With `total=true` only. */
+            total?: components["schemas"]["Total"] | null;
+        };
+        /** Page[OperationItemAnswer] */
+        Page_OperationItemAnswer_: {
+            /** Items */
+            items: components["schemas"]["OperationItemAnswer"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what follows; null at the end.
+             */
+            next: string | null;
+            /**
+             * Previous
+             * @description Give it as `cursor` for what came before; null at the beginning.
+             */
+            previous: string | null;
+            /** @description With `total=true` only. */
+            total?: components["schemas"]["Total"] | null;
+        };
+        /**
+         * PauseNow
+         * @description A pause, and how far it has come.
+         */
+        PauseNow: {
+            /** Components */
+            components: components["schemas"]["PausedComponent"][];
+            /**
+             * Name
+             * @description Of the relay, worker or queue; empty: all relays, or all workers.
+             */
+            name: string;
+            /** Reason */
+            reason: string | null;
+            /**
+             * Requested At
+             * Format: date-time
+             */
+            requested_at: string;
+            /** Requested By */
+            requested_by: string | null;
+            /**
+             * Scope
+             * @enum {string}
+             */
+            scope: "relay" | "worker" | "queue";
+            /**
+             * State
+             * @description `applied`: by all that live; `pending`: not by all yet; `unmet`: there is nobody whom it concerns.
+             * @enum {string}
+             */
+            state: "applied" | "pending" | "unmet";
+            /**
+             * Until
+             * @description When it ends by itself.
+             */
+            until: string | null;
+        };
+        /**
+         * PauseRequest
+         * @description What is to take nothing new.
+         */
+        PauseRequest: {
+            /**
+             * Name
+             * @description Of the relay, worker or queue; empty: all relays, or all workers. A queue needs its name.
+             * @default
+             */
+            name: string;
+            /**
+             * Reason
+             * @description Why, for those who find it paused.
+             */
+            reason?: string | null;
+            scope: components["schemas"]["PauseScope"];
+            /**
+             * Until
+             * @description When it ends by itself; null: when somebody resumes it.
+             */
+            until?: string | null;
+        };
+        /**
+         * PauseScope
+         * @description What can be paused.
+         * @enum {string}
+         */
+        PauseScope: "relay" | "worker" | "queue";
+        /**
+         * PausedComponent
+         * @description A component that a pause concerns.
+         */
+        PausedComponent: {
+            condition: components["schemas"]["Condition"];
+            /** Id */
+            id: string;
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /**
+             * State
+             * @description `applied`: it takes nothing new, and has nothing of it in hand; `pending`: it has not said so yet, or finishes what is in hand; `silent`: it is lost, and cannot say.
+             * @enum {string}
+             */
+            state: "applied" | "pending" | "silent";
+        };
+        /**
+         * Pauses
+         * @description The pauses that are wanted now.
+         */
+        Pauses: {
+            /**
+             * As Of
+             * Format: date-time
+             */
+            as_of: string;
+            /** Items */
+            items: components["schemas"]["PauseNow"][];
+        };
+        /**
+         * Permissions
+         * @description What whoever asks may do now: by their role, and by whether anything can be changed here at all.
+         */
+        Permissions: {
+            /**
+             * Pause
+             * @description Pause and resume relays, workers and queues.
+             */
+            pause: boolean;
+            /**
+             * Purge
+             * @description Delete dead letters for good.
+             */
+            purge: boolean;
+            /**
+             * Read Audit
+             * @description See who did what.
+             */
+            read_audit: boolean;
+            /**
+             * Repair
+             * @description Requeue, discard, restore, run operations, set notes.
+             */
+            repair: boolean;
+            /**
+             * Reveal
+             * @description See what is masked.
+             */
+            reveal: boolean;
+        };
+        /**
+         * PlacedOrder
+         * @description The order's id, to ask for it.
+         */
+        PlacedOrder: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            status: components["schemas"]["app__orders__model__Status"];
+        };
+        /**
+         * PlanAnswer
+         * @description What would be done now, and the token that lets it be done.
+         */
+        PlanAnswer: {
+            action: components["schemas"]["Action"];
+            /** By Exception */
+            by_exception: {
+                [key: string]: number;
+            };
+            /** By Queue */
+            by_queue: {
+                [key: string]: number;
+            };
+            /**
+             * Confirm Token
+             * @description Good once, for the same request of the same person.
+             */
+            confirm_token: string;
+            /**
+             * Count
+             * @description How many are meant.
+             */
+            count: number;
+            /**
+             * Dry Run
+             * @default true
+             * @constant
+             */
+            dry_run: true;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /**
+             * Sample
+             * @description The first of them.
+             */
+            sample: components["schemas"]["SampledAnswer"][];
+            /**
+             * Warnings
+             * @description What to think of before.
+             */
+            warnings: string[];
+        };
+        /**
+         * ProblemDetails
+         * @description RFC 9457, with a `code` that stays the same and the `request_id` that the log names.
+         */
+        ProblemDetails: {
+            /** @description What scripts may rely on. */
+            code: components["schemas"]["Code"];
+            /**
+             * Detail
+             * @description What is wrong here, and what to do about it.
+             */
+            detail: string;
+            /**
+             * Request Id
+             * @description What the log names the request by, and the header `X-Request-ID`.
+             */
+            request_id: string;
+            /**
+             * Status
+             * @description The status of the answer, once more.
+             */
+            status: number;
+            /**
+             * Title
+             * @description The problem in a sentence, the same each time.
+             */
+            title: string;
+            /**
+             * Type
+             * @description `about:blank`: the code says all.
+             * @default about:blank
+             */
+            type: string;
+        } & {
+            [key: string]: unknown;
+        };
+        /**
+         * Quantiles
+         * @description What half, 95 % and 99 % of all did not exceed, in seconds, as exactly as buckets tell; null where there were none.
+         */
+        Quantiles: {
+            /** P50 */
+            p50: (number | null)[];
+            /** P95 */
+            p95: (number | null)[];
+            /** P99 */
+            p99: (number | null)[];
+        };
+        /**
+         * QueueDepth
+         * @description A queue of the broker. Null: the broker does not tell.
+         */
+        QueueDepth: {
+            /** Consumers */
+            consumers: number | null;
+            /** Exists */
+            exists: boolean;
+            /** @description With a worker, not settled yet. */
+            in_hand: components["schemas"]["Counted"] | null;
+            /**
+             * Oldest Seconds
+             * @description How long the first one has been waiting.
+             */
+            oldest_seconds: number | null;
+            /** Queue */
+            queue: string;
+            /** @description Waiting for a worker. */
+            queued: components["schemas"]["Counted"] | null;
+            /** @description To be handled again later; RabbitMQ keeps these in delay queues. */
+            retrying: components["schemas"]["Counted"] | null;
+        };
+        /**
+         * QueueDestination
+         * @description To this queue, which must exist.
+         */
+        QueueDestination: {
+            /** Queue */
+            queue: string;
+        };
+        /**
+         * Rates
+         * @description Messages a second, over the last seconds or minutes; null while nothing is known.
+         */
+        Rates: {
+            /**
+             * Incoming
+             * @description Published.
+             */
+            incoming: number | null;
+            /**
+             * Outgoing
+             * @description Sent by relays.
+             */
+            outgoing: number | null;
+        };
+        /**
+         * Readiness
+         * @description Which part of the process can do its work; the reasons are in the log.
+         */
+        Readiness: {
+            /** Parts */
+            parts: {
+                [key: string]: "ok" | "unavailable";
+            };
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "ready" | "not ready";
+        };
+        /**
+         * RepairedAnswer
+         * @description What was done at once: an outcome per id, in the order in which they were given.
+         */
+        RepairedAnswer: {
+            action: components["schemas"]["Action"];
+            /** Counts */
+            counts: {
+                [key: string]: number;
+            };
+            /** Items */
+            items: components["schemas"]["ItemAnswer"][];
+        };
+        /**
+         * RequeueRequest
+         * @description Sends dead letters again. More than 100 ids, a filter, a group, a rate or a canary make an operation.
+         */
+        RequeueRequest: {
+            canary?: components["schemas"]["CanaryRequest"] | null;
+            /**
+             * Confirm Token
+             * @description Of the dry run of the same request.
+             */
+            confirm_token?: string | null;
+            /**
+             * Destination
+             * @description Another queue, or every queue that is bound for the routing key now; null: where each one died.
+             */
+            destination?: components["schemas"]["QueueDestination"] | "original-routing" | null;
+            /**
+             * Dry Run
+             * @description Say what would be done, and do nothing.
+             * @default false
+             */
+            dry_run: boolean;
+            /** @description For one id only. */
+            edit?: components["schemas"]["EditRequest"] | null;
+            /**
+             * Force
+             * @description Also those that are older than inboxes remember, and edits that a consumer's schema refuses.
+             * @default false
+             */
+            force: boolean;
+            /**
+             * Max Items
+             * @description At most so many, the oldest.
+             */
+            max_items?: number | null;
+            /** Rate Per Second */
+            rate_per_second?: number | null;
+            /**
+             * Reason
+             * @description Why, for the record.
+             */
+            reason?: string | null;
+            selector: components["schemas"]["Selector"];
+            /**
+             * Stop On Failure Ratio
+             * @description Past this share that came back dead it stops itself.
+             */
+            stop_on_failure_ratio?: number | null;
+        };
+        /**
+         * RestoreRequest
+         * @description Opens discarded dead letters again.
+         */
+        RestoreRequest: {
+            /**
+             * Confirm Token
+             * @description Of the dry run of the same request.
+             */
+            confirm_token?: string | null;
+            /**
+             * Dry Run
+             * @description Say what would be done, and do nothing.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Max Items
+             * @description At most so many, the oldest.
+             */
+            max_items?: number | null;
+            /**
+             * Reason
+             * @description Why, for the record.
+             */
+            reason?: string | null;
+            selector: components["schemas"]["Selector"];
+        };
+        /**
+         * ResumeRequest
+         * @description Which pause is taken back, in the words in which it was asked for.
+         */
+        ResumeRequest: {
+            /**
+             * Name
+             * @default
+             */
+            name: string;
+            /**
+             * Reason
+             * @description For the audit.
+             */
+            reason?: string | null;
+            scope: components["schemas"]["PauseScope"];
+        };
+        /**
+         * Resumed
+         * @description What came of taking back a pause.
+         */
+        Resumed: {
+            /**
+             * Resumed
+             * @description False: there was no such pause.
+             */
+            resumed: boolean;
+            /**
+             * Still Paused By
+             * @description Pauses that go on and concern some of the same components.
+             */
+            still_paused_by: components["schemas"]["PauseNow"][];
+        };
+        /**
+         * Role
+         * @description What somebody may do: look; also repair and pause, and see what is masked; also delete for good.
+         * @enum {string}
+         */
+        Role: "viewer" | "operator" | "admin";
+        /**
+         * SampledAnswer
+         * @description One of those that are meant; its preview and message are masked.
+         */
+        SampledAnswer: {
+            /** Exception Message */
+            exception_message: string;
+            /** Exception Type */
+            exception_type: string;
+            /**
+             * Failed At
+             * Format: date-time
+             */
+            failed_at: string;
+            /** Id */
+            id: string;
+            /** Preview */
+            preview: string;
+            /** Queue */
+            queue: string;
+            /** Routing Key */
+            routing_key: string;
+            /** Size */
+            size: number;
+        };
+        /**
+         * Selector
+         * @description Which dead letters are meant: exactly one of the three. A filter without a status means those that the action is for.
+         */
+        Selector: {
+            filter?: components["schemas"]["DeadLetterFilters"] | null;
+            /**
+             * Group Id
+             * @description The fingerprint of a group.
+             */
+            group_id?: string | null;
+            /** Ids */
+            ids?: string[] | null;
+        };
+        /**
+         * SeriesAnswer
+         * @description What happened, step by step, all processes together.
+         */
+        SeriesAnswer: {
+            /**
+             * Backlog
+             * @description The highest that was measured; not by group.
+             */
+            backlog: (number | null)[];
+            /**
+             * Created
+             * @description By the time of creation, counted when they were sent; not by queue.
+             */
+            created: (number | null)[];
+            /**
+             * Dead
+             * @description One for each step; null where nobody told anything.
+             */
+            dead: (number | null)[];
+            /**
+             * Duplicates
+             * @description One for each step; null where nobody told anything.
+             */
+            duplicates: (number | null)[];
+            /**
+             * Failed
+             * @description Attempts, of which some were `retried` and some made a message `dead`.
+             */
+            failed: (number | null)[];
+            /**
+             * Group
+             * @description The queue or routing key; null: everything. `(others)`: those that are not told apart.
+             */
+            group: string | null;
+            /** @description Time that a handler ran. */
+            handling: components["schemas"]["Quantiles"];
+            /**
+             * Handling Buckets
+             * @description With `buckets=true`.
+             */
+            handling_buckets: (number[] | null)[] | null;
+            /** @description Time in the outbox. */
+            latency: components["schemas"]["Quantiles"];
+            /**
+             * Latency Buckets
+             * @description With `buckets=true`: how many by `bucket_bounds`.
+             */
+            latency_buckets: (number[] | null)[] | null;
+            /**
+             * Oldest Age
+             * @description The highest age of the oldest due message; not by group.
+             */
+            oldest_age: (number | null)[];
+            /**
+             * Processed
+             * @description One for each step; null where nobody told anything.
+             */
+            processed: (number | null)[];
+            /**
+             * Retried
+             * @description One for each step; null where nobody told anything.
+             */
+            retried: (number | null)[];
+            /**
+             * Sent
+             * @description By relays; not by queue.
+             */
+            sent: (number | null)[];
+        };
+        /**
+         * Source
+         * @description Who gave a message up: the relay that could not send it, a worker whose handler failed, or the broker.
+         * @enum {string}
+         */
+        Source: "relay" | "worker" | "broker";
+        /**
+         * State
+         * @description Where a row of the outbox is.
+         * @enum {string}
+         */
+        "State-Input": "pending" | "scheduled" | "held" | "blocked" | "retrying" | "parked" | "sent";
+        /**
+         * StatsAnswer
+         * @description Series over one time. All columns are as long as `starts_at`.
+         */
+        StatsAnswer: {
+            /**
+             * As Of
+             * Format: date-time
+             */
+            as_of: string;
+            /**
+             * Bucket Bounds
+             * @description Upper ends, in seconds; one more bucket is for what took longer.
+             */
+            bucket_bounds: number[];
+            /**
+             * Complete
+             * @description False for steps of which more may be told: the newest, as a rule.
+             */
+            complete: boolean[];
+            /**
+             * From
+             * Format: date-time
+             * @description Where the first step begins.
+             */
+            from: string;
+            /**
+             * Group By
+             * @enum {string}
+             */
+            group_by: "none" | "queue" | "routing_key";
+            /** Series */
+            series: components["schemas"]["SeriesAnswer"][];
+            /** Starts At */
+            starts_at: string[];
+            /**
+             * Step
+             * @description In seconds.
+             */
+            step: number;
+            /**
+             * To
+             * Format: date-time
+             * @description Where the last step ends.
+             */
+            to: string;
+            /**
+             * Widened
+             * @description Why the step is longer than was asked for.
+             */
+            widened: string | null;
+        };
+        /**
+         * Topology
+         * @description Where messages go.
+         */
+        Topology: {
+            /**
+             * As Of
+             * Format: date-time
+             */
+            as_of: string;
+            /**
+             * Bindings Known
+             * @description False: only those that workers have told of; with the address of RabbitMQ's management API, all.
+             */
+            bindings_known: boolean;
+            broker: components["schemas"]["BrokerKind"];
+            /** Broker Error */
+            broker_error: string | null;
+            /**
+             * Degraded
+             * @description What could not be asked.
+             */
+            degraded: ("broker" | "database")[];
+            /** Edges */
+            edges: components["schemas"]["Edge"][];
+            /** Nodes */
+            nodes: components["schemas"]["Node"][];
+            /** Warnings */
+            warnings: components["schemas"]["Warned"][];
+        };
+        /**
+         * Total
+         * @description How many there are in all.
+         */
+        Total: {
+            /**
+             * Relation
+             * @description `eq`: exactly; `gte`: at least, counting was ended.
+             */
+            relation: string;
+            /** Value */
+            value: number;
+        };
+        /**
+         * TryAnswer
+         * @description One attempt of a handler.
+         */
+        TryAnswer: {
+            /**
+             * At
+             * @description When it had ended.
+             */
+            at: string | null;
+            /** Attempt */
+            attempt: number;
+            /**
+             * Component
+             * @description The worker that it ran in.
+             */
+            component: string;
+            /**
+             * Error Message
+             * @description Masked.
+             */
+            error_message: string | null;
+            /** Error Type */
+            error_type: string | null;
+            /**
+             * Outcome
+             * @description `processed`, `retried`, `died`, or `duplicate`: it had been handled before.
+             */
+            outcome: string;
+            /**
+             * Ran
+             * @description How long the handler ran, in seconds.
+             */
+            ran: number | null;
+        };
+        /**
+         * Unarchived
+         * @description How many dead letters the broker still has, which are in no list.
+         */
+        Unarchived: {
+            /**
+             * As Of
+             * Format: date-time
+             */
+            as_of: string;
+            /** Count */
+            count: number;
+            /**
+             * Queues
+             * @description By queue, those that have any.
+             */
+            queues: {
+                [key: string]: number;
+            };
+        };
+        /** ValidationError */
+        ValidationError: {
+            /** Context */
+            ctx?: Record<string, never>;
+            /** Input */
+            input?: unknown;
+            /** Location */
+            loc: (string | number)[];
+            /** Message */
+            msg: string;
+            /** Error Type */
+            type: string;
+        };
+        /**
+         * Warned
+         * @description Something that is wrong, or could be better.
+         */
+        Warned: {
+            /**
+             * Code
+             * @description A word for it that stays the same.
+             */
+            code: string;
+            /**
+             * Mend
+             * @description What would mend it.
+             */
+            mend: string;
+            /**
+             * Node
+             * @description The node that it is about.
+             */
+            node: string | null;
+            /**
+             * Severity
+             * @enum {string}
+             */
+            severity: "warning" | "error";
+            /** Summary */
+            summary: string;
+        };
+        /**
+         * Status
+         * @description How far an order has come.
+         * @enum {string}
+         */
+        app__orders__model__Status: "placed" | "paid" | "reserved" | "confirmed" | "rejected";
+        /**
+         * State
+         * @description Where a message, or its delivery to one queue, is now, as far as that is known.
+         * @enum {string}
+         */
+        outbox__chains__model__State: "pending" | "scheduled" | "held" | "blocked" | "retrying" | "parked" | "sent" | "in a queue" | "in hand" | "processed" | "dead" | "requeued" | "discarded" | "unknown";
+        /**
+         * State
+         * @description Where a row of the outbox is.
+         * @enum {string}
+         */
+        outbox__postgres__backlog__State: "pending" | "scheduled" | "held" | "blocked" | "retrying" | "parked" | "sent";
+        /**
+         * Status
+         * @description What a person made of a dead letter; `OPEN`: nothing yet.
+         * @enum {string}
+         */
+        outbox__postgres__dead_letters__letters__Status: "open" | "requeued" | "discarded";
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    outbox_audit_list: {
+        parameters: {
+            query?: {
+                /** @description Most items of the page. */
+                limit?: number;
+                /** @description `next` or `previous` of a page before; with its filter. */
+                cursor?: string | null;
+                /** @description Whether to count all, up to 10,000. */
+                total?: boolean;
+                /** @description Who did it, by the whole name. */
+                actor?: string | null;
+                /** @description What was done, as in `dlq.requeue`. */
+                action?: string | null;
+                /** @description `denied`: it was not allowed. */
+                outcome?: ("done" | "denied") | null;
+                /** @description To what it was done. */
+                target?: string | null;
+                /** @description At that moment or later. */
+                since?: string | null;
+                /** @description Before that moment. */
+                until?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            /** @description `invalid-cursor`: This is no cursor of ours or `cursor-mismatch`: The cursor belongs to another filter or order */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_backlog_show: {
+        parameters: {
+            query?: {
+                /** @description How many routing keys are listed one by one. */
+                routing_keys?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BacklogNow"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_chains_list: {
+        parameters: {
+            query?: {
+                /** @description That of the first message, exactly. */
+                routing_key?: string | null;
+                /** @description The worst state, as far as the history tells. */
+                state?: ("dead" | "retrying" | "requeued" | "sent" | "discarded" | "processed") | null;
+                /** @description It began then or later. */
+                after?: string | null;
+                /** @description It began before then. */
+                before?: string | null;
+                /** @description Most items of the page. */
+                limit?: number;
+                /** @description `next` or `previous` of a page before; with its filter. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChainPage"];
+                };
+            };
+            /** @description `invalid-cursor`: This is no cursor of ours or `cursor-mismatch`: The cursor belongs to another filter or order */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_chains_show: {
+        parameters: {
+            query?: {
+                /** @description The id, in place of one that a path cannot carry: `..` */
+                id?: string | null;
+                /** @description Most messages that are answered. */
+                max_nodes?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id of any message of the chain. */
+                tracking_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChainAnswer"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not-found`: There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_components_list: {
+        parameters: {
+            query?: {
+                /** @description With the JSON schemas of the bodies that consumers take. */
+                schemas?: boolean;
+                /** @description How many lost and stopped ones are listed, the latest. */
+                ended?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Components"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_discard: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DiscardRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RepairedAnswer"] | components["schemas"]["PlanAnswer"];
+                };
+            };
+            /** @description An operation was made of it, whose letters are fixed now, and which goes on in batches. */
+            202: {
+                headers: {
+                    /** @description Where the operation is. */
+                    location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationAnswer"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-slow`: The body of the request did not come */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `count-drifted`: What the filter means has changed since the dry run or `request-running`: The same request is still running */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-large`: The body of the request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense or `key-reused`: The idempotency key was used for another request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `confirmation-required`: A dry run must come first */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_dlq_list: {
+        parameters: {
+            query?: {
+                /** @description Most items of the page. */
+                limit?: number;
+                /** @description `next` or `previous` of a page before; with its filter. */
+                cursor?: string | null;
+                /** @description Whether to count all, up to 10,000. */
+                total?: boolean;
+                /** @description Who gave it up: `relay` could not send it, a `worker`'s handler failed, or the `broker` took it away. */
+                source?: components["schemas"]["Source"] | null;
+                /** @description The queue that it died in. */
+                queue?: string | null;
+                /** @description Its routing key, exactly. */
+                routing_key?: string | null;
+                /** @description The type of the exception, with its module. */
+                exception_type?: string | null;
+                /** @description The fingerprint of its group, see `outbox_dlq_groups`. */
+                group_id?: string | null;
+                /** @description What somebody made of it; `open`: nothing yet. */
+                status?: "open" | "requeued" | "discarded" | "any";
+                /** @description An id of its chain: its own, or of a message that led to it. */
+                tracking_id?: string | null;
+                /** @description Its own id. */
+                message_id?: string | null;
+                /** @description It died then or later. */
+                failed_after?: string | null;
+                /** @description It died before then. */
+                failed_before?: string | null;
+                /** @description So many attempts failed, or more. */
+                min_failures?: number | null;
+                /** @description Words of its error and masked body: words, "phrases", or, -not. */
+                q?: string | null;
+                /** @description By the time of death, the latest first or last. */
+                sort?: "newest" | "oldest";
+                /** @description Whether to count by source, status, queue, exception type and routing key. */
+                facets?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeadLetterPage"];
+                };
+            };
+            /** @description `invalid-cursor`: This is no cursor of ours or `cursor-mismatch`: The cursor belongs to another filter or order */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_dlq_groups: {
+        parameters: {
+            query?: {
+                /** @description Who gave it up: `relay` could not send it, a `worker`'s handler failed, or the `broker` took it away. */
+                source?: components["schemas"]["Source"] | null;
+                /** @description The queue that it died in. */
+                queue?: string | null;
+                /** @description Its routing key, exactly. */
+                routing_key?: string | null;
+                /** @description The type of the exception, with its module. */
+                exception_type?: string | null;
+                /** @description The fingerprint of its group, see `outbox_dlq_groups`. */
+                group_id?: string | null;
+                /** @description What somebody made of it; `open`: nothing yet. */
+                status?: "open" | "requeued" | "discarded" | "any";
+                /** @description An id of its chain: its own, or of a message that led to it. */
+                tracking_id?: string | null;
+                /** @description Its own id. */
+                message_id?: string | null;
+                /** @description It died then or later. */
+                failed_after?: string | null;
+                /** @description It died before then. */
+                failed_before?: string | null;
+                /** @description So many attempts failed, or more. */
+                min_failures?: number | null;
+                /** @description Words of its error and masked body: words, "phrases", or, -not. */
+                q?: string | null;
+                /** @description What letters of one group have in common; a fingerprint is that of the error. */
+                by?: "fingerprint" | "queue" | "routing_key";
+                /** @description Most groups, the largest first. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeadLetterGroups"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_dlq_note: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NoteWanted"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupNoted"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-slow`: The body of the request did not come */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-large`: The body of the request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_dlq_show: {
+        parameters: {
+            query?: {
+                /** @description Unmasked; for operators, and written down in the audit. */
+                reveal?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description `17`, or `outbox-17` for a message that the relay parked. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeadLetterShown"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not-found`: There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_dlq_body: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description `17`, or `outbox-17` for a message that the relay parked. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The body. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not-found`: There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_events_stream: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The id of the last event that was seen; browsers send it when they come back. */
+                "last-event-id"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events, until the stream ends. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-streams`: Too many streams are open or `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_health_live: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Liveness"];
+                };
+            };
+        };
+    };
+    outbox_health_ready: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Readiness"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Readiness"];
+                };
+            };
+        };
+    };
+    outbox_messages_list: {
+        parameters: {
+            query?: {
+                /** @description Most items of the page. */
+                limit?: number;
+                /** @description `next` or `previous` of a page before; with its filter. */
+                cursor?: string | null;
+                /** @description Whether to count all, up to 10,000. */
+                total?: boolean;
+                /** @description Where it is. */
+                state?: components["schemas"]["State-Input"] | null;
+                /** @description Its routing key; with `*` at the end, how it begins. */
+                routing_key?: string | null;
+                /** @description Its ordering key; those of one are listed in their order. */
+                ordering_key?: string | null;
+                /** @description Its own id. */
+                message_id?: string | null;
+                /** @description Its id, or one of a message that it came of. */
+                tracking_id?: string | null;
+                /** @description The one queue that it is for. */
+                target_queue?: string | null;
+                /** @description Written then or later. */
+                created_after?: string | null;
+                /** @description Written before. */
+                created_before?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessagePage"];
+                };
+            };
+            /** @description `invalid-cursor`: This is no cursor of ours or `cursor-mismatch`: The cursor belongs to another filter or order */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense or `filter-too-broad`: The filter would take too long */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_messages_show: {
+        parameters: {
+            query?: {
+                /** @description Show what is masked. For operators, and written to the audit. */
+                reveal?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The number of its row; `outbox-17` means 17. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not-found`: There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_operations_list: {
+        parameters: {
+            query?: {
+                /** @description Most items of the page. */
+                limit?: number;
+                /** @description `next` or `previous` of a page before; with its filter. */
+                cursor?: string | null;
+                /** @description Whether to count all, up to 10,000. */
+                total?: boolean;
+                /** @description Only those that have not ended. */
+                going_on?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_OperationAnswer_"];
+                };
+            };
+            /** @description `invalid-cursor`: This is no cursor of ours or `cursor-mismatch`: The cursor belongs to another filter or order */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_operations_show: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The number of the operation. */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationAnswer"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not-found`: There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_operations_cancel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The number of the operation. */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationAnswer"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not-found`: There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-slow`: The body of the request did not come */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `conflict`: The state does not allow this */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-large`: The body of the request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_operations_items: {
+        parameters: {
+            query?: {
+                /** @description Most items of the page. */
+                limit?: number;
+                /** @description `next` or `previous` of a page before; with its filter. */
+                cursor?: string | null;
+                /** @description Whether to count all, up to 10,000. */
+                total?: boolean;
+                /** @description Only those of which this came. */
+                outcome?: ("died-again" | "refused" | "not-found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged") | null;
+            };
+            header?: never;
+            path: {
+                /** @description The number of the operation. */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_OperationItemAnswer_"];
+                };
+            };
+            /** @description `invalid-cursor`: This is no cursor of ours or `cursor-mismatch`: The cursor belongs to another filter or order */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not-found`: There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_operations_pause: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The number of the operation. */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationAnswer"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not-found`: There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-slow`: The body of the request did not come */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `conflict`: The state does not allow this */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-large`: The body of the request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_operations_resume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The number of the operation. */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationAnswer"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not-found`: There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-slow`: The body of the request did not come */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `conflict`: The state does not allow this */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-large`: The body of the request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_pause: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PauseRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PauseNow"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-slow`: The body of the request did not come */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-large`: The body of the request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_pauses_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pauses"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_requeue: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RequeueRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RepairedAnswer"] | components["schemas"]["PlanAnswer"];
+                };
+            };
+            /** @description An operation was made of it, whose letters are fixed now, and which goes on in batches. */
+            202: {
+                headers: {
+                    /** @description Where the operation is. */
+                    location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationAnswer"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-slow`: The body of the request did not come */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `count-drifted`: What the filter means has changed since the dry run or `version-conflict`: Somebody else has changed it meanwhile or `request-running`: The same request is still running */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-large`: The body of the request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense or `invalid-edit`: The edited message would be refused or `header-locked`: The header belongs to the system or `key-reused`: The idempotency key was used for another request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `confirmation-required`: A dry run must come first */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away or `broker-unavailable`: The broker is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_restore: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RestoreRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RepairedAnswer"] | components["schemas"]["PlanAnswer"];
+                };
+            };
+            /** @description An operation was made of it, whose letters are fixed now, and which goes on in batches. */
+            202: {
+                headers: {
+                    /** @description Where the operation is. */
+                    location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationAnswer"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-slow`: The body of the request did not come */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `count-drifted`: What the filter means has changed since the dry run or `request-running`: The same request is still running */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-large`: The body of the request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense or `key-reused`: The idempotency key was used for another request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `confirmation-required`: A dry run must come first */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_resume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResumeRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Resumed"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-slow`: The body of the request did not come */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-large`: The body of the request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_session_show: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Identity"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_session_begin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Login"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Identity"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-slow`: The body of the request did not come */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-large`: The body of the request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_session_end: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-slow`: The body of the request did not come */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body-too-large`: The body of the request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_stats_show: {
+        parameters: {
+            query?: {
+                /** @description RFC 3339, or before now: `-15m`, `-1h`, `-7d`. */
+                from?: string;
+                /** @description RFC 3339, before now as for `from`, or `now`. */
+                to?: string;
+                /** @description `auto`, or a length of time: `60s`, `5m`, `1h`, `1d`. */
+                step?: string;
+                /** @description What series are told apart by; the largest 20, and the rest. */
+                group_by?: "none" | "queue" | "routing_key";
+                /** @description Whether to answer the buckets that latencies are counted in, too. */
+                buckets?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatsAnswer"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_topology_show: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topology"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+}

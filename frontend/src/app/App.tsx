@@ -1,0 +1,83 @@
+import { Tooltip } from "@base-ui/react/tooltip";
+import { QueryClientProvider, useQuery } from "@tanstack/react-query";
+import { Suspense, useEffect, useState } from "react";
+import { Route, Router, Switch } from "wouter";
+import { listenToEvents, rest } from "~/api/live";
+import { failureOf } from "~/api/problems";
+import { newQueryClient } from "~/api/queries";
+import { session } from "~/api/session";
+import { listen } from "~/lib/keyboard";
+import { base } from "~/lib/mount";
+import { usePreferences } from "~/lib/preferences";
+import Login from "~/pages/login/Login";
+import { tokenInAddress } from "~/pages/login/link";
+import { Announcements, Empty, Loading, Page, Problem } from "~/ui";
+import { Boundary } from "./Boundary";
+import { PLACES } from "./places";
+import { Shell } from "./Shell";
+
+const queries = newQueryClient();
+/** Of the link that a start in development prints. */
+const LINKED = tokenInAddress();
+
+export function App() {
+  useEffect(() => listen(), []);
+  return (
+    <QueryClientProvider client={queries}>
+      <Tooltip.Provider>
+        <Router base={base}>
+          <Entrance />
+        </Router>
+        <Announcements />
+      </Tooltip.Provider>
+    </QueryClientProvider>
+  );
+}
+
+/** Asks who is looking; nobody known sees the login, with the address as it is, to go on there afterwards. */
+function Entrance() {
+  const [link, setLink] = useState(LINKED);
+  const { data, error, refetch } = useQuery({ ...session, enabled: link === undefined });
+  if (link !== undefined && !data) return <Login linked={link} onEntered={() => setLink(undefined)} />;
+  if (error && failureOf(error).code === "unauthenticated") return <Login />;
+  if (data) return <Inside />;
+  return (
+    <main>
+      <Page title="Outbox">
+        {error ? <Problem of={error} onRetry={() => void refetch()} /> : <Loading />}
+      </Page>
+    </main>
+  );
+}
+
+function Inside() {
+  const { live } = usePreferences();
+  useEffect(() => listenToEvents(queries), []);
+  useEffect(() => (live ? undefined : rest("paused")), [live]);
+  return (
+    <Shell>
+      <Boundary>
+        <Suspense
+          fallback={
+            <Page title="…">
+              <Loading lines={6} />
+            </Page>
+          }
+        >
+          <Switch>
+            {PLACES.flatMap(({ paths, page }) =>
+              paths.map((path) => <Route key={path} path={path} component={page} />),
+            )}
+            <Route>
+              <Page title="Not found">
+                <Empty title="There is no such page.">
+                  The address may be mistyped, or from another version.
+                </Empty>
+              </Page>
+            </Route>
+          </Switch>
+        </Suspense>
+      </Boundary>
+    </Shell>
+  );
+}

@@ -1,0 +1,41 @@
+import { type Offered, useOffered } from "~/lib/keyboard";
+import { Dialog } from "~/ui";
+import styles from "./Shortcuts.module.css";
+
+/** Lists what the keyboard can do on this page. */
+export function Shortcuts({ open, onClose }: { open: boolean; onClose(): void }) {
+  const groups = grouped(useOffered());
+  return (
+    <Dialog
+      open={open}
+      onClose={onClose}
+      title="Keyboard shortcuts"
+      description="On this page; each works while you are not typing."
+    >
+      {[...groups].map(([group, shortcuts]) => (
+        <section key={group} className={styles.group}>
+          <h3>{group}</h3>
+          <dl className={styles.list}>
+            {shortcuts.map(({ keys, label }) => (
+              <div key={keys} className={styles.line}>
+                <dt>
+                  {keys.split(" ").map((key) => (
+                    <kbd key={key}>{key}</kbd>
+                  ))}
+                </dt>
+                <dd>{label}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      ))}
+    </Dialog>
+  );
+}
+
+function grouped(offered: readonly Offered[]): Map<string, Offered[]> {
+  const groups = new Map<string, Offered[]>();
+  for (const shortcut of offered)
+    groups.set(shortcut.group, [...(groups.get(shortcut.group) ?? []), shortcut]);
+  return groups;
+}

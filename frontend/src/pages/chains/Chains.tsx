@@ -1,0 +1,5 @@
+import { Page } from "~/ui";
+
+export default function Chains() {
+  return <Page title="Chains">{null}</Page>;
+}

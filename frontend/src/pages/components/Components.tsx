@@ -1,0 +1,5 @@
+import { Page } from "~/ui";
+
+export default function Components() {
+  return <Page title="Components">{null}</Page>;
+}

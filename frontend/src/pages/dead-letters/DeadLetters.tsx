@@ -1,0 +1,5 @@
+import { Page } from "~/ui";
+
+export default function DeadLetters() {
+  return <Page title="Dead letters">{null}</Page>;
+}

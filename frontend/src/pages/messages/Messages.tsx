@@ -1,0 +1,5 @@
+import { Page } from "~/ui";
+
+export default function Messages() {
+  return <Page title="Messages">{null}</Page>;
+}

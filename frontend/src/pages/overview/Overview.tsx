@@ -1,0 +1,5 @@
+import { Page } from "~/ui";
+
+export default function Overview() {
+  return <Page title="Overview">{null}</Page>;
+}

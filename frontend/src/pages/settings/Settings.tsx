@@ -1,0 +1,5 @@
+import { Page } from "~/ui";
+
+export default function Settings() {
+  return <Page title="Settings">{null}</Page>;
+}

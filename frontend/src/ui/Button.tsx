@@ -1,0 +1,43 @@
+import { Button as BaseButton } from "@base-ui/react/button";
+import type { ComponentProps, ReactNode } from "react";
+import styles from "./Button.module.css";
+import { Hint } from "./Hint";
+import { Icon, type IconName } from "./icons";
+
+export interface ButtonProps extends Omit<ComponentProps<typeof BaseButton>, "className" | "disabled"> {
+  look?: "plain" | "primary" | "danger" | "quiet";
+  icon?: IconName;
+  /** Why it cannot be used now: it stays focusable, says so on hover and focus, and does nothing. */
+  whyNot?: string | undefined;
+  /** Something that it began is still under way. */
+  busy?: boolean;
+  children?: ReactNode;
+}
+
+export function Button({ look = "plain", icon, whyNot, busy = false, children, ...rest }: ButtonProps) {
+  const button = (
+    <BaseButton
+      {...rest}
+      type={rest.type ?? "button"}
+      className={styles.button ?? ""}
+      data-look={look}
+      data-busy={busy || undefined}
+      disabled={whyNot !== undefined || busy}
+      focusableWhenDisabled
+    >
+      {icon && <Icon name={icon} />}
+      {children}
+      {busy && <span className="unseen">, under way</span>}
+    </BaseButton>
+  );
+  return whyNot === undefined ? button : <Hint text={whyNot}>{button}</Hint>;
+}
+
+/** A button that is an icon alone; `label` names it for everybody, on hover too. */
+export function IconButton({
+  label,
+  ...rest
+}: Omit<ButtonProps, "children"> & { label: string; icon: IconName }) {
+  const button = <Button look="quiet" {...rest} aria-label={label} />;
+  return rest.whyNot === undefined ? <Hint text={label}>{button}</Hint> : button;
+}

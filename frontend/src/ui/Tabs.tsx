@@ -1,0 +1,43 @@
+import { Tabs as BaseTabs } from "@base-ui/react/tabs";
+import type { ReactNode } from "react";
+import styles from "./Tabs.module.css";
+
+export interface Tab<T extends string> {
+  value: T;
+  label: ReactNode;
+  /** Beside the label: how many. */
+  count?: string | undefined;
+}
+
+/** Views of the same thing, one at a time. `children` is what the chosen one shows. */
+export function Tabs<T extends string>({
+  label,
+  tabs,
+  value,
+  onChoose,
+  children,
+}: {
+  label: string;
+  tabs: readonly Tab<T>[];
+  value: T;
+  onChoose(value: T): void;
+  children: ReactNode;
+}) {
+  return (
+    <BaseTabs.Root value={value} onValueChange={(chosen) => onChoose(chosen as T)}>
+      <BaseTabs.List className={styles.list ?? ""} aria-label={label}>
+        {tabs.map((tab) => (
+          <BaseTabs.Tab key={tab.value} value={tab.value} className={styles.tab ?? ""}>
+            {tab.label}
+            {tab.count !== undefined && <span className={styles.count}>{tab.count}</span>}
+          </BaseTabs.Tab>
+        ))}
+      </BaseTabs.List>
+      {tabs.map((tab) => (
+        <BaseTabs.Panel key={tab.value} value={tab.value} className={styles.panel ?? ""}>
+          {tab.value === value && children}
+        </BaseTabs.Panel>
+      ))}
+    </BaseTabs.Root>
+  );
+}

@@ -1,0 +1,45 @@
+// What happened, said once at the edge of the screen and to screen readers. One at a time, and never the same twice in a row.
+
+import { Toast } from "@base-ui/react/toast";
+import styles from "./announcements.module.css";
+import { IconButton } from "./Button";
+import { Icon } from "./icons";
+
+const manager = Toast.createToastManager();
+let last = { text: "", at: 0 };
+
+/** Says something. Failures stay until they are closed; the same text again within two seconds is not repeated. */
+export function announce(text: string, tone: "good" | "bad" = "good"): void {
+  const now = Date.now();
+  if (text === last.text && now - last.at < 2_000) return;
+  last = { text, at: now };
+  manager.add({
+    description: text,
+    type: tone,
+    timeout: tone === "bad" ? 0 : 5_000,
+    priority: tone === "bad" ? "high" : "low",
+  });
+}
+
+export function Announcements() {
+  return (
+    <Toast.Provider toastManager={manager} limit={3}>
+      <Toast.Portal>
+        <Toast.Viewport className={styles.viewport ?? ""}>
+          <Shown />
+        </Toast.Viewport>
+      </Toast.Portal>
+    </Toast.Provider>
+  );
+}
+
+function Shown() {
+  const { toasts } = Toast.useToastManager();
+  return toasts.map((toast) => (
+    <Toast.Root key={toast.id} toast={toast} className={styles.toast ?? ""} data-tone={toast.type}>
+      <Icon name={toast.type === "bad" ? "dead" : "check"} />
+      <Toast.Description className={styles.text ?? ""} />
+      <Toast.Close render={<IconButton icon="cross" label="Dismiss" />} />
+    </Toast.Root>
+  ));
+}

@@ -1,0 +1,22 @@
+// What pages are made of.
+
+export { ShownAge, useLiveWords } from "./Age";
+export { Announcements, announce } from "./announcements";
+export { Badge, type Tone } from "./Badge";
+export { Button, type ButtonProps, IconButton } from "./Button";
+export { CopyButton, copy } from "./Copy";
+export { Dialog, type DialogProps } from "./Dialog";
+export { Facts } from "./Facts";
+export { Checkbox, Choice, Switch, TextArea, TextField } from "./fields";
+export { Hint } from "./Hint";
+export { Icon, type IconName } from "./icons";
+export { Empty, Loaded, Loading } from "./Loaded";
+export { Page } from "./Page";
+export { Pager } from "./Pager";
+export { Panel } from "./Panel";
+export { Problem } from "./Problem";
+export { State } from "./State";
+export { lookOf } from "./states";
+export { Table } from "./Table";
+export { type Tab, Tabs } from "./Tabs";
+export { Ago, Moment, Span } from "./Time";

@@ -1,0 +1,31 @@
+import { fileURLToPath } from "node:url";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+
+const service = process.env.OUTBOX_URL ?? "http://127.0.0.1:8000";
+
+export default defineConfig(({ command }) => ({
+  // Built files name each other relatively: the admin may be mounted under any prefix.
+  base: command === "serve" ? "/outbox/ui/" : "./",
+  plugins: [react()],
+  resolve: { alias: { "~": fileURLToPath(new URL("./src", import.meta.url)) } },
+  build: {
+    outDir: "../outbox/admin/ui/static",
+    emptyOutDir: true,
+    target: "es2022",
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+    manifest: true,
+    reportCompressedSize: false,
+  },
+  server: {
+    proxy: { "^/outbox/(?!ui/)": { target: service } },
+  },
+  test: {
+    environment: "happy-dom",
+    include: ["src/**/*.test.{ts,tsx}"],
+    setupFiles: ["src/testing/setup.ts"],
+    restoreMocks: true,
+    env: { TZ: "UTC" },
+  },
+}));
