@@ -18,8 +18,9 @@ from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
 _LOCKS = {
-    "dev.lock": ("--extra", "all", "--group", "dev"),
-    "service.lock": ("--extra", "service"),
+    "dev.lock": ("pyproject.toml", "--extra", "all", "--group", "dev"),
+    "service.lock": ("pyproject.toml", "--extra", "service"),
+    "node.lock": ("--group", "node"),
 }
 
 
@@ -54,7 +55,7 @@ def _compile(uv: str, name: str, selection: tuple[str, ...]) -> None:
     resolution = ("--universal", "--python-version", "3.11", "--generate-hashes", "--upgrade")
     # Where packages come from is each machine's own business; the hashes hold wherever that is.
     silence = ("--no-config", "--no-header", "--no-emit-index-url", "--no-emit-find-links", "--no-annotate", "--quiet")
-    command = [uv, "pip", "compile", "pyproject.toml", *selection, *resolution, *silence]
+    command = [uv, "pip", "compile", *selection, *resolution, *silence]
     pinned = subprocess.run(command, cwd=_ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     (_ROOT / "requirements" / name).write_text(_header() + pinned)
 

