@@ -12,6 +12,8 @@ export class Failure extends Error {
   readonly requestId: string | undefined;
   /** Seconds after which the server invites another try. */
   readonly retryAfter: number | undefined;
+  /** Further members of the problem: `errors`, `reason`, `expected` and the like, as they were sent. */
+  readonly more: Readonly<Record<string, unknown>>;
 
   constructor(facts: {
     code: Code;
@@ -20,6 +22,7 @@ export class Failure extends Error {
     status: number;
     requestId?: string | undefined;
     retryAfter?: number | undefined;
+    more?: Readonly<Record<string, unknown>>;
   }) {
     super(facts.detail);
     this.name = "Failure";
@@ -28,6 +31,7 @@ export class Failure extends Error {
     this.status = facts.status;
     this.requestId = facts.requestId;
     this.retryAfter = facts.retryAfter;
+    this.more = facts.more ?? {};
   }
 }
 
@@ -47,8 +51,8 @@ export function failureIn(response: Response, body: unknown): Failure {
   const retryAfter = Number(response.headers.get("retry-after")) || undefined;
   const requestId = response.headers.get("x-request-id") ?? undefined;
   if (isProblem(body)) {
-    const { code, title, detail, status, request_id } = body;
-    return new Failure({ code, title, detail, status, requestId: request_id, retryAfter });
+    const { code, title, detail, status, request_id, type: _, ...more } = body;
+    return new Failure({ code, title, detail, status, requestId: request_id, retryAfter, more });
   }
   return new Failure({
     code: "unreadable",
