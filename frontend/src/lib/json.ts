@@ -1,0 +1,148 @@
+// JSON read without losing anything: numbers stay the text that they were, members keep their order, and keys that come
+// twice are there twice.
+
+export type JsonNode =
+  | { kind: "object"; members: readonly Member[] }
+  | { kind: "array"; items: readonly JsonNode[] }
+  | { kind: "string"; value: string }
+  | { kind: "number"; source: string }
+  | { kind: "literal"; source: "true" | "false" | "null" };
+
+export interface Member {
+  key: string;
+  node: JsonNode;
+}
+
+export class JsonError extends Error {
+  constructor(
+    what: string,
+    /** Where in the text. */
+    readonly at: number,
+  ) {
+    super(`${what} at character ${at + 1}`);
+    this.name = "JsonError";
+  }
+}
+
+/** The tree of a JSON document; throws a `JsonError` where it is none. No depth is too deep. */
+export function readJson(text: string): JsonNode {
+  return new Reader(text).document();
+}
+
+/** The same, or undefined for what is no JSON document. */
+export function readJsonOr(text: string): JsonNode | undefined {
+  try {
+    return readJson(text);
+  } catch (thrown) {
+    if (thrown instanceof JsonError) return undefined;
+    throw thrown;
+  }
+}
+
+interface Open {
+  node: { kind: "object"; members: Member[] } | { kind: "array"; items: JsonNode[] };
+  /** Of an object: the key that waits for its value. */
+  key?: string;
+}
+
+const SPACE = /[ \t\n\r]*/y;
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const LITERAL = /true|false|null/y;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON allows none of them within strings
+const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/y;
+
+class Reader {
+  private at = 0;
+  private readonly open: Open[] = [];
+
+  constructor(private readonly text: string) {}
+
+  document(): JsonNode {
+    for (;;) {
+      const done = this.placed(this.value());
+      if (done) {
+        this.take(SPACE);
+        if (this.at < this.text.length) throw this.error("something follows the document");
+        return done;
+      }
+    }
+  }
+
+  /** The next value; of an object or array that is not empty, its first one inside. */
+  private value(): JsonNode {
+    for (;;) {
+      this.take(SPACE);
+      if (this.skip("{")) {
+        if (this.skips("}")) return { kind: "object", members: [] };
+        this.open.push({ node: { kind: "object", members: [] }, key: this.key() });
+      } else if (this.skip("[")) {
+        if (this.skips("]")) return { kind: "array", items: [] };
+        this.open.push({ node: { kind: "array", items: [] } });
+      } else {
+        return this.plain();
+      }
+    }
+  }
+
+  /** Puts a value where it belongs, and ends what ends with it; the whole, once everything has ended. */
+  private placed(value: JsonNode): JsonNode | undefined {
+    let node = value;
+    for (let parent = this.open.at(-1); parent; parent = this.open.at(-1)) {
+      if (parent.node.kind === "object") parent.node.members.push({ key: parent.key ?? "", node });
+      else parent.node.items.push(node);
+      if (this.skips(",")) {
+        if (parent.node.kind === "object") parent.key = this.key();
+        return undefined;
+      }
+      const end = parent.node.kind === "object" ? "}" : "]";
+      if (!this.skips(end)) throw this.error(`"," or "${end}" is missing`);
+      this.open.pop();
+      node = parent.node;
+    }
+    return node;
+  }
+
+  private plain(): JsonNode {
+    if (this.text[this.at] === '"') return { kind: "string", value: this.string() };
+    const number = this.take(NUMBER);
+    if (number) return { kind: "number", source: number };
+    const literal = this.take(LITERAL);
+    if (literal) return { kind: "literal", source: literal as "true" | "false" | "null" };
+    throw this.error(this.at < this.text.length ? "no JSON value" : "the document ends too early");
+  }
+
+  private key(): string {
+    this.take(SPACE);
+    const key = this.string();
+    if (!this.skips(":")) throw this.error('":" is missing');
+    return key;
+  }
+
+  private string(): string {
+    const source = this.take(STRING);
+    if (!source) throw this.error("no string");
+    return source.includes("\\") ? (JSON.parse(source) as string) : source.slice(1, -1);
+  }
+
+  private skips(character: string): boolean {
+    this.take(SPACE);
+    return this.skip(character);
+  }
+
+  private skip(character: string): boolean {
+    if (this.text[this.at] !== character) return false;
+    this.at += 1;
+    return true;
+  }
+
+  private take(pattern: RegExp): string {
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.text)?.[0] ?? "";
+    this.at += found.length;
+    return found;
+  }
+
+  private error(what: string): JsonError {
+    return new JsonError(what, this.at);
+  }
+}

@@ -1,0 +1,105 @@
+import { type ReactNode, useMemo, useState } from "react";
+import { size as sizeText } from "~/lib/format";
+import { readJsonOr } from "~/lib/json";
+import { CopyButton } from "../Copy";
+import { Checkbox } from "../fields";
+import { Empty } from "../Loaded";
+import { type Tab, Tabs } from "../Tabs";
+import { bytesOfBase64, bytesOfText } from "./bytes";
+import { Hex } from "./Hex";
+import styles from "./payload.module.css";
+import { Raw } from "./Raw";
+import { Tree } from "./Tree";
+
+export interface PayloadProps {
+  /** null: nothing of it can be shown. */
+  content: string | null;
+  encoding: "json" | "text" | "base64" | null;
+  contentType: string | null;
+  /** Bytes of the whole. */
+  size: number;
+  truncated: boolean;
+  masked: boolean;
+  /** What it is, for who does not see it: "Body of message 17". */
+  label?: string;
+  /** Beside the ways to look at it: a button that reveals or downloads. */
+  actions?: ReactNode;
+}
+
+type View = "tree" | "raw" | "hex";
+
+const VIEWS: readonly Tab<View>[] = [
+  { value: "tree", label: "Tree" },
+  { value: "raw", label: "Raw" },
+  { value: "hex", label: "Hex" },
+];
+
+/** A body: as a tree where it is JSON, as the text that was sent, or by its bytes. Whatever is in it stays text. */
+export function Payload(props: PayloadProps) {
+  const { content, encoding, label = "Body", actions } = props;
+  const root = useMemo(
+    () => (encoding === "json" && content !== null ? readJsonOr(content) : undefined),
+    [content, encoding],
+  );
+  const views = VIEWS.filter(
+    ({ value }) => value === "hex" || (value === "tree" ? root : encoding !== "base64"),
+  );
+  const [wanted, setView] = useState<View>();
+  const [wrap, setWrap] = useState(true);
+  const view = views.find(({ value }) => value === wanted)?.value ?? views[0]?.value ?? "hex";
+  return (
+    <div className={styles.payload}>
+      <div className={styles.facts}>
+        <span className={styles.about}>
+          {props.contentType ?? "no content type"} · {sizeText(props.size)}
+        </span>
+        <span className={styles.actions}>
+          {view === "raw" && <Checkbox label="Wrap lines" checked={wrap} onChange={setWrap} />}
+          {content !== null && content !== "" && (
+            <CopyButton text={content} label={encoding === "base64" ? "Copy as base64" : `Copy: ${label}`} />
+          )}
+          {actions}
+        </span>
+      </div>
+      <Notes {...props} />
+      {content === null || content === "" ? (
+        <Nothing {...props} />
+      ) : (
+        <Tabs<View> label={`${label}, how it is shown`} tabs={views} value={view} onChoose={setView}>
+          {view === "tree" && root && <Tree key={content} root={root} label={label} />}
+          {view === "raw" && <Raw text={content} wrap={wrap} label={label} />}
+          {view === "hex" && <Bytes content={content} base64={encoding === "base64"} label={label} />}
+        </Tabs>
+      )}
+    </div>
+  );
+}
+
+function Bytes({ content, base64, label }: { content: string; base64: boolean; label: string }) {
+  const bytes = useMemo(() => (base64 ? bytesOfBase64(content) : bytesOfText(content)), [content, base64]);
+  return <Hex bytes={bytes} label={label} />;
+}
+
+function Notes({ content, size, truncated, masked }: PayloadProps) {
+  return (
+    <>
+      {truncated && content !== null && (
+        <p className={styles.note}>Only the beginning of {sizeText(size)} is shown.</p>
+      )}
+      {masked && content !== null && (
+        <p className={styles.note}>Values that are named like secrets are masked.</p>
+      )}
+    </>
+  );
+}
+
+function Nothing({ content, size, masked }: PayloadProps) {
+  if (content === "" || size === 0) return <Empty title="The body is empty." />;
+  return (
+    <Empty title="The body is not shown.">
+      {masked
+        ? "It is too large to be masked, or no text that could be. Whoever may reveal masked values can see it."
+        : "It is too large, or nothing that can be shown here."}
+    </Empty>
+  );
+}

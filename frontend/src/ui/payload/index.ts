@@ -1,0 +1,1 @@
+export { Payload, type PayloadProps } from "./Payload";
