@@ -123,3 +123,8 @@ class Reader {
 export function useFallbackInterval(): number | false {
   return useConnection() === "away" ? 10_000 : false;
 }
+
+/** For what no event tells of, such as speeds: read every so many milliseconds, unless the page rests. */
+export function useInterval(milliseconds: number): number | false {
+  return useConnection() === "resting" ? false : milliseconds;
+}

@@ -1,0 +1,76 @@
+// What the overview shows of other pages' resources: counts, and the first few.
+
+import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
+import { answered, client, type Schemas } from "./client";
+import { useFallbackInterval, useInterval } from "./live";
+
+export type FailureGroup = Schemas["DeadLetterGroup"];
+export type Component = Schemas["ComponentNow"];
+export type Pause = Schemas["PauseNow"];
+
+const TOP_GROUPS = 5;
+const NEW_WITHIN = 3_600_000;
+const MINUTE = 60_000;
+
+/** Dead letters about which nobody has decided. */
+const openLetters = queryOptions({
+  queryKey: ["dead-letters", "how many"] as const,
+  queryFn: ({ signal }) => countLetters({}, signal),
+  placeholderData: keepPreviousData,
+});
+
+/** Those of them that died in the last hour, and since when that is, for a list of the same. */
+const newLetters = queryOptions({
+  queryKey: ["dead-letters", "how many are new"] as const,
+  queryFn: async ({ signal }) => {
+    const since = new Date(Math.floor((Date.now() - NEW_WITHIN) / MINUTE) * MINUTE).toISOString();
+    return { since, total: await countLetters({ failed_after: since }, signal) };
+  },
+  placeholderData: keepPreviousData,
+});
+
+export function useOpenLetters() {
+  return useQuery({ ...openLetters, refetchInterval: useFallbackInterval() });
+}
+
+export function useNewLetters() {
+  return useQuery({ ...newLetters, refetchInterval: useInterval(MINUTE) });
+}
+
+/** The failure groups with the most open dead letters. */
+export function useTopGroups() {
+  return useQuery({
+    queryKey: ["groups", "top"] as const,
+    queryFn: ({ signal }) =>
+      answered(client.GET("/dlq/groups", { params: { query: { limit: TOP_GROUPS } }, signal })),
+    placeholderData: keepPreviousData,
+    refetchInterval: useFallbackInterval(),
+  });
+}
+
+/** Operations that have not ended. */
+export function useRunningOperations() {
+  return useQuery({
+    queryKey: ["operations", "going on"] as const,
+    queryFn: ({ signal }) =>
+      answered(client.GET("/operations", { params: { query: { going_on: true, limit: 5 } }, signal })),
+    placeholderData: keepPreviousData,
+    refetchInterval: useFallbackInterval(),
+  });
+}
+
+/** Who lives, and what is paused. */
+export function useLiving() {
+  return useQuery({
+    queryKey: ["components", "living"] as const,
+    queryFn: ({ signal }) => answered(client.GET("/components", { signal })),
+    placeholderData: keepPreviousData,
+    refetchInterval: useInterval(5_000),
+  });
+}
+
+async function countLetters(filter: { failed_after?: string }, signal: AbortSignal) {
+  const query = { ...filter, limit: 1, total: true };
+  const { total } = await answered(client.GET("/dlq", { params: { query }, signal }));
+  return total ?? { value: 0, relation: "eq" };
+}
