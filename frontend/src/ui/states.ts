@@ -70,6 +70,18 @@ const STATES: Record<string, Look> = {
     meaning: "Somebody ended it before its time.",
   },
   finished: { label: "finished", tone: "good", meaning: "It is through." },
+  "stopped itself": {
+    label: "stopped itself",
+    tone: "bad",
+    icon: "stop",
+    meaning: "Too many came back dead; it did not go on with the others.",
+  },
+  "died-again": { label: "died again", tone: "bad", meaning: "It was requeued, and has come back dead." },
+  refused: { label: "refused", tone: "bad", icon: "cross", meaning: "It could not be done." },
+  "not-found": { label: "not found", tone: "warn", icon: "search", meaning: "There is no such dead letter." },
+  skipped: { label: "skipped", tone: "neutral", icon: "right", meaning: "There was nothing to do." },
+  restored: { label: "restored", tone: "good", icon: "restore", meaning: "It is open again." },
+  purged: { label: "deleted for good", tone: "neutral", icon: "trash", meaning: "Nothing is left of it." },
 };
 
 export function lookOf(state: string): Look {

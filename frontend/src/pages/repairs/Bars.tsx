@@ -1,0 +1,44 @@
+import { number } from "~/lib/format";
+import styles from "./Bars.module.css";
+
+const MOST = 6;
+
+/** Numbers by name, the largest first, each with a bar as long as its share. */
+export function Bars({
+  title,
+  of,
+  nameless,
+}: {
+  title: string;
+  of: Record<string, number>;
+  nameless: string;
+}) {
+  const found = Object.entries(of).sort(([, one], [, other]) => other - one);
+  const [largest = 1] = found.map(([, count]) => count);
+  const others = found.slice(MOST);
+  return (
+    <div>
+      <h3 className={styles.title}>{title}</h3>
+      <ul className={styles.bars}>
+        {found.slice(0, MOST).map(([name, count]) => (
+          <li key={name}>
+            <span className={styles.name} title={name || nameless}>
+              {name || nameless}
+            </span>
+            <span className={styles.track} aria-hidden="true">
+              <span className={styles.bar} style={{ width: `${(100 * count) / largest}%` }} />
+            </span>
+            <span className={styles.count}>{number(count)}</span>
+          </li>
+        ))}
+        {others.length > 0 && (
+          <li>
+            <span className={styles.name}>and {number(others.length)} more</span>
+            <span />
+            <span className={styles.count}>{number(others.reduce((sum, [, count]) => sum + count, 0))}</span>
+          </li>
+        )}
+      </ul>
+    </div>
+  );
+}

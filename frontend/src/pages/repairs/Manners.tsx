@@ -1,0 +1,155 @@
+import { useId } from "react";
+import { useQueueNames } from "~/api/repairs";
+import { Checkbox, Choice, TextArea, TextField } from "~/ui";
+import type { RepairDialogProps } from "./index";
+import styles from "./Manners.module.css";
+import { isOpenEnded } from "./options";
+import type { Repairing } from "./useRepairing";
+
+interface Props extends RepairDialogProps {
+  repairing: Repairing;
+}
+
+/** Where to, how carefully, how many, and why. */
+export function Manners(props: Props) {
+  const { action, selector, edit, repairing } = props;
+  const { options, errors, change } = repairing;
+  const several = isOpenEnded(selector) || ("ids" in selector && selector.ids.length > 1);
+  return (
+    <section className={styles.manners} aria-label="How it is done">
+      {action === "requeue" && <Destination repairing={repairing} />}
+      {action === "requeue" && !edit && <Carefully repairing={repairing} />}
+      {several && (
+        <TextField
+          label="At most"
+          hint="So many, the oldest; empty means all."
+          inputMode="numeric"
+          autoComplete="off"
+          value={options.maxItems}
+          error={errors.maxItems}
+          onChange={(event) => change({ maxItems: event.target.value })}
+        />
+      )}
+      <TextArea
+        label={action === "purge" ? "Reason" : "Reason (may be left out)"}
+        hint="Why, for the audit and whoever looks at this later."
+        value={options.reason}
+        error={options.reason || repairing.repair.error ? errors.reason : undefined}
+        onChange={(event) => change({ reason: event.target.value })}
+      />
+      {action === "requeue" && (
+        <Checkbox
+          label={
+            edit
+              ? "Also if its consumer's schema refuses the edit, or it is older than inboxes remember"
+              : "Also those that are older than inboxes remember: they may be handled twice"
+          }
+          checked={options.force}
+          onChange={(force) => change({ force })}
+        />
+      )}
+      {action === "purge" && (
+        <Checkbox
+          label="Also those that were not discarded"
+          checked={options.force}
+          onChange={(force) => change({ force })}
+        />
+      )}
+    </section>
+  );
+}
+
+function Destination({ repairing: { options, errors, change } }: { repairing: Repairing }) {
+  const names = useQueueNames();
+  const list = useId();
+  return (
+    <>
+      <Choice
+        label="Where to"
+        value={options.where}
+        onChoose={(where) => change({ where })}
+        hint={
+          options.where === "routing"
+            ? "Handlers that had it already see it again, unless they use an inbox."
+            : undefined
+        }
+        options={[
+          ["back", "The queue that each died in"],
+          ["routing", "Every queue that its routing key leads to now"],
+          ["queue", "Another queue"],
+        ]}
+      />
+      {options.where === "queue" && (
+        <>
+          <TextField
+            label="Queue"
+            list={list}
+            autoComplete="off"
+            spellCheck={false}
+            value={options.queue}
+            error={errors.queue}
+            onChange={(event) => change({ queue: event.target.value })}
+          />
+          <datalist id={list}>
+            {names.map((name) => (
+              <option key={name} value={name} />
+            ))}
+          </datalist>
+        </>
+      )}
+    </>
+  );
+}
+
+function Carefully({ repairing: { options, errors, careful, change } }: { repairing: Repairing }) {
+  return (
+    <fieldset className={styles.group}>
+      <legend>How carefully</legend>
+      <Checkbox
+        label="Some go first, the others follow when those went well"
+        checked={careful}
+        onChange={(canary) => change({ canary })}
+      />
+      {careful && (
+        <div className={styles.pair}>
+          <TextField
+            label="So many first"
+            inputMode="numeric"
+            autoComplete="off"
+            value={options.canaryCount}
+            error={errors.canaryCount}
+            onChange={(event) => change({ canaryCount: event.target.value })}
+          />
+          <TextField
+            label="Watched for, in seconds"
+            inputMode="decimal"
+            autoComplete="off"
+            value={options.canaryWait}
+            error={errors.canaryWait}
+            onChange={(event) => change({ canaryWait: event.target.value })}
+          />
+        </div>
+      )}
+      <div className={styles.pair}>
+        <TextField
+          label="Messages a second"
+          hint="Empty: as fast as it goes."
+          inputMode="decimal"
+          autoComplete="off"
+          value={options.rate}
+          error={errors.rate}
+          onChange={(event) => change({ rate: event.target.value })}
+        />
+        <TextField
+          label="Stop when more than … % came back dead"
+          hint={careful ? "Empty: one of the first is enough." : "Empty: it does not stop itself."}
+          inputMode="decimal"
+          autoComplete="off"
+          value={options.stopPercent}
+          error={errors.stopPercent}
+          onChange={(event) => change({ stopPercent: event.target.value })}
+        />
+      </div>
+    </fieldset>
+  );
+}

@@ -1,0 +1,62 @@
+import { Link } from "wouter";
+import type { Repaired } from "~/api/repairs";
+import { plural } from "~/lib/format";
+import { Button, Dialog, State, Table } from "~/ui";
+import styles from "./Outcomes.module.css";
+import { WORDS } from "./words";
+
+const ORDER = ["refused", "not-found", "skipped"];
+
+/** What came of each dead letter, those that were not done first. */
+export function Outcomes({
+  repaired: { action, items, counts },
+  onClose,
+}: {
+  repaired: Repaired;
+  onClose(): void;
+}) {
+  const sorted = [...items].sort((one, other) => rank(one.outcome) - rank(other.outcome));
+  return (
+    <Dialog
+      open
+      wide
+      onClose={onClose}
+      title={`${WORDS[action].verb}: what came of ${plural(items.length, "dead letter")}`}
+      actions={
+        <Button look="primary" onClick={onClose}>
+          Close
+        </Button>
+      }
+    >
+      <ul className={styles.counts}>
+        {Object.entries(counts)
+          .sort(([one], [other]) => rank(one) - rank(other))
+          .map(([outcome, count]) => (
+            <li key={outcome}>
+              <strong>{count}</strong> <State of={outcome} />
+            </li>
+          ))}
+      </ul>
+      <Table label="What came of each" head={["Dead letter", "Outcome", "Why"]}>
+        {sorted.map(({ id, outcome, reason }) => (
+          <tr key={id}>
+            <th scope="row">
+              <Link href={`/dead-letters/${encodeURIComponent(id)}`} onClick={onClose}>
+                {id}
+              </Link>
+            </th>
+            <td>
+              <State of={outcome} />
+            </td>
+            <td>{reason}</td>
+          </tr>
+        ))}
+      </Table>
+    </Dialog>
+  );
+}
+
+function rank(outcome: string): number {
+  const place = ORDER.indexOf(outcome);
+  return place < 0 ? ORDER.length : place;
+}

@@ -1,0 +1,78 @@
+import { type FormEvent, useId } from "react";
+import { number } from "~/lib/format";
+import { Button, Dialog, TextField } from "~/ui";
+import type { RepairDialogProps } from "./index";
+import { Manners } from "./Manners";
+import { Outcomes } from "./Outcomes";
+import { isOpenEnded } from "./options";
+import styles from "./RepairDialog.module.css";
+import { Seen } from "./Seen";
+import { Trouble } from "./Trouble";
+import { type Repairing, useRepairing } from "./useRepairing";
+import { WORDS } from "./words";
+
+/** Shows what a dry run found, asks how and why, does it, and says what came of it. */
+export function RepairDialog(props: RepairDialogProps) {
+  const { action, describe, onClose } = props;
+  const words = WORDS[action];
+  const form = useId();
+  const repairing = useRepairing(props);
+  const { repair, isLost } = repairing;
+  const answer = repair.data;
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    repairing.send();
+  }
+
+  if (answer?.at === "once") return <Outcomes repaired={answer.repaired} onClose={onClose} />;
+  return (
+    <Dialog
+      open
+      wide
+      onClose={onClose}
+      title={`${words.verb} ${describe}`}
+      description={words.meaning}
+      actions={<Actions form={form} repairing={repairing} {...props} />}
+    >
+      <form id={form} className={styles.form} onSubmit={submit}>
+        <Trouble repairing={repairing} />
+        <div className={styles.columns} inert={repair.isPending || isLost}>
+          <Seen action={action} selector={props.selector} repairing={repairing} />
+          <Manners repairing={repairing} {...props} />
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Actions({
+  form,
+  repairing,
+  action,
+  selector,
+  onClose,
+}: RepairDialogProps & { form: string; repairing: Repairing }) {
+  const { repair, isLost, isCurrent, count, typed, setTyped, whyNot } = repairing;
+  const words = WORDS[action];
+  return (
+    <>
+      {isOpenEnded(selector) && isCurrent && count > 0 && !isLost && (
+        <div className={styles.typed}>
+          <TextField
+            label={`Type ${number(count)} to confirm`}
+            form={form}
+            inputMode="numeric"
+            autoComplete="off"
+            value={typed}
+            onChange={(event) => setTyped(event.target.value)}
+          />
+        </div>
+      )}
+      <Button onClick={onClose}>Close</Button>
+      <Button type="submit" form={form} look={words.look} busy={repair.isPending} whyNot={whyNot}>
+        {isLost ? "Ask again" : count > 0 ? `${words.verb} ${number(count)}` : words.verb}
+      </Button>
+    </>
+  );
+}

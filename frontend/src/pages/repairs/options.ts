@@ -1,0 +1,132 @@
+// What a person typed into the dialog, and what it means as a request.
+
+import type { Action, Manner, Selector, Wanted } from "~/api/repairs";
+import type { RepairDialogProps } from "./index";
+
+/** What the fields hold, as text where it is typed. */
+export interface Options {
+  where: "back" | "routing" | "queue";
+  queue: string;
+  rate: string;
+  /** Undefined: nobody has decided, the number of dead letters does. */
+  canary: boolean | undefined;
+  canaryCount: string;
+  canaryWait: string;
+  stopPercent: string;
+  maxItems: string;
+  force: boolean;
+  reason: string;
+}
+
+export const UNTOUCHED: Options = {
+  where: "back",
+  queue: "",
+  rate: "",
+  canary: undefined,
+  canaryCount: "10",
+  canaryWait: "30",
+  stopPercent: "",
+  maxItems: "",
+  force: false,
+  reason: "",
+};
+
+export type Field = "queue" | "rate" | "canaryCount" | "canaryWait" | "stopPercent" | "maxItems" | "reason";
+export type Errors = Partial<Record<Field, string>>;
+
+/** Above so many, some go first unless somebody decides otherwise. */
+const MANY = 100;
+const MOST = 10_000_000;
+
+/** Whether it may mean more dead letters than one has seen. */
+export function isOpenEnded(selector: Selector): boolean {
+  return !("ids" in selector);
+}
+
+/** Whether some go first: as chosen, or because they are many. */
+export function goesCarefully(options: Options, selector: Selector, count: number): boolean {
+  return options.canary ?? (isOpenEnded(selector) && count > MANY);
+}
+
+/** What the dry run is asked for; undefined while what is typed makes no sense yet. */
+export function wantedOf(
+  { action, selector, edit }: Pick<RepairDialogProps, "action" | "selector" | "edit">,
+  options: Options,
+): Wanted | undefined {
+  const errors = errorsIn(options, action, false);
+  if (errors.queue || errors.maxItems) return undefined;
+  const requeue = action === "requeue";
+  return {
+    action,
+    selector,
+    destination: requeue ? destinationOf(options) : undefined,
+    maxItems: numberIn(options.maxItems),
+    force: options.force && (requeue || action === "purge"),
+    edit: requeue ? edit : undefined,
+  };
+}
+
+export function mannerOf(options: Options, careful: boolean): Manner {
+  const stop = numberIn(options.stopPercent);
+  return {
+    rate: numberIn(options.rate),
+    canary: careful
+      ? { count: numberIn(options.canaryCount) ?? 1, wait_seconds: numberIn(options.canaryWait) ?? 1 }
+      : undefined,
+    stopRatio: stop === undefined ? undefined : stop / 100,
+    reason: options.reason.trim() || undefined,
+  };
+}
+
+/** What is wrong with what was typed, by field. */
+export function errorsIn(options: Options, action: Action, careful: boolean): Errors {
+  const requeue = action === "requeue";
+  return without({
+    queue: requeue && options.where === "queue" && !options.queue.trim() && "Name the queue.",
+    maxItems: options.maxItems && !isWhole(options.maxItems) && "A whole number from 1 on, or nothing.",
+    rate:
+      requeue && options.rate && !isWithin(options.rate, 0, 1_000_000, "above") && "More than 0, or nothing.",
+    canaryCount: careful && !isWhole(options.canaryCount) && "A whole number from 1 on.",
+    canaryWait:
+      careful && !isWithin(options.canaryWait, 0, 86_400, "above") && "More than 0 seconds, a day at most.",
+    stopPercent:
+      requeue &&
+      options.stopPercent &&
+      !isWithin(options.stopPercent, 0, 99.99, "from") &&
+      "From 0 to less than 100, or nothing.",
+    reason:
+      (action === "purge" && !options.reason.trim() && "What is deleted for good takes a reason.") ||
+      (options.reason.length > 2_000 && "2,000 characters at most."),
+  });
+}
+
+/** Whether the number that was typed is the number that is meant; separators do not matter. */
+export function isTyped(typed: string, count: number): boolean {
+  return typed.trim() !== "" && numberIn(typed) === count;
+}
+
+/** The number that a text is; `1,204` is one, too. */
+export function numberIn(text: string): number | undefined {
+  const plain = text.replace(/[\s,_]/g, "");
+  const value = Number(plain);
+  return plain && Number.isFinite(value) ? value : undefined;
+}
+
+function destinationOf({ where, queue }: Options): Wanted["destination"] {
+  if (where === "routing") return "original-routing";
+  return where === "queue" ? { queue: queue.trim() } : undefined;
+}
+
+function isWhole(text: string): boolean {
+  const value = numberIn(text);
+  return value !== undefined && Number.isInteger(value) && value >= 1 && value <= MOST;
+}
+
+function isWithin(text: string, least: number, most: number, bound: "above" | "from"): boolean {
+  const value = numberIn(text);
+  return value !== undefined && value <= most && (bound === "above" ? value > least : value >= least);
+}
+
+function without(found: Record<Field, string | false>): Errors {
+  return Object.fromEntries(Object.entries(found).filter(([, error]) => error));
+}
