@@ -1,0 +1,122 @@
+import { useRef, useState } from "react";
+import { useShortcuts } from "~/lib/keyboard";
+import { usePreferences } from "~/lib/preferences";
+import type { Parameters, Values, Writing } from "~/lib/url-state";
+import { Button } from "../Button";
+import { Icon } from "../icons";
+import { Field } from "./Field";
+import { type Filter, wordsOf } from "./filters";
+import styles from "./filters.module.css";
+
+export interface FilterBarProps<P extends Parameters> {
+  /** What is filtered: "Filter messages". */
+  label: string;
+  /** Each names a parameter of the state. */
+  filters: readonly Filter<keyof P & string>[];
+  /** What `useUrlState` returned. */
+  state: readonly [Values<P>, (changes: Partial<Values<P>>, writing?: Writing) => void];
+  /** Goes with each change: `{ cursor: undefined }`, so that another filter begins with its first page. */
+  also?: Partial<Values<P>>;
+}
+
+/** A field that sets filters, with suggestions, and those that are set as chips that can be taken away. `/` goes to it. */
+export function FilterBar<P extends Parameters>({ label, filters, state, also }: FilterBarProps<P>) {
+  const [values, change] = state;
+  const { zone } = usePreferences();
+  const [chosen, choose] = useState<Filter>();
+  const field = useRef<HTMLInputElement>(null);
+  useShortcuts("Filters", [{ keys: "/", label, run: () => field.current?.focus() }]);
+
+  const known: readonly Filter[] = filters;
+  const active = known.filter(({ name }) => isSet(values[name]));
+  function set(changes: Record<string, unknown>) {
+    change({ ...also, ...changes } as Partial<Values<P>>);
+    choose(undefined);
+  }
+  function remove(filter: Filter) {
+    set({ [filter.name]: undefined });
+    field.current?.focus();
+  }
+  return (
+    <search className={styles.bar} aria-label={label}>
+      <Field
+        ref={field}
+        label={label}
+        filters={known}
+        chosen={chosen}
+        onChoose={choose}
+        onSet={(filter, value) => set({ [filter.name]: value })}
+        onTakeBack={() => {
+          const last = active.at(-1);
+          if (last) remove(last);
+        }}
+      />
+      {active.length > 0 && (
+        <ul className={styles.chips} aria-label="Filters that are set">
+          {active.map((filter) => (
+            <Chip
+              key={filter.name}
+              label={filter.label}
+              text={wordsOf(filter, values[filter.name], zone)}
+              onEdit={() => {
+                choose(filter);
+                field.current?.focus();
+              }}
+              onRemove={() => remove(filter)}
+            />
+          ))}
+          {active.length > 1 && (
+            <li>
+              <Button
+                look="quiet"
+                onClick={() => {
+                  set(Object.fromEntries(active.map(({ name }) => [name, undefined])));
+                  field.current?.focus();
+                }}
+              >
+                Clear all
+              </Button>
+            </li>
+          )}
+        </ul>
+      )}
+    </search>
+  );
+}
+
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== "";
+}
+
+function Chip({
+  label,
+  text,
+  onEdit,
+  onRemove,
+}: {
+  label: string;
+  text: string;
+  onEdit(): void;
+  onRemove(): void;
+}) {
+  return (
+    <li className={styles.chip}>
+      <button
+        type="button"
+        className={styles.words}
+        onClick={onEdit}
+        aria-label={`${label}: ${text}. Change it`}
+      >
+        <span className={styles.name}>{label}</span> <span className={styles.text}>{text}</span>
+      </button>
+      <button
+        type="button"
+        className={styles.remove}
+        onClick={onRemove}
+        aria-label={`Remove the filter ${label}`}
+      >
+        <Icon name="cross" />
+      </button>
+    </li>
+  );
+}
