@@ -66,7 +66,7 @@ function Inside() {
         >
           <Switch>
             {PLACES.flatMap(({ paths, page }) =>
-              paths.map((path) => <Route key={path} path={path} component={page} />),
+              paths.map((path) => <Route key={paths[0]} path={path} component={page} />),
             )}
             <Route>
               <Page title="Not found">
