@@ -1,0 +1,87 @@
+"""A real browser before the real service. A console error, a broken policy or a request to elsewhere fails the test."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, ViewportSize, async_playwright
+
+from outbox.admin import Role
+from tests.dashboard.stage import Stage, staged
+from tests.dashboard.watching import watched
+from tests.servers.chromium import chromium_arguments, chromium_program
+from tests.servers.postgres import PostgresServer, fresh_database, with_database
+from tests.servers.rabbitmq import NamedRabbitMQ, PrivateRabbitMQ, fresh_vhost, with_vhost
+from tests.servers.session_folder import one_process_at_a_time
+
+ROOT = Path(__file__).parents[2]
+WIDE = ViewportSize(width=1280, height=860)
+LONGEST_WAIT = 15_000
+"""Milliseconds that an expected change of a page may take on a busy machine."""
+
+Visit = Callable[..., Awaitable[Page]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests here need the browser, and share one event loop with it."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("browser")
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest.fixture(scope="session")
+def dashboard() -> None:
+    """The dashboard, built from these sources."""
+    with one_process_at_a_time("dashboard"):
+        if (ROOT / "scripts" / "dashboard.py").exists():
+            subprocess.run([sys.executable, ROOT / "scripts" / "dashboard.py"], check=True, capture_output=True, timeout=300)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """Chromium, without a window."""
+    async with async_playwright() as playwright:
+        opened = await playwright.chromium.launch(executable_path=chromium_program(), args=chromium_arguments())
+        yield opened
+        await opened.close()
+
+
+@pytest.fixture(scope="module")
+def stage(
+    dashboard: None,
+    postgres_server: PostgresServer,
+    rabbitmq_server: PrivateRabbitMQ | NamedRabbitMQ,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Stage]:
+    """The service on real servers, for all tests of a module."""
+    with fresh_database(postgres_server.url) as name, fresh_vhost(rabbitmq_server) as vhost:
+        where = with_database(postgres_server.url, name), with_vhost(rabbitmq_server.url, vhost)
+        with staged(tmp_path_factory.mktemp("stage"), *where) as it:
+            yield it
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visit(browser: Browser, stage: Stage) -> AsyncIterator[Visit]:
+    """`await visit("dead-letters?queue=a", Role.VIEWER, theme="dark")`: a page of the dashboard in a session of its own."""
+    async with AsyncExitStack() as open_contexts:
+
+        async def open_page(
+            path: str = "", role: Role = Role.ADMIN, *, theme: str = "light", viewport: ViewportSize = WIDE, of: Stage = stage
+        ) -> Page:
+            context = await browser.new_context(
+                viewport=viewport, color_scheme="dark" if theme == "dark" else "light", reduced_motion="reduce", locale="en-GB"
+            )
+            open_contexts.push_async_callback(context.close)
+            context.set_default_timeout(LONGEST_WAIT)
+            page = await context.new_page()
+            await open_contexts.enter_async_context(watched(page, of.service.url))
+            await page.goto(f"{of.ui}{path}#token={of.tokens[role]}")
+            await page.get_by_role("navigation", name="Pages").wait_for(state="attached")
+            return page
+
+        yield open_page

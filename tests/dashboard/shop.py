@@ -1,0 +1,28 @@
+"""A worker whose payments fail until the file is there that `SHOP_MENDED` names."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from outbox import Consumer, Message
+
+QUEUE = "payments.capture"
+
+
+class CardDeclinedError(Exception):
+    """The bank said no."""
+
+
+class LedgerOfflineError(Exception):
+    """The ledger is away."""
+
+
+def capture(body: dict[str, Any], message: Message) -> None:
+    """Fails as the body says, unless somebody mended it."""
+    if Path(os.environ["SHOP_MENDED"]).exists() or body.get("fails") is None:
+        return
+    kind = {"card": CardDeclinedError, "ledger": LedgerOfflineError}[body["fails"]]
+    raise kind(body.get("why") or f"payment {body.get('payment')} of order {body.get('order')} failed")
+
+
+consumers = [Consumer("payment.requested", capture, queue=QUEUE, retry_delays=())]
