@@ -108,10 +108,13 @@ class Activity:
 
     def _failed(self, subject: str, failure: object) -> None:
         self._facts["last_error"] = {
-            "at": self.now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "at": self._moment(),
             "about": subject[:MOST_TEXT],
             "text": redacted(str(failure))[:MOST_TEXT],
         }
+
+    def _moment(self) -> str:
+        return self.now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     # --- one for each kind of event ------------------------------------------------------------------------------------
 
@@ -147,6 +150,7 @@ class Activity:
 
     def _batch_sent(self, event: BatchSent) -> None:
         self._count("sent", len(event.messages))
+        self._facts["last_sent_at"] = self._moment()
 
     def _send_failed(self, event: SendFailed) -> None:
         self._count(event.type.value)
