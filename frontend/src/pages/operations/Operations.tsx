@@ -1,5 +1,9 @@
-import { Page } from "~/ui";
+import { useRoute } from "wouter";
+import { OneOperation } from "./OneOperation";
+import { OperationList } from "./OperationList";
 
+/** Changes of many dead letters: all of them, or one. */
 export default function Operations() {
-  return <Page title="Operations">{null}</Page>;
+  const [, one] = useRoute("/operations/:id");
+  return one?.id ? <OneOperation key={one.id} id={one.id} /> : <OperationList />;
 }

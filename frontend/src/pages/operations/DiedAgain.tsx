@@ -1,0 +1,23 @@
+import { Link } from "wouter";
+import type { Operation } from "~/api/operations";
+import { number } from "~/lib/format";
+import { Icon } from "~/ui";
+import styles from "./DiedAgain.module.css";
+
+/** How many came back dead, with the way to them. */
+export function DiedAgain({
+  of: { id, died_again: count },
+  words = false,
+}: {
+  of: Operation;
+  words?: boolean;
+}) {
+  if (count === 0) return words ? null : <span className={styles.none}>0</span>;
+  return (
+    <Link href={`/operations/${id}?outcome=died-again`} className={styles.dead ?? ""}>
+      <Icon name="dead" />
+      {number(count)}
+      {words ? " came back dead" : <span className="unseen"> came back dead</span>}
+    </Link>
+  );
+}

@@ -1,0 +1,101 @@
+import type { ReactNode } from "react";
+import type { Operation } from "~/api/operations";
+import { useNow } from "~/lib/clock";
+import { age, number, plural, rate, secondsSince, span } from "~/lib/format";
+import { Icon, type IconName, Panel } from "~/ui";
+import { DiedAgain } from "./DiedAgain";
+import styles from "./HowFar.module.css";
+import { Progress, percent } from "./Progress";
+
+/** Progress, speed, what is left, and why it stands still if it does. */
+export function HowFar({ of }: { of: Operation }) {
+  const { total, settled, going_on, state } = of;
+  return (
+    <Panel title="How far it is" aside={<DiedAgain of={of} words />}>
+      <div className={styles.far}>
+        <Progress of={of} />
+        <dl className={styles.numbers}>
+          <Figure name="Done">
+            {number(settled)} of {number(total)} <span className={styles.quiet}>({percent(of)} %)</span>
+          </Figure>
+          <Figure name={going_on ? "Speed so far" : "Speed"}>{rate(of.letters_per_second)}</Figure>
+          {going_on ? (
+            <Figure name="Left">{state === "paused" ? "paused" : <Left of={of} />}</Figure>
+          ) : (
+            <Figure name="Took">{span(took(of))}</Figure>
+          )}
+          <Figure name="Came back dead">
+            <DiedAgain of={of} />
+          </Figure>
+        </dl>
+        <Phase of={of} />
+      </div>
+    </Panel>
+  );
+}
+
+function Figure({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+/** What is left, counted down since it was told. */
+function Left({ of: { remaining_seconds } }: { of: Operation }) {
+  return remaining_seconds === null ? "nobody can say yet" : `about ${span(remaining_seconds)}`;
+}
+
+/** In a sentence: what it waits for, or how it ended. */
+function Phase({ of }: { of: Operation }) {
+  const now = useNow();
+  const { state, options, canary_until, counts, total, settled, stopped_because } = of;
+  const left = total - settled;
+  const watched = canary_until ? -secondsSince(canary_until, now) : 0;
+  if (state === "stopped")
+    return (
+      <Sentence icon="stop" tone="bad">
+        It has stopped itself{stopped_because && `: ${stopped_because}`}. {left > 0 && untouched(left)}
+      </Sentence>
+    );
+  if (state === "cancelled")
+    return (
+      <Sentence icon="cross" tone="neutral">
+        Somebody cancelled it. What was done stays done.{" "}
+        {(counts.skipped ?? 0) > 0 && untouched(counts.skipped ?? 0)}
+      </Sentence>
+    );
+  if (state === "paused")
+    return (
+      <Sentence icon="pause" tone="warn">
+        It is paused: {plural(left, "dead letter waits", "dead letters wait")} until somebody resumes it.
+      </Sentence>
+    );
+  if (state === "running" && options.canary && watched > 0)
+    return (
+      <Sentence icon="eye" tone="info">
+        The first {number(options.canary.count)} are out, and are watched. The other {number(left)} follow in{" "}
+        {age(watched)}, if those go well.
+      </Sentence>
+    );
+  return null;
+}
+
+function untouched(count: number): string {
+  return `${plural(count, "dead letter was", "dead letters were")} left as ${count === 1 ? "it was" : "they were"}.`;
+}
+
+function Sentence({ icon, tone, children }: { icon: IconName; tone: string; children: ReactNode }) {
+  return (
+    <p className={styles.sentence} data-tone={tone}>
+      <Icon name={icon} />
+      <span>{children}</span>
+    </p>
+  );
+}
+
+function took({ created_at, finished_at }: Operation): number | null {
+  return finished_at ? secondsSince(created_at, new Date(finished_at).getTime()) : null;
+}

@@ -1,0 +1,98 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
+import { FAILURES_FIRST, type Item, itemsOf, type Operation } from "~/api/operations";
+import { number, plural } from "~/lib/format";
+import { useHeld } from "~/lib/held";
+import { maybe, text, useUrlState } from "~/lib/url-state";
+import { Button, Empty, Loaded, lookOf, Pager, Panel, State, Table, Tabs } from "~/ui";
+import styles from "./Items.module.css";
+
+const PARAMETERS = { outcome: maybe(FAILURES_FIRST), cursor: text };
+
+/** What came of each letter, by outcome, what failed first. */
+export function Items({ of }: { of: Operation }) {
+  const [{ outcome, cursor }, change] = useUrlState(PARAMETERS);
+  const query = useQuery(itemsOf(of.id, outcome, cursor));
+  const shown = FAILURES_FIRST.filter((one) => one === outcome || (of.counts[one] ?? 0) > 0);
+  const tabs = [
+    { value: "all" as const, label: "All", count: number(of.total) },
+    ...shown.map((one) => ({
+      value: one,
+      label: lookOf(one).label,
+      count: number(of.counts[one] ?? 0),
+    })),
+  ];
+  const scope = query.isPlaceholderData ? "" : `${outcome} ${cursor}`;
+  return (
+    <Panel title="What came of each">
+      <Tabs
+        label="Outcomes"
+        tabs={tabs}
+        value={outcome ?? "all"}
+        onChoose={(to) => change({ outcome: to === "all" ? undefined : to, cursor: undefined })}
+      >
+        <Loaded query={query}>
+          {({ items, next, previous }) => (
+            <>
+              <Letters items={items} scope={scope} outcome={outcome} />
+              <Pager
+                shown={items.length}
+                next={next}
+                previous={previous}
+                busy={query.isPlaceholderData}
+                onTurn={(to) => change({ cursor: to })}
+              />
+            </>
+          )}
+        </Loaded>
+      </Tabs>
+    </Panel>
+  );
+}
+
+function Letters({
+  items: latest,
+  scope,
+  outcome,
+}: {
+  items: readonly Item[];
+  scope: string;
+  outcome?: string | undefined;
+}) {
+  const { items, gone, fresh, show } = useHeld(latest, scope, idOf);
+  const changed = Math.max(fresh, gone.size);
+  if (items.length === 0 && fresh === 0)
+    return (
+      <Empty title={outcome ? `None is ${lookOf(outcome).label}.` : "It has no dead letters."}>
+        {outcome ? "Other outcomes are in the tabs above." : "Nothing fitted when it began."}
+      </Empty>
+    );
+  return (
+    <>
+      {changed > 0 && (
+        <p className={styles.fresh}>
+          <Button icon="operations" onClick={show}>
+            {plural(changed, "row has", "rows have")} changed, show
+          </Button>
+        </p>
+      )}
+      <Table label="What came of each" head={["Dead letter", "Outcome", "Why"]}>
+        {items.map(({ id, outcome: came, reason }) => (
+          <tr key={id}>
+            <th scope="row">
+              <Link href={`/dead-letters/${encodeURIComponent(id)}?status=any`}>{id}</Link>
+            </th>
+            <td>
+              <State of={came} />
+            </td>
+            <td>{reason}</td>
+          </tr>
+        ))}
+      </Table>
+    </>
+  );
+}
+
+function idOf({ id }: Item): string {
+  return id;
+}

@@ -1,0 +1,38 @@
+import { FAILURES_FIRST, type Operation } from "~/api/operations";
+import { number } from "~/lib/format";
+import styles from "./Progress.module.css";
+
+/** How far an operation is, each outcome with a part of the bar as long as its share. */
+export function Progress({ of, thin = false }: { of: Operation; thin?: boolean }) {
+  const { id, total, settled, counts } = of;
+  const parts = FAILURES_FIRST.filter((outcome) => outcome !== "pending").toReversed();
+  return (
+    <div
+      className={styles.track}
+      data-thin={thin || undefined}
+      role="progressbar"
+      aria-label={`Progress of operation ${id}`}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      aria-valuenow={percent(of)}
+      aria-valuetext={`${number(settled)} of ${number(total)}`}
+    >
+      {parts.map((outcome) => {
+        const count = counts[outcome] ?? 0;
+        return count > 0 ? (
+          <span
+            key={outcome}
+            className={styles.part}
+            data-outcome={outcome}
+            style={{ width: `${(100 * count) / Math.max(total, 1)}%` }}
+          />
+        ) : null;
+      })}
+    </div>
+  );
+}
+
+/** Whole percent; 100 only when it is all. */
+export function percent({ progress }: Operation): number {
+  return Math.floor(progress * 100);
+}

@@ -1,0 +1,34 @@
+import { useEffect, useState } from "react";
+import { useLocation } from "wouter";
+import { useShortcuts } from "~/lib/keyboard";
+
+/** `j` and `k` go through rows, `Enter` opens: the row in question, and focus on its link. */
+export function useRows(group: string, addresses: readonly string[]): { current: number | undefined } {
+  const [, navigate] = useLocation();
+  const [current, setCurrent] = useState<number>();
+  const step = (by: number) => {
+    if (addresses.length === 0) return;
+    const next = current === undefined ? 0 : Math.min(Math.max(current + by, 0), addresses.length - 1);
+    setCurrent(next);
+    document.querySelectorAll<HTMLElement>("[data-row]")[next]?.focus();
+  };
+  useShortcuts(group, [
+    { keys: "j", label: "Next row", run: () => step(1) },
+    { keys: "k", label: "Previous row", run: () => step(-1) },
+    {
+      keys: "Enter",
+      label: "Open",
+      run(event) {
+        const focused = event.target instanceof HTMLElement ? event.target : undefined;
+        const address = current === undefined ? undefined : addresses[current];
+        if (focused?.closest("a, button")) focused.click();
+        else if (address) navigate(address);
+      },
+    },
+  ]);
+  const count = addresses.length;
+  useEffect(() => {
+    if (current !== undefined && current >= count) setCurrent(undefined);
+  }, [current, count]);
+  return { current };
+}

@@ -1,0 +1,82 @@
+// What an operation was asked for, as sentences.
+
+import type { Operation } from "~/api/operations";
+import { number, plural, span } from "~/lib/format";
+
+const TITLES: Record<Operation["action"], string> = {
+  requeue: "Requeue",
+  discard: "Discard",
+  restore: "Restore",
+  purge: "Delete for good",
+};
+
+export function titleOf({ action, total }: Operation): string {
+  return `${TITLES[action]} ${plural(total, "dead letter")}`;
+}
+
+/** How states of operations are called where they mean something else than for components. */
+export function stateOf({ state }: Operation): string {
+  return state === "stopped" ? "stopped itself" : state;
+}
+
+/** Where to, and how carefully. */
+export function optionsInWords({ action, options }: Operation): readonly string[] {
+  if (action !== "requeue") return options.force ? ["Also those that were not discarded."] : [];
+  const { canary, rate_per_second: rate, stop_on_failure_ratio: ratio } = options;
+  const share = ratio === null ? undefined : `${Number((100 * ratio).toFixed(2))} %`;
+  const bad = share ? `more than ${share} of them` : "any of them";
+  return [
+    destinationInWords(options),
+    rate === null ? "As fast as it goes." : `At most ${number(rate)} a second.`,
+    ...(canary
+      ? [
+          `${number(canary.count)} go first; the others follow ${span(canary.wait_seconds)} later, unless ${bad} came back dead.`,
+        ]
+      : []),
+    ...(share ? [`It stops itself when more than ${share} came back dead.`] : []),
+    ...(options.force ? ["Also those that are older than inboxes remember."] : []),
+  ];
+}
+
+function destinationInWords({ destination, original_routing }: Operation["options"]): string {
+  if (destination) return `To the queue ${destination}.`;
+  if (original_routing) return "To every queue that the routing key leads to.";
+  return "To the queue that each died in.";
+}
+
+export type Meant =
+  | { kind: "ids"; ids: readonly string[]; count: number }
+  | { kind: "filter"; phrases: readonly string[]; address: string };
+
+/** Which dead letters were meant, and the address of a list of them, whatever became of them since. */
+export function meantBy({ selector }: Operation): Meant {
+  if (Array.isArray(selector.ids)) {
+    const ids = selector.ids.map(String);
+    return { kind: "ids", ids, count: Number(selector.count ?? ids.length) };
+  }
+  const filter = Object.entries((selector.filter ?? {}) as Record<string, unknown>).map(
+    ([name, value]) => [name, String(value)] as const,
+  );
+  const found = new URLSearchParams(filter.filter(([name]) => name !== "status").map((pair) => [...pair]));
+  found.set("status", "any");
+  return {
+    kind: "filter",
+    phrases: filter.map(([name, value]) => PHRASES[name]?.(value) ?? `${name} ${value}`),
+    address: `/dead-letters?${found}`,
+  };
+}
+
+const PHRASES: Record<string, (value: string) => string> = {
+  status: (value) => `that were ${value}`,
+  source: (value) => `that the ${value} gave up`,
+  queue: (value) => `of the queue ${value}`,
+  routing_key: (value) => `with the routing key ${value}`,
+  exception_type: (value) => `with the exception ${value}`,
+  group_id: (value) => `of the group ${value}`,
+  tracking_id: (value) => `of the chain of ${value}`,
+  message_id: (value) => `of the message ${value}`,
+  failed_after: (value) => `that died at ${value} or later`,
+  failed_before: (value) => `that died before ${value}`,
+  min_failures: (value) => `with ${value} failures or more`,
+  q: (value) => `found by “${value}”`,
+};
