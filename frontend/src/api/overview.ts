@@ -69,6 +69,15 @@ export function useLiving() {
   });
 }
 
+/** When a relay last said that it sent something: the latest of all. */
+export function lastSentAt(components: readonly Component[]): string | undefined {
+  return components
+    .map(({ activity }) => activity.last_sent_at)
+    .filter((at) => typeof at === "string")
+    .sort()
+    .at(-1);
+}
+
 async function countLetters(filter: { failed_after?: string }, signal: AbortSignal) {
   const query = { ...filter, limit: 1, total: true };
   const { total } = await answered(client.GET("/dlq", { params: { query }, signal }));

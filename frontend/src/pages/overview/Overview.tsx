@@ -1,5 +1,44 @@
-import { Page } from "~/ui";
+import { useBacklog } from "~/api/backlog";
+import { useLiving } from "~/api/overview";
+import { Loaded, Loading, Page, ShownAge, useLiveWords } from "~/ui";
+import { Banners } from "./Banners";
+import { Charts } from "./Charts";
+import { FailureGroups } from "./FailureGroups";
+import styles from "./Overview.module.css";
+import { RunningOperations } from "./RunningOperations";
+import { Tiles } from "./Tiles";
+import { Verdict } from "./Verdict";
 
 export default function Overview() {
-  return <Page title="Overview">{null}</Page>;
+  const backlog = useBacklog();
+  const components = useLiving();
+  const { words } = useLiveWords();
+  return (
+    <Page
+      title="Overview"
+      actions={
+        words !== "Live" &&
+        backlog.dataUpdatedAt > 0 && (
+          <span className={styles.age}>
+            <ShownAge at={backlog.dataUpdatedAt} />
+          </span>
+        )
+      }
+    >
+      <Banners backlog={backlog.data} pauses={components.data?.pauses} />
+      <Loaded query={backlog} loading={<Loading lines={4} />}>
+        {(now) => (
+          <>
+            <Verdict backlog={now} components={components.data?.items} />
+            <Tiles backlog={now} components={components} />
+          </>
+        )}
+      </Loaded>
+      <Charts />
+      <div className={styles.lower}>
+        <FailureGroups />
+        <RunningOperations />
+      </div>
+    </Page>
+  );
 }

@@ -1,0 +1,73 @@
+import { useState } from "react";
+import { Link } from "wouter";
+import { type FailureGroup, useTopGroups } from "~/api/overview";
+import { useWhyNot } from "~/api/session";
+import { number, plural } from "~/lib/format";
+import { RepairDialog } from "~/pages/repairs";
+import { Ago, Button, Empty, Loaded, Panel } from "~/ui";
+import { Sparkline } from "~/ui/charts";
+import styles from "./FailureGroups.module.css";
+
+/** What fails most, with the way to look at it and the way to repair it. */
+export function FailureGroups() {
+  const groups = useTopGroups();
+  const [repaired, repair] = useState<FailureGroup>();
+  return (
+    <Panel title="Top failure groups" flush aside={<Link href="/dead-letters?view=groups">All groups</Link>}>
+      <Loaded query={groups}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty title="No dead letters are open.">
+              Messages that fail for good would be gathered here by what failed.
+            </Empty>
+          ) : (
+            <ul className={styles.groups}>
+              {items.map((group) => (
+                <Group key={group.id} group={group} onRequeue={() => repair(group)} />
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+      {repaired && (
+        <RepairDialog
+          action="requeue"
+          selector={{ group_id: repaired.id }}
+          describe={`${plural(repaired.open, "dead letter")} of “${repaired.title}”`}
+          onClose={() => repair(undefined)}
+        />
+      )}
+    </Panel>
+  );
+}
+
+function Group({ group, onRequeue }: { group: FailureGroup; onRequeue(): void }) {
+  const { title, open, last_seen, sparkline, note } = group;
+  const whyNot = useWhyNot("repair");
+  return (
+    <li className={styles.group}>
+      <div className={styles.words}>
+        <Link href={`/dead-letters?group_id=${encodeURIComponent(group.id)}`} className={styles.title ?? ""}>
+          {title}
+        </Link>
+        <span className={styles.facts}>
+          Last <Ago at={last_seen} />
+          {note && <> · {note.text}</>}
+        </span>
+      </div>
+      <Sparkline values={sparkline} label={deaths(sparkline)} />
+      <span className={styles.open}>
+        <strong>{number(open)}</strong> open
+      </span>
+      <Button icon="operations" whyNot={whyNot} aria-label={`Requeue the group ${title}`} onClick={onRequeue}>
+        Requeue
+      </Button>
+    </li>
+  );
+}
+
+function deaths(sparkline: readonly number[]): string {
+  const sum = sparkline.reduce((one, other) => one + other, 0);
+  const latest = sparkline.at(-1) ?? 0;
+  return `${plural(sum, "death")} in the last 24 hours, ${number(latest)} of them in the last hour`;
+}

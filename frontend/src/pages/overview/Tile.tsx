@@ -1,0 +1,28 @@
+import type { ReactNode } from "react";
+import type { Tone } from "~/ui";
+import styles from "./Tiles.module.css";
+
+/** One number, what it is called, and below it what it means. */
+export function Tile({
+  name,
+  value,
+  beside,
+  tone = "neutral",
+  children,
+}: {
+  name: string;
+  value: ReactNode;
+  beside?: ReactNode;
+  tone?: Tone;
+  children: ReactNode;
+}) {
+  return (
+    <section className={styles.tile} data-tone={tone} aria-label={name}>
+      <h2 className={styles.name}>{name}</h2>
+      <p className={styles.value}>
+        {value} {beside}
+      </p>
+      <div className={styles.meaning}>{children}</div>
+    </section>
+  );
+}

@@ -1,0 +1,162 @@
+import type { UseQueryResult } from "@tanstack/react-query";
+import { Link } from "wouter";
+import { type Backlog, inQueues, type WaitingState } from "~/api/backlog";
+import { type Component, useNewLetters, useOpenLetters } from "~/api/overview";
+import { count, number, plural, rate, span } from "~/lib/format";
+import { Badge, Loading, Problem } from "~/ui";
+import { judged, LATE_AFTER, living, OVERDUE_AFTER } from "./health";
+import { Tile } from "./Tile";
+import styles from "./Tiles.module.css";
+
+/** The numbers of now, the one that tells most first. Each leads to the list that it counts. */
+export function Tiles({
+  backlog,
+  components,
+}: {
+  backlog: Backlog;
+  components: UseQueryResult<{ items: Component[] }>;
+}) {
+  return (
+    <div className={styles.tiles}>
+      <Oldest seconds={backlog.oldest_pending_seconds} />
+      <Waiting backlog={backlog} />
+      <Speed backlog={backlog} />
+      <Letters />
+      <Alive components={components} />
+    </div>
+  );
+}
+
+function Oldest({ seconds }: { seconds: number | null }) {
+  const { tone, word } = judged(seconds);
+  return (
+    <Tile
+      name="Oldest pending"
+      tone={tone}
+      value={
+        <Link href="/messages?state=pending">{seconds === null ? "Nothing pending" : span(seconds)}</Link>
+      }
+      beside={<Badge tone={tone}>{word}</Badge>}
+    >
+      Late after {span(LATE_AFTER)}, overdue after {span(OVERDUE_AFTER)}.
+    </Tile>
+  );
+}
+
+const OTHERS: readonly WaitingState[] = ["scheduled", "held", "blocked", "retrying", "parked"];
+
+function Waiting({ backlog }: { backlog: Backlog }) {
+  const { states, drained_in_seconds: drained } = backlog;
+  const others = OTHERS.filter((state) => states[state].value > 0);
+  const queued = inQueues(backlog);
+  return (
+    <Tile
+      name="Backlog"
+      value={<Link href="/messages?state=pending">{count(states.pending)}</Link>}
+      beside={<span className={styles.unit}>pending</span>}
+    >
+      {!backlog.complete && "A first estimate. "}
+      {states.pending.value > 0 && drained !== null && `Sent in about ${span(drained)}. `}
+      {others.map((state) => (
+        <span key={state} className={styles.part}>
+          <Link href={`/messages?state=${state}`}>
+            {count(states[state])} {state}
+          </Link>
+        </span>
+      ))}
+      <Link href="/topology">
+        {queued === undefined ? "Queues are not known" : `${number(queued)} in queues`}
+      </Link>
+    </Tile>
+  );
+}
+
+function Speed({
+  backlog: { per_second: speed, drained_in_seconds: drained, states },
+}: {
+  backlog: Backlog;
+}) {
+  const grows = states.pending.value > 0 && drained === null && speed.outgoing !== null;
+  return (
+    <Tile
+      name="In and out"
+      value={
+        <span className={styles.speeds}>
+          <Link href="/messages">
+            {rate(speed.incoming)} <span className={styles.unit}>in</span>
+          </Link>
+          <Link href="/components">
+            {rate(speed.outgoing)} <span className={styles.unit}>out</span>
+          </Link>
+        </span>
+      }
+    >
+      {grows ? "More comes than goes: the backlog grows." : "As much goes as comes, or more."}
+    </Tile>
+  );
+}
+
+function Letters() {
+  const open = useOpenLetters();
+  const fresh = useNewLetters();
+  if (!open.data) return <Waits name="Dead letters" error={open.error} />;
+  const more = fresh.data?.total.value ?? 0;
+  return (
+    <Tile
+      name="Dead letters"
+      tone={more > 0 ? "bad" : "neutral"}
+      value={<Link href="/dead-letters">{count(open.data)}</Link>}
+      beside={<span className={styles.unit}>open</span>}
+    >
+      {fresh.data && (
+        <Link href={`/dead-letters?failed_after=${encodeURIComponent(fresh.data.since)}`}>
+          {more > 0 ? `${count(fresh.data.total)} new in the last hour` : "None new in the last hour"}
+        </Link>
+      )}
+    </Tile>
+  );
+}
+
+function Alive({ components }: { components: UseQueryResult<{ items: Component[] }> }) {
+  if (!components.data) return <Waits name="Alive" error={components.error} />;
+  const { items } = components.data;
+  const [relays, workers] = [living(items, "relay"), living(items, "worker")];
+  const [late, lost] = [relays.late + workers.late, relays.lost + workers.lost];
+  const nobody = relays.alive === 0 || workers.alive === 0;
+  return (
+    <Tile
+      name="Alive"
+      tone={nobody ? "bad" : late + lost > 0 ? "warn" : "good"}
+      value={
+        <Link href="/components" className={styles.speeds ?? ""}>
+          <span>
+            {number(relays.alive)}{" "}
+            <span className={styles.unit}>{relays.alive === 1 ? "relay" : "relays"}</span>
+          </span>
+          <span>
+            {number(workers.alive)}{" "}
+            <span className={styles.unit}>{workers.alive === 1 ? "worker" : "workers"}</span>
+          </span>
+        </Link>
+      }
+    >
+      {late + lost === 0 ? "All have been heard of as often as they should." : missed(late, lost)}
+    </Tile>
+  );
+}
+
+function missed(late: number, lost: number): string {
+  const parts = [
+    late > 0 && `${plural(late, "is", "are")} late`,
+    lost > 0 && `${plural(lost, "is", "are")} lost`,
+  ];
+  return `${parts.filter(Boolean).join(", ")}.`;
+}
+
+function Waits({ name, error }: { name: string; error: Error | null }) {
+  return (
+    <Tile name={name} value={null}>
+      {error ? <Problem of={error} /> : <Loading lines={2} />}
+    </Tile>
+  );
+}

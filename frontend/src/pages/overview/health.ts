@@ -1,0 +1,112 @@
+// What the numbers mean: from when on something is late, and what is wrong, in words.
+
+import { type Backlog, inQueues } from "~/api/backlog";
+import type { Component } from "~/api/overview";
+import type { Column, Statistics } from "~/api/statistics";
+import { age, plural, span } from "~/lib/format";
+import type { Tone } from "~/ui";
+
+/** Seconds that the oldest pending message may have been due before it is called late: as in the advised alert. */
+export const LATE_AFTER = 60;
+/** Seconds after which it is called overdue, because that is longer than a deployment or a restart takes. */
+export const OVERDUE_AFTER = 300;
+
+export interface Judgement {
+  tone: Tone;
+  word: string;
+}
+
+/** How grave the age of the oldest pending message is; null: nothing is pending. */
+export function judged(oldest: number | null): Judgement {
+  if (oldest === null || oldest < LATE_AFTER) return { tone: "good", word: "In time" };
+  if (oldest < OVERDUE_AFTER) return { tone: "warn", word: "Late" };
+  return { tone: "bad", word: "Overdue" };
+}
+
+export interface Living {
+  alive: number;
+  late: number;
+  lost: number;
+}
+
+export function living(components: readonly Component[], kind: string): Living {
+  const count = (condition: string) =>
+    components.filter((one) => one.kind === kind && one.condition === condition).length;
+  return { alive: count("alive"), late: count("late"), lost: count("lost") };
+}
+
+/** Whether nothing waits anywhere: neither in the outbox for a relay, nor at the broker for a worker. */
+export function isIdle(backlog: Backlog): boolean {
+  const { pending, blocked, retrying, held } = backlog.states;
+  const waiting = [pending, blocked, retrying, held].some(({ value }) => value > 0);
+  return !waiting && (inQueues(backlog) ?? 0) === 0;
+}
+
+/** `Last sent 3 s ago.`, as exactly as is known: by what relays say, or else by the minutes of the last hour. */
+export function lastSent(
+  at: string | undefined,
+  lastHour: Pick<Statistics, "sent" | "startsAt" | "step"> | undefined,
+  now: number,
+): string | undefined {
+  if (at !== undefined) return `Last sent ${age((now - Date.parse(at)) / 1000)} ago.`;
+  if (!lastHour) return undefined;
+  const index = latestOf(lastHour.sent);
+  const begin = lastHour.startsAt[index ?? -1];
+  if (begin === undefined) return "Nothing was sent in the last hour.";
+  const ended = now / 1000 - (begin + lastHour.step);
+  return ended <= 0 ? "Last sent less than a minute ago." : `Last sent about ${age(ended)} ago.`;
+}
+
+function latestOf(column: Column): number | undefined {
+  const index = column.findLastIndex((value) => value !== null && value > 0);
+  return index < 0 ? undefined : index;
+}
+
+export interface Trouble {
+  tone: "warn" | "bad";
+  text: string;
+  href: string;
+}
+
+/** What somebody has to look at, the gravest first. Pauses and dead letters are told elsewhere on the page. */
+export function troubles(backlog: Backlog, components: readonly Component[] | undefined): Trouble[] {
+  const { states, oldest_pending_seconds: oldest } = backlog;
+  const found: Trouble[] = [];
+  if (components) found.push(...missing(components));
+  const { tone, word } = judged(oldest);
+  if (tone === "warn" || tone === "bad") {
+    found.push({
+      tone,
+      text: `${word}: the oldest pending message has waited for ${span(oldest)}.`,
+      href: "/messages?state=pending",
+    });
+  }
+  if (states.parked.value > 0) {
+    const them = plural(states.parked.value, "message is", "messages are");
+    found.push({
+      tone: "bad",
+      text: `${them} parked: they cannot be published.`,
+      href: "/messages?state=parked",
+    });
+  }
+  if (states.held.value > 0) {
+    const them = plural(states.held.value, "message is", "messages are");
+    found.push({
+      tone: "warn",
+      text: `${them} held: no queue is bound for them.`,
+      href: "/messages?state=held",
+    });
+  }
+  return found.sort((one, other) => Number(one.tone === "warn") - Number(other.tone === "warn"));
+}
+
+function missing(components: readonly Component[]): Trouble[] {
+  const meanings = [
+    ["relay", "No relay is alive: nothing leaves the outbox."],
+    ["worker", "No worker is alive: nobody handles messages."],
+  ] as const;
+  return meanings.flatMap(([kind, text]) => {
+    const { alive, late } = living(components, kind);
+    return alive + late > 0 ? [] : [{ tone: "bad" as const, text, href: "/components" }];
+  });
+}

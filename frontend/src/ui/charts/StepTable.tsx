@@ -1,0 +1,32 @@
+import { usePreferences } from "~/lib/preferences";
+import { Table } from "../Table";
+import type { Line, Steps } from "./lines";
+import styles from "./TimeChart.module.css";
+import { stepName } from "./times";
+import { valueAt } from "./values";
+
+/** A chart's numbers, the newest first. */
+export function StepTable({ label, steps, lines }: { label: string; steps: Steps; lines: readonly Line[] }) {
+  const { zone } = usePreferences();
+  const known = steps.startsAt
+    .map((_, index) => index)
+    .filter((index) => lines.some(({ values }) => values[index] != null))
+    .reverse();
+  return (
+    <div className={styles.table}>
+      <Table label={`${label}, as a table`} head={["Time", ...lines.map(({ name }) => name)]}>
+        {known.map((index) => (
+          <tr key={steps.startsAt[index]}>
+            <th scope="row">
+              {stepName(steps, index, zone)}
+              {!steps.complete[index] && " (not complete)"}
+            </th>
+            {lines.map((line) => (
+              <td key={line.name}>{valueAt(line, index)}</td>
+            ))}
+          </tr>
+        ))}
+      </Table>
+    </div>
+  );
+}

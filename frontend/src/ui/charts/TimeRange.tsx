@@ -1,0 +1,45 @@
+import { Toggle } from "@base-ui/react/toggle";
+import { ToggleGroup } from "@base-ui/react/toggle-group";
+import { useShortcuts } from "~/lib/keyboard";
+import { usePreferences } from "~/lib/preferences";
+import { Button } from "../Button";
+import { type LastSpan, type Range, SPANS, wider } from "./range";
+import styles from "./TimeRange.module.css";
+import { betweenName } from "./times";
+
+/** Which time the charts of a page show. A range that a brush chose stands beside the usual ones. */
+export function TimeRange({ range, onChoose }: { range: Range; onChoose(range: Range): void }) {
+  const { zone } = usePreferences();
+  const next = wider(range, Date.now() / 1000);
+  const widen = () => next && onChoose(next);
+  useShortcuts("Charts", [
+    { keys: "-", label: "Show a wider range", run: widen },
+    ...SPANS.map(({ span, label }, index) => ({
+      keys: String(index + 1),
+      label: `Show the last ${label}`,
+      run: () => onChoose(span),
+    })),
+  ]);
+  return (
+    <div className={styles.range}>
+      {typeof range !== "string" && (
+        <span className={styles.custom}>{betweenName(range.from, range.to, zone)}</span>
+      )}
+      <Button look="quiet" whyNot={next ? undefined : "There is no wider range."} onClick={widen}>
+        Wider
+      </Button>
+      <ToggleGroup
+        className={styles.spans ?? ""}
+        aria-label="Range of the charts"
+        value={typeof range === "string" ? [range] : []}
+        onValueChange={([chosen]) => chosen && onChoose(chosen as LastSpan)}
+      >
+        {SPANS.map(({ span, label }) => (
+          <Toggle key={span} value={span} className={styles.span ?? ""}>
+            {label}
+          </Toggle>
+        ))}
+      </ToggleGroup>
+    </div>
+  );
+}

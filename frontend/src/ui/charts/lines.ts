@@ -1,0 +1,77 @@
+// What a chart draws: one line for each kind of number, told apart by its mark as well as by its colour.
+
+export type Mark = "none" | "circle" | "square" | "triangle" | "diamond";
+
+export interface Line {
+  name: string;
+  /** What it counts, for the table and for those who ask: "Messages created per second". */
+  meaning: string;
+  values: readonly (number | null)[];
+  /** Which of the theme's colours for series. */
+  colour: 1 | 2 | 3 | 4 | 5;
+  mark: Mark;
+  filled?: boolean;
+  /** The axis at the right, for what is measured in something else. */
+  right?: boolean;
+  format(value: number): string;
+}
+
+/** Steps of one length: where each begins, in seconds since the epoch, and whether more may be told of it. */
+export interface Steps {
+  from: number;
+  to: number;
+  step: number;
+  startsAt: readonly number[];
+  complete: readonly boolean[];
+}
+
+/** Around 0/0, a few pixels wide; for canvas and SVG alike. */
+export const SHAPES: Record<Exclude<Mark, "none">, string> = {
+  circle: "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
+  square: "M-3.2-3.2h6.4v6.4h-6.4z",
+  triangle: "M0-4.2 4.2 3.2h-8.4z",
+  diamond: "M0-4.6 4.6 0 0 4.6-4.6 0z",
+};
+
+export type Points = (number | null)[];
+
+/** The part of a line that will not change any more. */
+export function settled(values: readonly (number | null)[], complete: readonly boolean[]): Points {
+  return values.map((value, index) => (complete[index] ? value : null));
+}
+
+/** The part that may still grow, from the last settled step on; drawn dashed. */
+export function growing(values: readonly (number | null)[], complete: readonly boolean[]): Points {
+  return values.map((value, index) => (complete[index] && (complete[index + 1] ?? true) ? null : value));
+}
+
+/** Where marks stand: every so many steps, at values between nothing, and at the newest. */
+export function marked(values: readonly (number | null)[], every: number): number[] {
+  const known = (index: number) => values[index] !== null && values[index] !== undefined;
+  const newest = values.findLastIndex((value) => value !== null);
+  return values
+    .map((_, index) => index)
+    .filter((index) => {
+      const alone = !known(index - 1) && !known(index + 1);
+      return known(index) && (index % every === 0 || alone || index === newest);
+    });
+}
+
+export function nothingKnown(lines: readonly Line[]): boolean {
+  return lines.every(({ values }) => values.every((value) => value === null));
+}
+
+/** Whether a line is broken: some steps are known, and between the first of them and the end some are not. */
+export function hasGaps(lines: readonly Line[]): boolean {
+  return lines.some(({ values }) => {
+    const first = values.findIndex((value) => value !== null);
+    return first > 0 || (first === 0 && values.includes(null));
+  });
+}
+
+/** The step that a chart tells of while nobody points at one: the newest of which all is told, or else the newest known. */
+export function newestKnown(lines: readonly Line[], complete: readonly boolean[]): number | undefined {
+  const known = (index: number) => lines.some(({ values }) => values[index] != null);
+  const all = complete.map((_, index) => index).filter(known);
+  return all.findLast((index) => complete[index]) ?? all.at(-1);
+}

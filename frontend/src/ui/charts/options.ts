@@ -1,0 +1,161 @@
+// A chart's options for uPlot: axes, how lines look, and the marks upon them.
+
+import uPlot from "uplot";
+import type { Zone } from "~/lib/format";
+import { type Line, marked, SHAPES } from "./lines";
+import type { Palette } from "./theme";
+
+export interface Look {
+  palette: Palette;
+  zone: Zone;
+  font: string;
+}
+
+export interface Heard {
+  onPoint(index: number | null): void;
+  onBrush(from: number, to: number): void;
+}
+
+const DASH = [5, 4];
+const MARKS_APART = 64;
+const FILL = 0.13;
+const NICE_SECONDS = [
+  0.001, 0.01, 0.1, 0.25, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800,
+  21_600, 43_200, 86_400, 172_800, 604_800,
+];
+
+/** Plots with the same key move their cursors together. */
+const TOGETHER = "outbox";
+
+/** `lines` tells those of now: their values change while the plot stays. */
+export function options(lines: () => readonly Line[], look: Look, heard: Heard): uPlot.Options {
+  const right = lines().find((line) => line.right);
+  const left = lines().find((line) => !line.right);
+  return {
+    width: 300,
+    height: 200,
+    legend: { show: false },
+    padding: [10, right ? 0 : 12, 0, 0],
+    tzDate: (seconds) => {
+      const at = new Date(seconds * 1000);
+      return look.zone === "utc" ? uPlot.tzDate(at, "UTC") : at;
+    },
+    scales: { x: { time: true }, left: { range: fromNothing }, right: { range: fromNothing } },
+    series: [{}, ...lines().flatMap((line) => [drawn(line, look), drawn(line, look, true)])],
+    axes: [
+      time(look),
+      ...(left ? [axis(left, look, "left")] : []),
+      ...(right ? [axis(right, look, "right")] : []),
+    ],
+    cursor: {
+      y: false,
+      points: { show: false },
+      drag: { x: true, y: false, setScale: false },
+      sync: { key: TOGETHER, filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } },
+    },
+    hooks: {
+      setCursor: [(plot) => heard.onPoint(plot.cursor.idx ?? null)],
+      setSelect: [(plot) => brush(plot, heard)],
+      draw: [(plot) => drawMarks(plot, lines(), look)],
+    },
+  };
+}
+
+function fromNothing(_: uPlot, __: number, most: number | null): uPlot.Range.MinMax {
+  return [0, most && most > 0 ? most * 1.12 : 1];
+}
+
+function drawn(line: Line, { palette }: Look, dashed = false): uPlot.Series {
+  const colour = palette.series[line.colour - 1] ?? palette.text;
+  return {
+    scale: line.right ? "right" : "left",
+    stroke: colour,
+    width: 2,
+    points: { show: false },
+    ...(line.filled ? { fill: transparent(colour) } : {}),
+    ...(dashed ? { dash: DASH } : {}),
+  };
+}
+
+function transparent(colour: string): string {
+  return colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${FILL})`);
+}
+
+function axis(line: Line, look: Look, scale: "left" | "right"): uPlot.Axis {
+  return {
+    scale,
+    side: scale === "left" ? 3 : 1,
+    size: 58,
+    gap: 6,
+    stroke: look.palette.quiet,
+    font: look.font,
+    grid: scale === "left" ? { stroke: look.palette.grid, width: 1 } : { show: false },
+    ticks: { show: false },
+    values: (_, splits) =>
+      splits.map((split) => (split === 0 && scale === "right" ? "0" : line.format(split))),
+    ...(scale === "right" ? { incrs: NICE_SECONDS } : {}),
+  };
+}
+
+const DAY = 86_400;
+
+function time({ palette, zone, font }: Look): uPlot.Axis {
+  return {
+    stroke: palette.quiet,
+    font,
+    space: 68,
+    grid: { show: false },
+    ticks: { stroke: palette.grid, size: 5 },
+    values: (_, splits, __, ___, step) => splits.map((split) => clock(split, step, zone)),
+  };
+}
+
+function clock(seconds: number, step: number, zone: Zone): string {
+  const at = new Date(seconds * 1000);
+  const timeZone = zone === "utc" ? { timeZone: "UTC" } : {};
+  const midnight = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...timeZone });
+  if (step < DAY && midnight !== "00:00") return midnight;
+  return at.toLocaleDateString("en-GB", { day: "numeric", month: "short", ...timeZone });
+}
+
+function brush(plot: uPlot, { onBrush }: Heard): void {
+  const { left, width } = plot.select;
+  if (width < 4) return;
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  onBrush(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+}
+
+function drawMarks(plot: uPlot, lines: readonly Line[], { palette }: Look): void {
+  const [times = []] = plot.data;
+  const perStep = plot.bbox.width / uPlot.pxRatio / Math.max(1, times.length);
+  const every = Math.max(1, Math.round(MARKS_APART / perStep));
+  for (const line of lines) {
+    if (line.mark === "none") continue;
+    const shape = new Path2D(SHAPES[line.mark]);
+    for (const index of marked(line.values, every)) {
+      const [x, y] = [times[index], line.values[index]];
+      if (x == null || y == null) continue;
+      drawMark(
+        plot,
+        shape,
+        x,
+        y,
+        line.right ? "right" : "left",
+        palette.series[line.colour - 1] ?? palette.text,
+      );
+    }
+  }
+
+  function drawMark(at: uPlot, shape: Path2D, x: number, y: number, scale: string, colour: string): void {
+    const { ctx } = at;
+    ctx.save();
+    ctx.translate(at.valToPos(x, "x", true), at.valToPos(y, scale, true));
+    ctx.scale(uPlot.pxRatio, uPlot.pxRatio);
+    ctx.fillStyle = palette.surface;
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = 1.5;
+    ctx.fill(shape);
+    ctx.stroke(shape);
+    ctx.restore();
+  }
+}

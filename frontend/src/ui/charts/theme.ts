@@ -1,0 +1,52 @@
+// The theme's colours for what cannot use CSS variables: a canvas. Another theme means other colours.
+
+import { useMemo, useSyncExternalStore } from "react";
+
+export interface Palette {
+  text: string;
+  quiet: string;
+  grid: string;
+  surface: string;
+  series: readonly string[];
+}
+
+/** The colours of the theme as it is now. */
+export function usePalette(): Palette {
+  const theme = useSyncExternalStore(subscribe, current);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another theme gives the same names other colours
+  return useMemo(palette, [theme]);
+}
+
+function subscribe(changed: () => void): () => void {
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const observer = new MutationObserver(changed);
+  observer.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  dark.addEventListener("change", changed);
+  return () => {
+    observer.disconnect();
+    dark.removeEventListener("change", changed);
+  };
+}
+
+function current(): string {
+  const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
+  return `${document.documentElement.dataset.theme ?? "system"} ${dark}`;
+}
+
+function palette(): Palette {
+  const probe = document.createElement("span");
+  document.body.append(probe);
+  const colour = (name: string) => {
+    probe.style.color = `var(${name})`;
+    return getComputedStyle(probe).color;
+  };
+  const found = {
+    text: colour("--text"),
+    quiet: colour("--quiet"),
+    grid: colour("--line"),
+    surface: colour("--surface"),
+    series: [1, 2, 3, 4, 5].map((index) => colour(`--series-${index}`)),
+  };
+  probe.remove();
+  return found;
+}

@@ -1,0 +1,7 @@
+import type { Line } from "./lines";
+
+/** What a line says at a step, in words where it says nothing. */
+export function valueAt(line: Line, index: number | undefined): string {
+  const value = index === undefined ? null : line.values[index];
+  return value == null ? "not known" : line.format(value);
+}
