@@ -80,7 +80,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def servers_folder() -> Iterator[Path]:
     """Where the session's private servers keep their data."""
-    with session_folder() as folder:
+    with session_folder(in_memory=True) as folder:
         yield folder
 
 

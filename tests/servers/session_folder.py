@@ -14,17 +14,21 @@ from outbox.embedded.folder_lock import FolderLock
 from outbox.embedded.leftovers import wait_until
 
 _PREFIX = "outbox-tests-"
+_MEMORY = Path("/dev/shm")
+_ENOUGH_MEMORY = 4 * 1024**3
+"""Bytes that have to be free there: servers of several sessions side by side have about one of them each."""
 
 
 @contextmanager
-def session_folder() -> Iterator[Path]:
+def session_folder(*, in_memory: bool = False) -> Iterator[Path]:
     """A folder that the servers' own users can pass through; gone afterwards.
 
-    Not pytest's own temporary folder: that one is closed to other users, and its path is long.
+    Not pytest's own temporary folder: that one is closed to other users, and its path is long. `in_memory`, where there is room:
+    the files of a fresh database are there ten times as fast as on a disk.
     """
     with one_process_at_a_time("session-folders"):  # between its making and its locking a folder looks abandoned
         _remove_abandoned()
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_MEMORY if in_memory and _has_room(_MEMORY) else None))
         folder.chmod(0o711)
         lock = FolderLock(folder / "lock")
         lock.acquire()
@@ -43,8 +47,12 @@ def one_process_at_a_time(what: str) -> Iterator[None]:
         yield
 
 
+def _has_room(folder: Path) -> bool:
+    return folder.is_dir() and os.access(folder, os.W_OK) and shutil.disk_usage(folder).free >= _ENOUGH_MEMORY
+
+
 def _remove_abandoned() -> None:
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    for folder in (*Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"), *_MEMORY.glob(f"{_PREFIX}*")):
         lock = FolderLock(folder / "lock")
         try:
             if folder.stat().st_uid != os.geteuid() and os.geteuid() != 0:
