@@ -23,8 +23,8 @@ _ENOUGH_MEMORY = 4 * 1024**3
 def session_folder(*, in_memory: bool = False) -> Iterator[Path]:
     """A folder that the servers' own users can pass through; gone afterwards.
 
-    Not pytest's own temporary folder: that one is closed to other users, and its path is long. `in_memory`, where there is room:
-    the files of a fresh database are there ten times as fast as on a disk.
+    Not pytest's own temporary folder: that one is closed to other users, and its path is long. `in_memory`, where there is
+    room: the files of a fresh database are there ten times as fast as on a disk.
     """
     with one_process_at_a_time("session-folders"):  # between its making and its locking a folder looks abandoned
         _remove_abandoned()
