@@ -5,7 +5,7 @@ import logging
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.orders.events import Event, OrderEventBody
-from app.orders.model import Status
+from app.orders.model import OrderStatus
 from app.orders.progress import advanced
 from outbox import BoundPublisher, consume
 
@@ -15,6 +15,6 @@ logger = logging.getLogger("app.orders")
 @consume(Event.STOCK_RESERVED, queue="orders.email")
 async def send_confirmation(order: OrderEventBody, session: AsyncSession, publisher: BoundPublisher[AsyncSession]) -> None:
     """Writes to the customer (here: into the log), once, and says so."""
-    if await advanced(session, order, from_=Status.RESERVED, to=Status.CONFIRMED):
+    if await advanced(session, order, from_=OrderStatus.RESERVED, to=OrderStatus.CONFIRMED):
         logger.info("To %s: %d x %s, order %s, is on its way", order.customer, order.quantity, order.sku, order.order_id)
         await publisher.publish(Event.ORDER_CONFIRMED, order)

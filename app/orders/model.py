@@ -10,7 +10,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 LONGEST_TEXT = 200
 
 
-class Status(StrEnum):
+class OrderStatus(StrEnum):
     """How far an order has come."""
 
     PLACED = "placed"
@@ -32,14 +32,14 @@ class Order(Table):
     __tablename__ = "orders"
     __table_args__ = (
         CheckConstraint("quantity > 0", name="orders_quantity_check"),
-        CheckConstraint(f"status in ({', '.join(repr(status.value) for status in Status)})", name="orders_status_check"),
+        CheckConstraint(f"status in ({', '.join(repr(status.value) for status in OrderStatus)})", name="orders_status_check"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True, server_default=text("gen_random_uuid()"))
     customer: Mapped[str] = mapped_column(String(LONGEST_TEXT))
     sku: Mapped[str] = mapped_column(String(LONGEST_TEXT))
     quantity: Mapped[int]
-    status: Mapped[str] = mapped_column(String(20), server_default=Status.PLACED.value)
+    status: Mapped[str] = mapped_column(String(20), server_default=OrderStatus.PLACED.value)
     placed_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), server_default=func.now())
 
 

@@ -3,7 +3,7 @@
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.orders.events import Event, OrderEventBody
-from app.orders.model import Status
+from app.orders.model import OrderStatus
 from app.orders.progress import advanced
 from app.orders.screening import FORBIDDEN_SKU
 from outbox import BoundPublisher, Reject, consume
@@ -24,5 +24,5 @@ async def capture_payment(
         raise Reject(f"no payment is taken for {FORBIDDEN_SKU!r}")
     if order.sku == FLAKY_SKU and attempt_count == 1:
         raise PaymentProviderError("the payment provider did not answer")
-    if await advanced(session, order, from_=Status.PLACED, to=Status.PAID):
+    if await advanced(session, order, from_=OrderStatus.PLACED, to=OrderStatus.PAID):
         await publisher.publish(Event.PAYMENT_CAPTURED, order)

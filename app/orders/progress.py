@@ -4,10 +4,10 @@ from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.orders.events import OrderEventBody
-from app.orders.model import Order, Status
+from app.orders.model import Order, OrderStatus
 
 
-async def advanced(session: AsyncSession, order: OrderEventBody, *, from_: Status, to: Status) -> bool:
+async def advanced(session: AsyncSession, order: OrderEventBody, *, from_: OrderStatus, to: OrderStatus) -> bool:
     """Moves the order from one status to another; False if it is not, or no longer, in the first."""
     due = update(Order).where(Order.id == order.order_id, Order.status == from_)
     return await session.scalar(due.values(status=to).returning(Order.id)) is not None

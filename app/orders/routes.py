@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from app.dependencies import PublisherDep, SessionDep
 from app.orders.events import Event, OrderEventBody
-from app.orders.model import LONGEST_TEXT, Order, OrderEvent, Status
+from app.orders.model import LONGEST_TEXT, Order, OrderEvent, OrderStatus
 
 router = APIRouter(prefix="/orders", tags=["orders"])
 
@@ -29,7 +29,7 @@ class PlacedOrder(BaseModel):
     """The order's id, to ask for it."""
 
     id: UUID
-    status: Status
+    status: OrderStatus
 
 
 class Missing(BaseModel):
@@ -62,7 +62,7 @@ async def place_order(new: NewOrder, session: SessionDep, publisher: PublisherDe
     session.add(order)
     await session.flush()
     await publisher.publish(Event.ORDER_PLACED, OrderEventBody(order_id=order.id, **new.model_dump()))
-    return PlacedOrder(id=order.id, status=Status.PLACED)
+    return PlacedOrder(id=order.id, status=OrderStatus.PLACED)
 
 
 @router.get("/{order_id}", responses={status.HTTP_404_NOT_FOUND: {"model": Missing}})
@@ -74,7 +74,7 @@ async def get_order(order_id: UUID, session: SessionDep) -> OrderView:
     noted = select(OrderEvent).where(OrderEvent.order_id == order_id).order_by(OrderEvent.at)
     return OrderView(
         id=order.id,
-        status=Status(order.status),
+        status=OrderStatus(order.status),
         customer=order.customer,
         sku=order.sku,
         quantity=order.quantity,

@@ -6,7 +6,7 @@ A handler that rejects a message undoes its own writes; what is to be remembered
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.orders.events import Event, OrderEventBody
-from app.orders.model import Status
+from app.orders.model import OrderStatus
 from app.orders.progress import advanced
 from outbox import BoundPublisher, consume
 
@@ -18,5 +18,5 @@ async def screen_order(order: OrderEventBody, session: AsyncSession, publisher: 
     """Ends an order for what may not be sold."""
     if order.sku != FORBIDDEN_SKU:
         return
-    if await advanced(session, order, from_=Status.PLACED, to=Status.REJECTED):
+    if await advanced(session, order, from_=OrderStatus.PLACED, to=OrderStatus.REJECTED):
         await publisher.publish(Event.ORDER_REJECTED, order)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from outbox.chains.model import Beginning, State, worst
+from outbox.chains.model import Beginning, ChainState, worst
 from outbox.postgres.beginnings import FACTS_OF_EACH, BeginningsReader, Place, Span, place_of
 from outbox.postgres.chains import moment
 
@@ -22,7 +22,7 @@ class BeginningFilter:
     """Which chains are meant: begun `since` then and before `until`, with that routing key, and in that state."""
 
     routing_key: str | None = None
-    state: State | None = None
+    state: ChainState | None = None
     since: datetime | None = None
     until: datetime | None = None
 
@@ -112,7 +112,7 @@ class _Walk:
         self._begun += len(rows)
         return kept
 
-    def _take(self, row: Mapping[str, Any], facts: Sequence[Mapping[str, Any]], state: State) -> None:
+    def _take(self, row: Mapping[str, Any], facts: Sequence[Mapping[str, Any]], state: ChainState) -> None:
         if self._wanted.state in (None, state):
             self._found.append((place_of(row), _beginning(row, facts, state)))
 
@@ -123,19 +123,19 @@ def _goes_on(row: Mapping[str, Any], facts: Sequence[Mapping[str, Any]]) -> bool
 
 
 def _dead(facts: Sequence[Mapping[str, Any]]) -> Iterable[str]:
-    return (message for (message, _), state in _states(facts, {}).items() if state is State.DEAD)
+    return (message for (message, _), state in _states(facts, {}).items() if state is ChainState.DEAD)
 
 
 def _states(
     facts: Sequence[Mapping[str, Any]], resolved: Mapping[tuple[str, str], str]
-) -> Mapping[tuple[str, str | None], State]:
+) -> Mapping[tuple[str, str | None], ChainState]:
     """The state that each message was left in, by queue; by no queue those that were only sent."""
-    states: dict[tuple[str, str | None], State] = {}
+    states: dict[tuple[str, str | None], ChainState] = {}
     for fact in facts[:FACTS_OF_EACH]:
         states[fact["message_id"], fact["queue"]] = _LEFT_IN[fact["fact"]]
     handled = {message for message, queue in states if queue is not None}
     return {
-        (message, queue): State(resolved[message, queue or ""])
+        (message, queue): ChainState(resolved[message, queue or ""])
         if _is_resolved(state, (message, queue or ""), resolved)
         else state
         for (message, queue), state in states.items()
@@ -143,21 +143,21 @@ def _states(
     }
 
 
-def _is_resolved(state: State, letter: tuple[str, str], resolved: Mapping[tuple[str, str], str]) -> bool:
-    return state is State.DEAD and letter in resolved
+def _is_resolved(state: ChainState, letter: tuple[str, str], resolved: Mapping[tuple[str, str], str]) -> bool:
+    return state is ChainState.DEAD and letter in resolved
 
 
 _LEFT_IN = {
-    "sent": State.SENT,
-    "processed": State.PROCESSED,
-    "duplicate": State.PROCESSED,
-    "retried": State.RETRYING,
-    "died": State.DEAD,
-    "requeued": State.REQUEUED,
+    "sent": ChainState.SENT,
+    "processed": ChainState.PROCESSED,
+    "duplicate": ChainState.PROCESSED,
+    "retried": ChainState.RETRYING,
+    "died": ChainState.DEAD,
+    "requeued": ChainState.REQUEUED,
 }
 
 
-def _beginning(row: Mapping[str, Any], facts: Sequence[Mapping[str, Any]], state: State) -> Beginning:
+def _beginning(row: Mapping[str, Any], facts: Sequence[Mapping[str, Any]], state: ChainState) -> Beginning:
     known = facts[:FACTS_OF_EACH]
     return Beginning(
         root_id=row["root_id"],

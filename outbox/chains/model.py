@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 
-class State(StrEnum):
+class ChainState(StrEnum):
     """Where a message, or its delivery to one queue, is now, as far as that is known."""
 
     PENDING = "pending"
@@ -26,27 +26,27 @@ class State(StrEnum):
 
 
 WORST_FIRST = (
-    State.DEAD,
-    State.PARKED,
-    State.HELD,
-    State.BLOCKED,
-    State.RETRYING,
-    State.IN_HAND,
-    State.QUEUED,
-    State.REQUEUED,
-    State.SENT,
-    State.PENDING,
-    State.SCHEDULED,
-    State.DISCARDED,
-    State.PROCESSED,
-    State.UNKNOWN,
+    ChainState.DEAD,
+    ChainState.PARKED,
+    ChainState.HELD,
+    ChainState.BLOCKED,
+    ChainState.RETRYING,
+    ChainState.IN_HAND,
+    ChainState.QUEUED,
+    ChainState.REQUEUED,
+    ChainState.SENT,
+    ChainState.PENDING,
+    ChainState.SCHEDULED,
+    ChainState.DISCARDED,
+    ChainState.PROCESSED,
+    ChainState.UNKNOWN,
 )
 """A chain has the state of its messages that comes first here: what needs somebody, what is on its way, what is over."""
 
 
-def worst(states: Iterable[State]) -> State:
+def worst(states: Iterable[ChainState]) -> ChainState:
     """The worst of `states`; unknown if there are none."""
-    return min(states, key=WORST_FIRST.index, default=State.UNKNOWN)
+    return min(states, key=WORST_FIRST.index, default=ChainState.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Leg:
     """
 
     queue: str
-    state: State
+    state: ChainState
     attempts: int = 0
     received_at: datetime | None = None
     waited: timedelta | None = None
@@ -101,7 +101,7 @@ class Node:
     id: str
     parent_id: str | None
     depth: int = 0
-    state: State = State.UNKNOWN
+    state: ChainState = ChainState.UNKNOWN
     routing_key: str = ""
     published_at: datetime | None = None
     sent_at: datetime | None = None
@@ -134,7 +134,7 @@ class Chain:
     found: bool = True
     truncated: bool = False
     unknown: tuple[str, ...] = ()
-    state: State = State.UNKNOWN
+    state: ChainState = ChainState.UNKNOWN
     duration: timedelta | None = None
     critical_path: tuple[str, ...] = ()
 
@@ -158,7 +158,7 @@ class Beginning:
     facts: int
     deaths: int
     messages: int = 0
-    state: State = State.UNKNOWN
+    state: ChainState = ChainState.UNKNOWN
     more: bool = False
 
     @property

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from outbox.chains.model import Chain, Leg, Node, State, Try, worst
+from outbox.chains.model import Chain, ChainState, Leg, Node, Try, worst
 from outbox.failures import decode_trail
 from outbox.postgres.chains import Row, Traces, ids_of, moment, span
 
@@ -184,25 +184,25 @@ def _requeues(draft: _Draft) -> int:
 
 
 _URGENT = (
-    State.DEAD,
-    State.IN_HAND,
-    State.RETRYING,
-    State.QUEUED,
-    State.REQUEUED,
-    State.SENT,
-    State.DISCARDED,
-    State.PROCESSED,
+    ChainState.DEAD,
+    ChainState.IN_HAND,
+    ChainState.RETRYING,
+    ChainState.QUEUED,
+    ChainState.REQUEUED,
+    ChainState.SENT,
+    ChainState.DISCARDED,
+    ChainState.PROCESSED,
 )
 """Of the states of its legs a message has the one that comes first here."""
 
 
-def _state(row: Mapping[str, Any], legs: Sequence[Leg], *, sent: bool) -> State:
+def _state(row: Mapping[str, Any], legs: Sequence[Leg], *, sent: bool) -> ChainState:
     if row and row["state"] != "sent":
-        return State(row["state"])
+        return ChainState(row["state"])
     for state in _URGENT:
         if any(leg.state is state for leg in legs):
             return state
-    return State.SENT if sent or row else State.UNKNOWN
+    return ChainState.SENT if sent or row else ChainState.UNKNOWN
 
 
 def _legs(draft: _Draft, sends: Sequence[Row]) -> Iterable[Leg]:
@@ -249,17 +249,17 @@ def _lives_on(facts: Sequence[Row], requeues: Sequence[Row], letters: Sequence[R
     return bool(requeued and requeues and facts and facts[-1]["at"] > requeues[-1]["at"])
 
 
-def _leg_state(facts: Sequence[Row], delivery: Row | None, letters: Sequence[Row]) -> State:
+def _leg_state(facts: Sequence[Row], delivery: Row | None, letters: Sequence[Row]) -> ChainState:
     if delivery is not None:
-        return State(delivery["state"])
+        return ChainState(delivery["state"])
     if facts and facts[-1]["fact"] in ("processed", "duplicate"):
-        return State.PROCESSED
+        return ChainState.PROCESSED
     if letters:
         status = letters[-1]["status"]
-        return State.DEAD if status == "open" else State(status)
+        return ChainState.DEAD if status == "open" else ChainState(status)
     if facts:
-        return State.DEAD if facts[-1]["fact"] == "died" else State.RETRYING
-    return State.UNKNOWN
+        return ChainState.DEAD if facts[-1]["fact"] == "died" else ChainState.RETRYING
+    return ChainState.UNKNOWN
 
 
 def _try(fact: Row) -> Try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from outbox.chains import MOST_NODES, Chain, Leg, Node, State
+from outbox.chains import MOST_NODES, Chain, ChainState, Leg, Node
 from outbox.chains import chain as look_up
 from outbox.chains.masking import masked
 from outbox.cli import options
@@ -23,7 +23,13 @@ from outbox.errors import ConfigurationError
 from outbox.postgres.pool import unavailable_errors
 
 _HEADINGS = ("EVENT", "QUEUE", "PUBLISHED", "OUTBOX", "BROKER", "HANDLER", "TRIES", "STATE", "BY", "ID")
-_COLOURS = {State.DEAD: "red", State.PARKED: "red", State.PROCESSED: "green", State.RETRYING: "yellow", State.HELD: "yellow"}
+_COLOURS = {
+    ChainState.DEAD: "red",
+    ChainState.PARKED: "red",
+    ChainState.PROCESSED: "green",
+    ChainState.RETRYING: "yellow",
+    ChainState.HELD: "yellow",
+}
 _STATE = _HEADINGS.index("STATE")
 _MOST_TEXT = 60
 _MOST_ERROR = 160
@@ -86,7 +92,7 @@ def _lines(found: Chain) -> Iterator[str]:
     widths = [max(len(cells[column]) for cells, _ in rows) for column in range(len(_HEADINGS))]
     for cells, error in rows:
         padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
-        colour = _COLOURS.get(State(cells[_STATE])) if cells[_STATE] in tuple(State) else None
+        colour = _COLOURS.get(ChainState(cells[_STATE])) if cells[_STATE] in tuple(ChainState) else None
         padded[_STATE] = click.style(padded[_STATE], fg=colour) if colour else padded[_STATE]
         yield "  ".join(padded).rstrip()
         if error:

@@ -5,12 +5,12 @@ from outbox.postgres.dead_letters import (
     DeadLetter,
     DeadLetterDetail,
     DeadLetterFilter,
+    DeadLetterStatus,
     Edition,
     Group,
     GroupBy,
     Position,
     Source,
-    Status,
 )
 from outbox.postgres.repair.operations import OperationItem
 from outbox.postgres.repair.running import OperationsRunner
@@ -40,6 +40,7 @@ __all__ = [
     "DeadLetter",
     "DeadLetterDetail",
     "DeadLetterFilter",
+    "DeadLetterStatus",
     "DeadLetters",
     "Destination",
     "Edit",
@@ -57,6 +58,5 @@ __all__ = [
     "Repaired",
     "Selector",
     "Source",
-    "Status",
     "ToQueue",
 ]

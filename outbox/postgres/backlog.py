@@ -21,7 +21,7 @@ FEW_PAGES = 50
 """Pages that one looks at which must be there at once."""
 
 
-class State(StrEnum):
+class MessageState(StrEnum):
     """Where a row of the outbox is."""
 
     PENDING = "pending"
@@ -73,8 +73,8 @@ class QueueCounts:
 class Counts:
     """Rows by state, and by routing key and state; sent ones have no routing key here."""
 
-    states: Mapping[State, Count]
-    routing_keys: Mapping[str, Mapping[State, Count]]
+    states: Mapping[MessageState, Count]
+    routing_keys: Mapping[str, Mapping[MessageState, Count]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class BacklogReader:
         """What can be said at once: counts only, from a few pages."""
         await connection.execute(self._sql["settings"])
         sample, relation = await self._sample(connection, FEW_PAGES)
-        return BacklogFigures(counts=_gathered(sample, dict.fromkeys(State, Count(0, relation))))
+        return BacklogFigures(counts=_gathered(sample, dict.fromkeys(MessageState, Count(0, relation))))
 
     async def _counts(self, connection: Connection) -> Counts:
         counted = _table_of(await connection.fetch(self._sql["counted"], COUNTED))
@@ -160,7 +160,7 @@ class BacklogReader:
         return {(row["queue"], row["state"]): round(row["count"] * 100 / percent) for row in rows}
 
 
-Table = Mapping[tuple[State, str], Count]
+Table = Mapping[tuple[MessageState, str], Count]
 
 
 def backlog_queries(table: TableName) -> Mapping[str, str]:
@@ -169,46 +169,48 @@ def backlog_queries(table: TableName) -> Mapping[str, str]:
     return queries("backlog.sql", **names, **queries("backlog_parts.sql", **names))
 
 
-def _table_of(rows: Sequence[asyncpg.Record]) -> dict[tuple[State, str], Count]:
-    return {(State(row["state"]), row["routing_key"]): Count(row["count"]) for row in rows}
+def _table_of(rows: Sequence[asyncpg.Record]) -> dict[tuple[MessageState, str], Count]:
+    return {(MessageState(row["state"]), row["routing_key"]): Count(row["count"]) for row in rows}
 
 
-def _scaled(rows: Sequence[asyncpg.Record], percent: float, relation: Relation) -> dict[tuple[State, str], Count]:
+def _scaled(rows: Sequence[asyncpg.Record], percent: float, relation: Relation) -> dict[tuple[MessageState, str], Count]:
     """Counts of a sample as what they mean for the whole."""
-    return {(State(row["state"]), row["routing_key"]): Count(round(row["count"] * 100 / percent), relation) for row in rows}
+    return {
+        (MessageState(row["state"]), row["routing_key"]): Count(round(row["count"] * 100 / percent), relation) for row in rows
+    }
 
 
 def _percent(pages: int, all_pages: int) -> float:
     return min(100.0, 100 * pages / all_pages)
 
 
-def _full(counted: Table) -> frozenset[State]:
+def _full(counted: Table) -> frozenset[MessageState]:
     """The states of which there are more than were counted."""
     states = _by_state(counted, {})
     full = {state for state, count in states.items() if count.value >= COUNTED}
-    if states[State.SCHEDULED].value + states[State.RETRYING].value >= COUNTED:  # they share an index
-        full |= {State.SCHEDULED, State.RETRYING}
+    if states[MessageState.SCHEDULED].value + states[MessageState.RETRYING].value >= COUNTED:  # they share an index
+        full |= {MessageState.SCHEDULED, MessageState.RETRYING}
     return frozenset(full)
 
 
-def _by_state(table: Table, unseen: Mapping[State, Count]) -> dict[State, Count]:
-    states = {state: unseen.get(state, NONE) for state in State}
+def _by_state(table: Table, unseen: Mapping[MessageState, Count]) -> dict[MessageState, Count]:
+    states = {state: unseen.get(state, NONE) for state in MessageState}
     for (state, _), count in table.items():
         states[state] += count
     return states
 
 
-def _gathered(table: Table, unseen: Mapping[State, Count]) -> Counts:
+def _gathered(table: Table, unseen: Mapping[MessageState, Count]) -> Counts:
     """`unseen` is what having found none says of a state; without it, that there are none."""
-    waiting: dict[State, Count] = {state: count for state, count in unseen.items() if state is not State.SENT}
-    routing_keys: dict[str, dict[State, Count]] = {}
+    waiting: dict[MessageState, Count] = {state: count for state, count in unseen.items() if state is not MessageState.SENT}
+    routing_keys: dict[str, dict[MessageState, Count]] = {}
     for (state, routing_key), count in table.items():
-        if state is not State.SENT:
+        if state is not MessageState.SENT:
             routing_keys.setdefault(routing_key, dict(waiting))[state] = count
     return Counts(states=_by_state(table, unseen), routing_keys=routing_keys)
 
 
-def _at_least(counts: Counts, least: Mapping[State, Count]) -> Counts:
+def _at_least(counts: Counts, least: Mapping[MessageState, Count]) -> Counts:
     """An estimate is never less than what was counted."""
     states = {
         state: Count(least[state].value, Relation.AT_LEAST) if state in least and count.value < least[state].value else count

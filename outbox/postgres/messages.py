@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 
-from outbox.postgres.backlog import State
+from outbox.postgres.backlog import MessageState
 from outbox.postgres.dead_letters.selecting import Arguments
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
@@ -17,14 +17,14 @@ from outbox.postgres.schema.objects import outbox_names, satellite_names
 Row = Mapping[str, Any]
 Place = Sequence[float | int | str]
 
-_DUE = (State.PENDING, State.SCHEDULED, State.RETRYING)
+_DUE = (MessageState.PENDING, MessageState.SCHEDULED, MessageState.RETRYING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFilter:
     """Which rows are meant: those that fit all that is given. `routing_key` may end with `*`, for all that begin so."""
 
-    state: State | None = None
+    state: MessageState | None = None
     routing_key: str | None = None
     ordering_key: str | None = None
     message_id: str | None = None
@@ -64,15 +64,15 @@ _BY_SENDING = Order(("sent_at", "id"), ("message.sent_at", "id"), (_TIME, "{}::b
 _UNSENT = "sent_at is null and failed_at is null"
 # Held and blocked rows are due never, and follow all others in the same index.
 _LATER = f"{_UNSENT} and send_after > now() and send_after < 'infinity'"
-_ORDERS: Mapping[State | None, tuple[Order, str]] = {
+_ORDERS: Mapping[MessageState | None, tuple[Order, str]] = {
     None: (_NEWEST, "true"),
-    State.PENDING: (_BY_DUE, f"{_UNSENT} and send_after <= now()"),
-    State.SCHEDULED: (_BY_DUE, f"{_LATER} and attempts = 0"),
-    State.RETRYING: (_BY_DUE, f"{_LATER} and attempts > 0"),
-    State.HELD: (_BY_KEY, f"{_UNSENT} and last_error = 'unroutable'"),
-    State.BLOCKED: (_BY_LANE, f"{_UNSENT} and ordering_key is not null and last_error = 'blocked'"),
-    State.PARKED: (_BY_FAILURE, "failed_at is not null"),
-    State.SENT: (_BY_SENDING, "sent_at is not null"),
+    MessageState.PENDING: (_BY_DUE, f"{_UNSENT} and send_after <= now()"),
+    MessageState.SCHEDULED: (_BY_DUE, f"{_LATER} and attempts = 0"),
+    MessageState.RETRYING: (_BY_DUE, f"{_LATER} and attempts > 0"),
+    MessageState.HELD: (_BY_KEY, f"{_UNSENT} and last_error = 'unroutable'"),
+    MessageState.BLOCKED: (_BY_LANE, f"{_UNSENT} and ordering_key is not null and last_error = 'blocked'"),
+    MessageState.PARKED: (_BY_FAILURE, "failed_at is not null"),
+    MessageState.SENT: (_BY_SENDING, "sent_at is not null"),
 }
 
 
@@ -220,7 +220,7 @@ def _more_conditions(filter_: MessageFilter, arguments: Arguments) -> list[str]:
 
 def _by_ordering_key(filter_: MessageFilter) -> bool:
     """Whether the index of ordering keys finds it. It has everything of a key that was not sent."""
-    return filter_.ordering_key is not None and filter_.state is not State.SENT
+    return filter_.ordering_key is not None and filter_.state is not MessageState.SENT
 
 
 def _row(found: asyncpg.Record | None) -> Row | None:

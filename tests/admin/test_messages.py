@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from outbox.admin.messages import routes
-from outbox.postgres.backlog import State
+from outbox.postgres.backlog import MessageState
 from outbox.postgres.messages import MessageFilter, MessageListing, order_of
 from outbox.postgres.schema.objects import outbox_table
 from tests.admin.rows import insert, insert_each
@@ -59,9 +59,9 @@ async def test_a_line_has_no_body_but_its_size_and_a_masked_preview(
     assert "body" not in line
 
 
-@pytest.mark.parametrize("state", [None, *State])
+@pytest.mark.parametrize("state", [None, *MessageState])
 async def test_pages_lead_on_and_back_without_gaps(
-    viewer: httpx.AsyncClient, connection: asyncpg.Connection, state: State | None
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection, state: MessageState | None
 ) -> None:
     columns: dict[str | None, dict[str, Any]] = {
         "scheduled": {"send_after": "1 hour"},
@@ -90,7 +90,7 @@ async def test_pages_lead_on_and_back_without_gaps(
     assert ids(await listed(viewer, limit=3, cursor=back["previous"], **_state(state))) == pages[0]
 
 
-def _state(state: State | None) -> dict[str, str]:
+def _state(state: MessageState | None) -> dict[str, str]:
     return {} if state is None else {"state": state.value}
 
 
@@ -168,7 +168,7 @@ async def test_a_forged_place_is_no_cursor(viewer: httpx.AsyncClient, place: lis
     from outbox.admin.messages.lines import MessageListParameters
     from outbox.admin.paging import Cursor
 
-    forged = Cursor("next", place).encode(MessageListParameters(state=State.PENDING).bound_to())
+    forged = Cursor("next", place).encode(MessageListParameters(state=MessageState.PENDING).bound_to())
     answer = await viewer.get("/messages", params={"state": "pending", "cursor": forged})
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid-cursor")
 
@@ -282,9 +282,9 @@ async def test_rows_that_no_calendar_holds_are_shown(viewer: httpx.AsyncClient, 
 
 ROWS = 60_000
 FILTERS = [
-    *(MessageFilter(state=state) for state in (None, *State)),
+    *(MessageFilter(state=state) for state in (None, *MessageState)),
     MessageFilter(ordering_key="key 7"),
-    MessageFilter(state=State.HELD, routing_key="held.3"),
+    MessageFilter(state=MessageState.HELD, routing_key="held.3"),
 ]
 
 
@@ -311,7 +311,7 @@ async def large(connection: asyncpg.Connection) -> asyncpg.Connection:
 async def test_no_page_reads_more_than_its_rows(large: asyncpg.Connection) -> None:
     listing = MessageListing(outbox_table("outbox_table"))
     for filter_ in FILTERS:
-        if filter_.state is State.RETRYING:  # there are none, and the scheduled ones are looked through
+        if filter_.state is MessageState.RETRYING:  # there are none, and the scheduled ones are looked through
             continue
         for back in (False, True):
             place: list[Any] | None = None

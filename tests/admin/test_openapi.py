@@ -54,3 +54,8 @@ def test_every_problem_that_is_documented_is_one_of_ours(published: dict[str, An
         for status, response in operation["responses"].items():
             if status >= "400":
                 assert "application/problem+json" in response["content"], f"{asked} {status}"
+
+
+def test_every_schema_has_a_name_that_people_can_read(published: dict[str, Any]) -> None:
+    names = published["components"]["schemas"]
+    assert [name for name in names if not re.fullmatch(r"([A-Z]+[a-z]*)+", name)] == []

@@ -11,7 +11,7 @@ import pytest
 from outbox import Consumer, MessageRelay, Publisher, Worker
 from outbox.admin import Admin
 from outbox.archiver import Archiver
-from outbox.chains import State, chain
+from outbox.chains import ChainState, chain
 from outbox.dead_letters import DeadLetters
 from outbox.maintenance import Maintenance
 from outbox.postgres.pool import Pool, open_pool
@@ -125,7 +125,7 @@ async def test_a_mended_consumer_gets_what_it_failed_on_and_nothing_comes_back(
 
         async def second_life() -> bool:
             found = await chain(pool, sample.letter.message_id or "")
-            assert found.state is State.PROCESSED
+            assert found.state is ChainState.PROCESSED
             tries = [(leg.queue, [each.outcome for each in leg.tries]) for leg in found.nodes[0].legs]
             assert tries == [(QUEUE, ["died", "processed"])]
             return True

@@ -12,7 +12,7 @@ from outbox.failures import FailedAttempt
 from outbox.fingerprint import fingerprint
 from outbox.outcome import Failure
 from outbox.postgres.archive import PostgresArchive
-from outbox.postgres.dead_letters import DeadLetter, DeadLetterFilter, DeadLetterListing, Position, Source, Status
+from outbox.postgres.dead_letters import DeadLetter, DeadLetterFilter, DeadLetterListing, DeadLetterStatus, Position, Source
 from outbox.postgres.pool import Pool, open_pool
 from tests.dead_letters.deaths import NOON, TABLE, dead
 from tests.postgres_transport.support import explained
@@ -63,7 +63,7 @@ async def test_letters_and_parked_messages_are_one_list_the_latest_first(
     letters = await listing.list()
     assert ids(letters) == ["m2", "p1", "m1"]
     assert letters[1].id == parked
-    assert (letters[1].source, letters[1].status, letters[1].cause) == (Source.RELAY, Status.OPEN, "refused")
+    assert (letters[1].source, letters[1].status, letters[1].cause) == (Source.RELAY, DeadLetterStatus.OPEN, "refused")
     assert (letters[1].exception_type, letters[1].exception_message) == ("too large", "7 bytes")
     assert (letters[1].attempt, letters[1].failures, letters[1].queue) == (20, 20, "")
     assert (letters[1].preview, letters[1].size) == ('{"token": "***"}', 14)
@@ -122,9 +122,9 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"exception_type": "KeyError"}, ["m2"]),
     ({"exception_type": "too large"}, ["p1"]),
     ({"group_id": fingerprint(OTHER)}, ["m2"]),
-    ({"status": Status.OPEN}, ["m2", "m1", "p1"]),
-    ({"status": Status.REQUEUED}, ["m3"]),
-    ({"status": Status.DISCARDED}, []),
+    ({"status": DeadLetterStatus.OPEN}, ["m2", "m1", "p1"]),
+    ({"status": DeadLetterStatus.REQUEUED}, ["m3"]),
+    ({"status": DeadLetterStatus.DISCARDED}, []),
     ({"tracking_id": "root"}, ["m2", "p1"]),
     ({"message_id": "m1"}, ["m1"]),
     ({"message_id": "p1"}, ["p1"]),
@@ -243,7 +243,9 @@ async def test_groups_are_by_queue_or_routing_key_too(listing: DeadLetterListing
     by_key = {group.id: (group.title, group.count) for group in await listing.groups("routing_key")}
     assert by_queue == {"mail": 2, "billing": 2}
     assert by_key == {"order.placed": ("order.placed", 3), "user.created": ("user.created", 1)}
-    assert [group.count for group in await listing.groups("queue", DeadLetterFilter(status=Status.OPEN), limit=1)] == [2]
+    assert [
+        group.count for group in await listing.groups("queue", DeadLetterFilter(status=DeadLetterStatus.OPEN), limit=1)
+    ] == [2]
 
 
 async def test_a_group_tells_what_came_since_it_was_requeued(
@@ -295,9 +297,9 @@ async def test_the_indexes_answer_every_way_of_listing_a_large_table(
         ({}, {}),
         ({}, {"sort": "oldest"}),
         ({}, {"after": Position.of(page)}),
-        ({"status": Status.OPEN, "source": worker}, {}),
-        ({"status": Status.OPEN, "source": worker}, {"after": Position.of(page)}),
-        ({"queue": "q3", "status": Status.OPEN, "source": worker}, {}),
+        ({"status": DeadLetterStatus.OPEN, "source": worker}, {}),
+        ({"status": DeadLetterStatus.OPEN, "source": worker}, {"after": Position.of(page)}),
+        ({"queue": "q3", "status": DeadLetterStatus.OPEN, "source": worker}, {}),
         ({"queue": "q3", "source": worker}, {}),
         ({"group_id": "f7", "source": worker}, {}),
         ({"message_id": "m777", "source": worker}, {}),

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from outbox import Consumer, MessageRelay, Publisher, Reject, Worker
-from outbox.chains import Chain, State, chain, recent
+from outbox.chains import Chain, ChainState, chain, recent
 from outbox.cli import main
 from outbox.errors import ConfigurationError
 from outbox.postgres import chains
@@ -89,13 +89,13 @@ async def test_any_id_gives_the_whole_tree_with_times_attempts_and_states(
     assert placed.waited is not None
     legs = {leg.queue: leg for leg in placed.legs}
     assert set(legs) == {"payments", "stock"}
-    assert (legs["stock"].attempts, legs["stock"].state) == (2, State.PROCESSED)
+    assert (legs["stock"].attempts, legs["stock"].state) == (2, ChainState.PROCESSED)
     assert [each.outcome for each in legs["stock"].tries] == ["retried", "processed"]
     assert legs["stock"].tries[0].error_message == "the warehouse does not answer"
     assert legs["stock"].waited is not None
     assert legs["stock"].ran is not None
     [mail] = paid.legs
-    assert (mail.queue, mail.state, mail.attempts) == ("mail", State.DEAD, 1)
+    assert (mail.queue, mail.state, mail.attempts) == ("mail", ChainState.DEAD, 1)
     assert mail.last is not None
     assert (mail.last.error_type, mail.last.component) == ("outbox.errors.Reject", "worker-1")
     assert reserved.error == "unroutable"
@@ -147,7 +147,7 @@ async def test_orphans_hang_from_who_they_name_and_circles_end(connection: async
     assert [(node.depth, node.id) for node in found.nodes] == [
         (0, "r"), (1, "lost"), (2, "orphan"), (0, "self"), (0, "x"), (1, "y"),
     ]  # fmt: skip
-    assert found.nodes[1].state is State.UNKNOWN
+    assert found.nodes[1].state is ChainState.UNKNOWN
 
 
 async def test_too_long_a_chain_is_cut_and_says_so(connection: asyncpg.Connection) -> None:

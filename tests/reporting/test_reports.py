@@ -6,7 +6,7 @@ import asyncpg
 from pydantic import BaseModel
 
 from outbox import Consumer, MessageRelay, Worker
-from outbox.chains import State, chain
+from outbox.chains import ChainState, chain
 from outbox.postgres.reporting.components import Condition, components
 from tests.reporting.support import Box, at_work, published
 from tests.support import eventually
@@ -59,7 +59,7 @@ async def test_a_worker_on_rabbitmq_reports_to_the_database_that_it_was_given(
         assert [tuple(row) for row in await connection.fetch(told, id_)] == [("sent", "relay-1"), ("processed", "worker-1")]
         [node] = (await chain(connection, id_)).nodes
     [leg] = node.legs
-    assert (node.state, leg.queue, leg.state) == (State.PROCESSED, "mail", State.PROCESSED)
+    assert (node.state, leg.queue, leg.state) == (ChainState.PROCESSED, "mail", ChainState.PROCESSED)
     assert node.waited is not None
     assert leg.waited is not None
     assert leg.ran is not None

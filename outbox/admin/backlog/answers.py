@@ -8,14 +8,21 @@ from pydantic import Field
 from outbox.admin.backlog.rates import drained_in
 from outbox.admin.backlog.view import Backlog
 from outbox.admin.models import Model, Moment
-from outbox.postgres.backlog import NONE, Count, QueueCounts, State
+from outbox.postgres.backlog import NONE, Count, MessageState, QueueCounts
 
 if TYPE_CHECKING:
     from outbox.admin.snapshots import Snapshot
     from outbox.postgres.backlog import BacklogFigures
     from outbox.transports.rabbitmq.overview import QueueSeen
 
-WAITING = (State.PENDING, State.SCHEDULED, State.HELD, State.BLOCKED, State.RETRYING, State.PARKED)
+WAITING = (
+    MessageState.PENDING,
+    MessageState.SCHEDULED,
+    MessageState.HELD,
+    MessageState.BLOCKED,
+    MessageState.RETRYING,
+    MessageState.PARKED,
+)
 
 
 class Counted(Model):
@@ -103,11 +110,11 @@ def told(backlog: Backlog, *, top: int) -> BacklogNow:
         complete=backlog.complete,
         degraded=[*(["broker"] if problem else []), *(["database"] if backlog.stale else [])],
         states=ByState(**_of_states(states)),
-        sent_kept=_counted(states[State.SENT]),
+        sent_kept=_counted(states[MessageState.SENT]),
         oldest_pending_seconds=_rounded(figures.oldest_seconds),
         per_second=rates,
         drained_in_seconds=_rounded(
-            drained_in(states[State.PENDING].value, incoming=backlog.incoming, outgoing=figures.out_per_second)
+            drained_in(states[MessageState.PENDING].value, incoming=backlog.incoming, outgoing=figures.out_per_second)
         ),
         routing_keys=listed,
         other_routing_keys=rest,
@@ -122,10 +129,10 @@ def counted_states(snapshot: "Snapshot[BacklogFigures] | None") -> dict[str, Any
     if snapshot is None:
         return {"states": None, "sent_kept": None, "as_of": None}
     states = snapshot.value.counts.states
-    return {"states": ByState(**_of_states(states)), "sent_kept": _counted(states[State.SENT]), "as_of": snapshot.as_of}
+    return {"states": ByState(**_of_states(states)), "sent_kept": _counted(states[MessageState.SENT]), "as_of": snapshot.as_of}
 
 
-def _ranked(routing_keys: Mapping[str, Mapping[State, Count]], top: int) -> tuple[list[OfRoutingKey], OtherRoutingKeys]:
+def _ranked(routing_keys: Mapping[str, Mapping[MessageState, Count]], top: int) -> tuple[list[OfRoutingKey], OtherRoutingKeys]:
     totals = {key: sum(states.values(), NONE) for key, states in routing_keys.items()}
     ranked = sorted(totals, key=lambda key: (-totals[key].value, key))
     others = [totals[key] for key in ranked[top:]]
@@ -133,7 +140,7 @@ def _ranked(routing_keys: Mapping[str, Mapping[State, Count]], top: int) -> tupl
     return listed, OtherRoutingKeys(routing_keys=len(others), total=_counted(sum(others, NONE)))
 
 
-def _of_states(states: Mapping[State, Count]) -> dict[str, Counted]:
+def _of_states(states: Mapping[MessageState, Count]) -> dict[str, Counted]:
     return {state.value: _counted(states.get(state, NONE)) for state in WAITING}
 
 

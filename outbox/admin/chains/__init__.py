@@ -8,13 +8,13 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from outbox.admin.access import Viewer
-from outbox.admin.chains.answers import BeginningAnswer, ChainAnswer, ChainPage
+from outbox.admin.chains.answers import ChainAnswer, ChainLine, ChainPage
 from outbox.admin.inputs import Instant, Text
 from outbox.admin.models import Request
 from outbox.admin.paging import Cursor, Direction, decode_cursor
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
-from outbox.chains import MOST_NODES, State, chain
+from outbox.chains import MOST_NODES, ChainState, chain
 from outbox.chains.listing import BeginningFilter, beginnings
 from outbox.chains.masking import masked
 from outbox.postgres.beginnings import BeginningsReader, Place
@@ -66,7 +66,7 @@ async def list_chains(asked: Viewer, wanted: Annotated[ChainListParameters, Quer
     cursor = decode_cursor(wanted.cursor, bound_to, (str, int))
     filter_ = BeginningFilter(
         routing_key=wanted.routing_key,
-        state=None if wanted.state is None else State(wanted.state),
+        state=None if wanted.state is None else ChainState(wanted.state),
         since=wanted.after,
         until=wanted.before,
     )
@@ -79,7 +79,7 @@ async def list_chains(asked: Viewer, wanted: Annotated[ChainListParameters, Quer
             backwards=cursor is not None and cursor.direction == "previous",
         )
     return ChainPage(
-        items=[BeginningAnswer.model_validate(item) for item in page.items],
+        items=[ChainLine.model_validate(item) for item in page.items],
         next=_cursor("next", page.next, bound_to),
         previous=_cursor("previous", page.previous, bound_to),
     )

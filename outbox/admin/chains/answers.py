@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from outbox.admin.models import Model, Moment, Page
-from outbox.chains import State
+from outbox.chains import ChainState
 
 
 def _in_seconds(value: Any) -> Any:
@@ -33,7 +33,7 @@ class LegAnswer(Model):
     """What became of a message in one queue."""
 
     queue: str
-    state: State
+    state: ChainState
     attempts: int
     received_at: Moment | None = Field(description="When a handler began with it first.")
     waited: Length | None = Field(description="In the broker, before the first attempt, in seconds.")
@@ -48,7 +48,7 @@ class NodeAnswer(Model):
     id: str
     parent_id: str | None = Field(description="The message whose handling published it.")
     depth: int = Field(description="0 for the beginning of a chain.")
-    state: State = Field(description="The most urgent of its legs', or what it waits for in the outbox.")
+    state: ChainState = Field(description="The most urgent of its legs', or what it waits for in the outbox.")
     routing_key: str
     published_at: Moment | None
     sent_at: Moment | None = Field(description="When it left the outbox.")
@@ -64,7 +64,7 @@ class ChainAnswer(Model):
     """A tree of messages as a list: each after its parent, and before its next sibling."""
 
     root_id: str
-    state: State = Field(description="The worst of any message's.")
+    state: ChainState = Field(description="The worst of any message's.")
     duration: Length | None = Field(description="From the first thing that is known of it to the last, in seconds.")
     critical_path: list[str] = Field(description="The ids from the beginning to the message to which something happened last.")
     truncated: bool = Field(description="There are more messages: ask for more with `max_nodes`.")
@@ -72,12 +72,12 @@ class ChainAnswer(Model):
     nodes: list[NodeAnswer]
 
 
-class BeginningAnswer(Model):
+class ChainLine(Model):
     """A chain in a list: what the history tells of it, up to 200 facts."""
 
     root_id: str
     routing_key: str = Field(description="That of its first message.")
-    state: State = Field(description="The worst that a message of it was left in, as far as the history tells.")
+    state: ChainState = Field(description="The worst that a message of it was left in, as far as the history tells.")
     sent_at: Moment | None = Field(description="When its first message left the outbox.")
     last_at: Moment | None = Field(description="When something last happened.")
     duration: Length | None = Field(description="From the one to the other, in seconds.")
@@ -86,5 +86,5 @@ class BeginningAnswer(Model):
     more: bool = Field(description="There are more facts than were looked at: the numbers are those of the first 200.")
 
 
-class ChainPage(Page[BeginningAnswer]):
+class ChainPage(Page[ChainLine]):
     """Chains, the newest first. Under a filter a page may hold fewer than asked for, though `next` leads on."""

@@ -8,7 +8,7 @@ from pydantic import Field
 from outbox.admin.inputs import Instant, Text
 from outbox.admin.models import Request
 from outbox.admin.paging import Paged
-from outbox.dead_letters import DeadLetterFilter, GroupBy, Source, Status
+from outbox.dead_letters import DeadLetterFilter, DeadLetterStatus, GroupBy, Source
 
 LARGEST_COUNT = 1_000_000
 
@@ -43,7 +43,7 @@ class DeadLetterFilters(Request):
     def as_filter(self) -> DeadLetterFilter:
         """The same, as the library takes it."""
         wanted = {name: getattr(self, name) for name in DeadLetterFilters.model_fields if name != "status"}
-        return DeadLetterFilter(**wanted, status=None if self.status == "any" else Status(self.status))
+        return DeadLetterFilter(**wanted, status=None if self.status == "any" else DeadLetterStatus(self.status))
 
     def bound_to(self) -> Mapping[str, Any]:
         """What says which filter this is: two that mean the same are equal, whatever else a request asks for."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from outbox.admin.models import Model, Moment, Page
-from outbox.dead_letters import GroupBy, Source, Status
+from outbox.dead_letters import DeadLetterStatus, GroupBy, Source
 from outbox.postgres.dead_letters.afterlife import Fate
 
 
@@ -21,7 +21,7 @@ class DeadLetterLine(Model):
 
     id: str = Field(description="`17`, or `outbox-17` for a message that the relay parked.")
     source: Source
-    status: Status
+    status: DeadLetterStatus
     cause: str = Field(description="Why it was given up, as in `exhausted`, `rejected`, `undecodable`, `expired` or `refused`.")
     queue: str = Field(description="Empty for a message that the relay parked on its way to any queue.")
     exchange: str

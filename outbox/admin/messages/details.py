@@ -12,7 +12,7 @@ from outbox.admin.messages.lines import MessageLine, line_of
 from outbox.admin.messages.reasons import Surroundings, mending, reason_of
 from outbox.admin.models import Model, Moment
 from outbox.masking import READ_LIMIT, Masking
-from outbox.postgres.backlog import State
+from outbox.postgres.backlog import MessageState
 from outbox.postgres.chains import ids_of, moment
 from outbox.postgres.messages import MessageListing
 from outbox.postgres.pool import Connection
@@ -33,7 +33,7 @@ class Earlier(Model):
 
     id: str
     message_id: str | None
-    state: State
+    state: MessageState
 
 
 class Handled(Model):
@@ -76,7 +76,7 @@ async def read(admin: Admin, connection: Connection, row_id: int, *, reveal: boo
     if row is None:
         return None
     around = await _surroundings(admin, connection, listing, row)
-    waits = row["state"] not in (State.SENT, State.PARKED)
+    waits = row["state"] not in (MessageState.SENT, MessageState.PARKED)
     handled = await listing.handled(connection, row["message_id"]) if row["message_id"] else []
     earlier, probe = around.earlier, around.probe
     return Message(
@@ -101,12 +101,12 @@ async def read(admin: Admin, connection: Connection, row_id: int, *, reveal: boo
 
 async def _surroundings(admin: Admin, connection: Connection, listing: MessageListing, row: Mapping[str, Any]) -> Surroundings:
     state, lane = row["state"], row["lane"]
-    unsent = state not in (State.SENT, State.PARKED)
+    unsent = state not in (MessageState.SENT, MessageState.PARKED)
     return Surroundings(
         pauses=await _relay_pauses(connection, admin) if unsent else (),
         living_relays=await listing.living_relays(connection),
         earlier=await listing.first_of_key(connection, lane, row["id"]) if unsent and lane is not None else None,
-        probe=await listing.probe(connection, row["routing_key"], row["target_queue"]) if state == State.HELD else None,
+        probe=await listing.probe(connection, row["routing_key"], row["target_queue"]) if state == MessageState.HELD else None,
         exchange_name=admin.exchange_name,
     )
 

@@ -10,7 +10,7 @@ from outbox.admin.inputs import Instant, Text
 from outbox.admin.models import Model, Moment, Page
 from outbox.admin.paging import Paged
 from outbox.masking import Masking, preview, sized
-from outbox.postgres.backlog import State
+from outbox.postgres.backlog import MessageState
 from outbox.postgres.chains import moment
 from outbox.postgres.messages import MessageFilter
 
@@ -20,7 +20,7 @@ _UNBOUND = {"limit", "cursor", "total"}
 class MessageListParameters(Paged):
     """What a message must fit, all of it. Without `state` all rows of the table are meant, the newest first."""
 
-    state: Annotated[State | None, Field(description="Where it is.")] = None
+    state: Annotated[MessageState | None, Field(description="Where it is.")] = None
     routing_key: Annotated[Text | None, Field(description="Its routing key; with `*` at the end, how it begins.")] = None
     ordering_key: Annotated[Text | None, Field(description="Its ordering key; those of one are listed in their order.")] = None
     message_id: Annotated[Text | None, Field(description="Its own id.")] = None
@@ -44,7 +44,7 @@ class MessageLine(Model):
     id: str = Field(description="The number of its row, in the order of writing.")
     message_id: str | None = Field(description="The id that it keeps everywhere; null: made when it is sent.")
     root_id: str | None = Field(description="The id of the message that its chain began with.")
-    state: State
+    state: MessageState
     routing_key: str
     target_queue: str | None = Field(description="The one queue that it is for, whatever is bound.")
     ordering_key: str | None

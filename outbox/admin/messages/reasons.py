@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, assert_never
 
-from outbox.postgres.backlog import State
+from outbox.postgres.backlog import MessageState
 from outbox.postgres.chains import moment
 from outbox.postgres.reporting.control import Pause
 
@@ -28,25 +28,25 @@ class Surroundings:
 
 def reason_of(row: Mapping[str, Any], around: Surroundings) -> str:
     """Why it is where it is, and what happens next, in a sentence or two."""
-    state = State(row["state"])
+    state = MessageState(row["state"])
     match state:
-        case State.PENDING:
+        case MessageState.PENDING:
             return _pending(around)
-        case State.SCHEDULED:
+        case MessageState.SCHEDULED:
             return _with_hindrance(f"It is due {_at(row['due_at'])}, as it was published.", around)
-        case State.RETRYING:
+        case MessageState.RETRYING:
             times = "once" if row["attempts"] == 1 else f"{row['attempts']:,} times"
             return _with_hindrance(f"It was refused {times}, and is sent again {_at(row['due_at'])}.", around)
-        case State.HELD:
+        case MessageState.HELD:
             return _with_hindrance(_held(row, around), around)
-        case State.BLOCKED:
+        case MessageState.BLOCKED:
             return _blocked(around)
-        case State.PARKED:
+        case MessageState.PARKED:
             return (
                 f"It was given up {_at(row['failed_at'])}, for the error that is told; nothing happens until somebody requeues "
                 f"or discards the dead letter outbox-{row['id']}."
             )
-        case State.SENT:
+        case MessageState.SENT:
             return f"It was sent {_at(row['sent_at'])}, and is kept until clean-up."
         case _:
             assert_never(state)
@@ -54,17 +54,17 @@ def reason_of(row: Mapping[str, Any], around: Surroundings) -> str:
 
 def mending(row: Mapping[str, Any], around: Surroundings) -> str | None:
     """What a person can do about it; None: nothing needs to be done."""
-    match State(row["state"]):
-        case State.HELD if row["target_queue"] is not None:
+    match MessageState(row["state"]):
+        case MessageState.HELD if row["target_queue"] is not None:
             return f"start a consumer of the queue {row['target_queue']!r}, which declares it; its success releases the message"
-        case State.HELD:
+        case MessageState.HELD:
             return (
                 f"bind a queue to the exchange {around.exchange_name!r} with a key that matches {row['routing_key']!r}, or "
                 "start its consumer; all held messages of the routing key follow the first that finds it"
             )
-        case State.PARKED:
+        case MessageState.PARKED:
             return f"POST /requeue or /discard with the id outbox-{row['id']}"
-        case State.SENT:
+        case MessageState.SENT:
             return None
     if around.living_relays == 0:
         return "start a relay"

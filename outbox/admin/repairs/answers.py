@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from outbox.admin.models import Model, Moment, Seconds
+from outbox.admin.models import Model, Moment, Page, Seconds
 from outbox.dead_letters import (
     ORIGINAL_ROUTING,
     Action,
@@ -168,6 +168,14 @@ class OperationItemAnswer(ItemAnswer):
         """What came of the letter there."""
         word = outcome_word(action, item.item.outcome)
         return cls(id=item.item.id, outcome=word, reason=item.item.reason, position=item.position)
+
+
+class OperationPage(Page[OperationAnswer]):
+    """Operations, the newest first."""
+
+
+class OperationItemPage(Page[OperationItemAnswer]):
+    """What came of the letters of an operation, those that failed first."""
 
 
 class SampledAnswer(Model):

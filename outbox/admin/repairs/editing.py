@@ -13,7 +13,7 @@ from outbox.admin.problems import Code, Problem
 from outbox.admin.repairs.requests import EditRequest, RequeueRequest
 from outbox.admin.repairs.schemas import Misfit, misfits
 from outbox.codec import RESERVED_PREFIX
-from outbox.dead_letters import ORIGINAL_ROUTING, DeadLetter, Edit, Status, ToQueue
+from outbox.dead_letters import ORIGINAL_ROUTING, DeadLetter, DeadLetterStatus, Edit, ToQueue
 from outbox.postgres.reporting.components import Condition, components
 
 _AWAKE = frozenset({Condition.ALIVE, Condition.LATE})
@@ -29,7 +29,7 @@ async def edit_of(asked: Asked, request: RequeueRequest) -> Edit | None:
         return None
     edit = _read(request.edit)
     detail = await asked.admin.dead_letters.get(request.selector.ids[0])
-    if detail is None or detail.letter.status is not Status.OPEN:
+    if detail is None or detail.letter.status is not DeadLetterStatus.OPEN:
         return edit  # the requeue says so
     require_version(detail.letter, edit)
     if request.edit.has_body and not request.force:

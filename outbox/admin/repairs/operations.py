@@ -8,10 +8,17 @@ from pydantic import Field
 
 from outbox.admin.access import Asked, Operator, Viewer
 from outbox.admin.auditing import record
-from outbox.admin.models import Page, Total
+from outbox.admin.models import Total
 from outbox.admin.paging import MOST_COUNTED, Cursor, Paged, counted, decode_cursor, turned
 from outbox.admin.problems import Code, Problem, documented
-from outbox.admin.repairs.answers import OperationAnswer, OperationItemAnswer, Outcome, outcome_of
+from outbox.admin.repairs.answers import (
+    OperationAnswer,
+    OperationItemAnswer,
+    OperationItemPage,
+    OperationPage,
+    Outcome,
+    outcome_of,
+)
 from outbox.admin.routing import area
 from outbox.dead_letters import ItemOutcome, Operation, OperationItem
 from outbox.postgres.pool import Connection
@@ -51,7 +58,7 @@ class ItemsParameters(Paged):
     summary="List Operations",
     responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH),
 )
-async def operations(wanted: Annotated[OperationsParameters, Query()], asked: Viewer) -> Page[OperationAnswer]:
+async def operations(wanted: Annotated[OperationsParameters, Query()], asked: Viewer) -> OperationPage:
     """The changes of many dead letters, the newest first, each with its progress."""
     bound = {"operations": True, "going_on": wanted.going_on}
     cursor = decode_cursor(wanted.cursor, bound, (int,))
@@ -62,7 +69,7 @@ async def operations(wanted: Annotated[OperationsParameters, Query()], asked: Vi
     total = None
     if wanted.total:
         total = counted(await asked.admin.dead_letters.count_operations(going_on=wanted.going_on, limit=MOST_COUNTED + 1))
-    return Page(items=items, next=page.next, previous=page.previous, total=total)
+    return OperationPage(items=items, next=page.next, previous=page.previous, total=total)
 
 
 @router.get(
@@ -79,7 +86,7 @@ async def operation(number: Number, asked: Viewer) -> OperationAnswer:
     summary="List What Came Of Each Letter",
     responses=documented(Code.NOT_FOUND, Code.INVALID_CURSOR, Code.CURSOR_MISMATCH),
 )
-async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], asked: Viewer) -> Page[OperationItemAnswer]:
+async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], asked: Viewer) -> OperationItemPage:
     """What came of each letter of an operation: those that failed first.
 
     While it goes on, letters move from one outcome to another, and a page shows what is there when it is asked for.
@@ -98,7 +105,7 @@ async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], ask
     )
     total = Total(value=sum(found.counts.get(outcome, 0) for outcome in outcomes), relation="eq") if wanted.total else None
     answers = [OperationItemAnswer.at(found.action, item) for item in page.items]
-    return Page(items=answers, next=page.next, previous=page.previous, total=total)
+    return OperationItemPage(items=answers, next=page.next, previous=page.previous, total=total)
 
 
 @router.post(

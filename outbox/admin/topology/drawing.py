@@ -12,7 +12,7 @@ from outbox.admin.topology.seen import Seen, SeenQueue
 NodeKind = Literal["exchange", "queue", "retry", "dead-letters", "worker"]
 
 
-class Node(Model):
+class TopologyNode(Model):
     """An exchange, a queue, or a worker. Null: not known, or not of this kind."""
 
     id: str = Field(description="What edges and warnings name it by.")
@@ -23,7 +23,7 @@ class Node(Model):
     consumers: int | None = Field(default=None, description="Who takes messages from it.")
 
 
-class Edge(Model):
+class TopologyEdge(Model):
     """A way that messages go."""
 
     source: str
@@ -35,11 +35,11 @@ class Edge(Model):
     )
 
 
-def drawn(seen: Seen) -> tuple[list[Node], list[Edge]]:
+def drawn(seen: Seen) -> tuple[list[TopologyNode], list[TopologyEdge]]:
     """Nodes and edges, each once."""
     bindings = _bindings(seen)
     consuming = [
-        Edge(source=f"queue:{one.queue}", target=f"worker:{one.worker}", kind="consumer", declared_by="worker")
+        TopologyEdge(source=f"queue:{one.queue}", target=f"worker:{one.worker}", kind="consumer", declared_by="worker")
         for one in seen.consumers
         if one.living
     ]
@@ -51,10 +51,10 @@ def drawn(seen: Seen) -> tuple[list[Node], list[Edge]]:
     return sorted(nodes.values(), key=lambda node: node.id), edges
 
 
-def _bindings(seen: Seen) -> list[Edge]:
+def _bindings(seen: Seen) -> list[TopologyEdge]:
     if seen.bindings is not None:
         return [
-            Edge(
+            TopologyEdge(
                 source=f"exchange:{one.exchange}",
                 target=f"queue:{one.queue}",
                 kind="binding",
@@ -64,7 +64,7 @@ def _bindings(seen: Seen) -> list[Edge]:
             for one in seen.bindings
         ]
     return [
-        Edge(
+        TopologyEdge(
             source=f"exchange:{seen.exchange}",
             target=f"queue:{one.queue}",
             kind="binding",
@@ -75,7 +75,7 @@ def _bindings(seen: Seen) -> list[Edge]:
     ]
 
 
-def _retries(seen: Seen) -> Iterable[Edge]:
+def _retries(seen: Seen) -> Iterable[TopologyEdge]:
     """On RabbitMQ a retry waits in a queue of its delay; elsewhere it waits where it is."""
     if seen.broker is not BrokerKind.RABBITMQ:
         return
@@ -84,30 +84,30 @@ def _retries(seen: Seen) -> Iterable[Edge]:
     for consumer in seen.consumers:
         for delay in consumer.delays:
             name = delay_resource(seen.exchange, delay)
-            yield Edge(source=f"queue:{consumer.queue}", target=f"queue:{name}", kind="retry", declared_by="worker")
+            yield TopologyEdge(source=f"queue:{consumer.queue}", target=f"queue:{name}", kind="retry", declared_by="worker")
 
 
-def _deaths(seen: Seen) -> Iterable[Edge]:
+def _deaths(seen: Seen) -> Iterable[TopologyEdge]:
     if seen.broker is not BrokerKind.RABBITMQ:
         return
     from outbox.transports.rabbitmq.topology import dead_letter_queue
 
     for queue in {consumer.queue for consumer in seen.consumers} | {one.queue for one in seen.bindings or ()}:
         if dead_letter_queue(queue) in seen.queues:
-            yield Edge(
+            yield TopologyEdge(
                 source=f"queue:{queue}", target=f"queue:{dead_letter_queue(queue)}", kind="dead-letter", declared_by="broker"
             )
 
 
-def _exchanges(seen: Seen, bindings: Iterable[Edge]) -> Iterable[Node]:
+def _exchanges(seen: Seen, bindings: Iterable[TopologyEdge]) -> Iterable[TopologyNode]:
     names = {seen.exchange, *(edge.source.removeprefix("exchange:") for edge in bindings)}
     for name in names:
-        yield Node(id=f"exchange:{name}", kind="exchange", name=name, exists=name not in seen.missing_exchanges)
+        yield TopologyNode(id=f"exchange:{name}", kind="exchange", name=name, exists=name not in seen.missing_exchanges)
 
 
-def _queues(seen: Seen) -> Iterable[Node]:
+def _queues(seen: Seen) -> Iterable[TopologyNode]:
     for queue in seen.queues.values():
-        yield Node(
+        yield TopologyNode(
             id=f"queue:{queue.name}",
             kind=_kind(seen, queue),
             name=queue.name,
@@ -117,9 +117,9 @@ def _queues(seen: Seen) -> Iterable[Node]:
         )
 
 
-def _workers(seen: Seen) -> Iterable[Node]:
+def _workers(seen: Seen) -> Iterable[TopologyNode]:
     for name in {consumer.worker for consumer in seen.consumers if consumer.living}:
-        yield Node(id=f"worker:{name}", kind="worker", name=name, exists=True)
+        yield TopologyNode(id=f"worker:{name}", kind="worker", name=name, exists=True)
 
 
 def _kind(seen: Seen, queue: SeenQueue) -> NodeKind:
@@ -131,7 +131,7 @@ def _kind(seen: Seen, queue: SeenQueue) -> NodeKind:
     return "queue"
 
 
-def _unseen(id_: str, *, exists: bool) -> Node:
+def _unseen(id_: str, *, exists: bool) -> TopologyNode:
     kind, _, name = id_.partition(":")
     kinds: dict[str, NodeKind] = {"exchange": "exchange", "worker": "worker"}
-    return Node(id=id_, kind=kinds.get(kind, "queue"), name=name, exists=exists)
+    return TopologyNode(id=id_, kind=kinds.get(kind, "queue"), name=name, exists=exists)

@@ -11,7 +11,7 @@ from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.models import Model, Moment
 from outbox.admin.routing import area
 from outbox.admin.snapshots import Snapshot, Snapshots
-from outbox.admin.topology.drawing import Edge, Node, drawn
+from outbox.admin.topology.drawing import TopologyEdge, TopologyNode, drawn
 from outbox.admin.topology.judging import Judged, judged
 from outbox.admin.topology.seen import Seen, look
 
@@ -24,7 +24,7 @@ MAX_AGE = timedelta(seconds=10)
 TIMEOUT = timedelta(seconds=20)
 
 
-class Warned(Model):
+class TopologyWarning(Model):
     """Something that is wrong, or could be better."""
 
     code: str = Field(description="A word for it that stays the same.")
@@ -44,9 +44,9 @@ class Topology(Model):
     bindings_known: bool = Field(
         description="False: only those that workers have told of; with the address of RabbitMQ's management API, all."
     )
-    nodes: list[Node]
-    edges: list[Edge]
-    warnings: list[Warned]
+    nodes: list[TopologyNode]
+    edges: list[TopologyEdge]
+    warnings: list[TopologyWarning]
 
 
 class TopologyView:
@@ -93,9 +93,9 @@ async def show(asked: Viewer) -> Topology:
     )
 
 
-def _warned(each: Judged) -> Warned:
+def _warned(each: Judged) -> TopologyWarning:
     finding = each.finding
-    return Warned(
+    return TopologyWarning(
         code=each.code,
         severity="error" if finding.severity == "error" else "warning",
         node=each.node,

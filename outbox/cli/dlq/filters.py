@@ -10,7 +10,7 @@ import click
 
 from outbox.cli import options
 from outbox.cli.api.places import service
-from outbox.dead_letters import DeadLetterFilter, Source, Status
+from outbox.dead_letters import DeadLetterFilter, DeadLetterStatus, Source
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,7 +51,7 @@ filtering = options.together(
     click.option("--exception", "exception_type", metavar="TYPE", help="Only of this exception, such as ValueError."),
     click.option("--group", "group_id", metavar="ID", help="Only of this group of errors, as `outbox dlq groups` names it."),
     click.option("--source", type=click.Choice([source.value for source in Source]), help="Only given up by this one."),
-    click.option("--status", type=click.Choice([status.value for status in Status]), help="Only of this status."),
+    click.option("--status", type=click.Choice([status.value for status in DeadLetterStatus]), help="Only of this status."),
     click.option("--tracking-id", metavar="ID", help="Only of the chain that this id is in."),
     click.option("--message-id", metavar="ID", help="Only with this message id."),
     click.option(
@@ -71,7 +71,7 @@ def filter_of(given: dict[str, Any]) -> DeadLetterFilter:
     if "source" in values:
         values["source"] = Source(values["source"])
     if "status" in values:
-        values["status"] = Status(values["status"])
+        values["status"] = DeadLetterStatus(values["status"])
     return DeadLetterFilter(**values)
 
 

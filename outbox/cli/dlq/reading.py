@@ -12,7 +12,7 @@ from outbox.cli.dlq.places import run
 from outbox.cli.dlq.port import Letters
 from outbox.cli.dlq.showing import echo_detail
 from outbox.cli.dlq.tables import ago, counted, echo_table, one_line
-from outbox.dead_letters import DeadLetter, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, Status
+from outbox.dead_letters import DeadLetter, DeadLetterDetail, DeadLetterFilter, DeadLetterStatus, Group, GroupBy
 
 
 @click.command(name="list", cls=Command)
@@ -27,7 +27,7 @@ def list_(*, limit: int, oldest: bool, as_json: bool, **given: Any) -> None:
     Those that failed last come first; only open ones, unless --status says otherwise. TIMES is how many attempts failed.
     """
     wanted = filter_of(given)
-    wanted = wanted if wanted.status is not None else replace(wanted, status=Status.OPEN)
+    wanted = wanted if wanted.status is not None else replace(wanted, status=DeadLetterStatus.OPEN)
 
     async def read(dead_letters: Letters) -> tuple[list[DeadLetter], int, bool]:
         found = await dead_letters.list(wanted, limit=limit, sort="oldest" if oldest else "newest")
@@ -91,7 +91,7 @@ def groups(*, by: GroupBy, limit: int, as_json: bool, **given: Any) -> None:
     REQUEUED is when one of a group was requeued last, SINCE how many of it died after that.
     """
     wanted = filter_of(given)
-    wanted = wanted if wanted.status is not None else replace(wanted, status=Status.OPEN)
+    wanted = wanted if wanted.status is not None else replace(wanted, status=DeadLetterStatus.OPEN)
 
     async def read(dead_letters: Letters) -> list[Group]:
         return list(await dead_letters.groups(by, wanted, limit=limit))

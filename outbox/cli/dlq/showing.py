@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from outbox.cli.dlq.tables import at, counted, echo_facts, echo_heading, indented, one_line, plain, times
-from outbox.dead_letters import DeadLetterDetail, Status
+from outbox.dead_letters import DeadLetterDetail, DeadLetterStatus
 from outbox.failures import FailedAttempt
 from outbox.masking import Masking
 from outbox.outcome import Failure
@@ -77,9 +77,9 @@ def _facts(detail: DeadLetterDetail) -> list[tuple[str, str]]:
     ]
 
 
-def _resolved(status: Status) -> str:
+def _resolved(status: DeadLetterStatus) -> str:
     """What a person did last; an open one that says so was requeued, and came back."""
-    return Status.REQUEUED if status is Status.OPEN else status
+    return DeadLetterStatus.REQUEUED if status is DeadLetterStatus.OPEN else status
 
 
 def _history(detail: DeadLetterDetail) -> str:

@@ -4,13 +4,13 @@ from outbox.postgres.dead_letters.letters import (
     DeadLetter,
     DeadLetterDetail,
     DeadLetterFilter,
+    DeadLetterStatus,
     Edition,
     Group,
     GroupBy,
     Position,
     Sort,
     Source,
-    Status,
 )
 from outbox.postgres.dead_letters.listing import DeadLetterListing
 
@@ -19,11 +19,11 @@ __all__ = [
     "DeadLetterDetail",
     "DeadLetterFilter",
     "DeadLetterListing",
+    "DeadLetterStatus",
     "Edition",
     "Group",
     "GroupBy",
     "Position",
     "Sort",
     "Source",
-    "Status",
 ]

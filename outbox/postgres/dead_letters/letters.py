@@ -28,7 +28,7 @@ class Source(StrEnum):
     BROKER = "broker"
 
 
-class Status(StrEnum):
+class DeadLetterStatus(StrEnum):
     """What a person made of a dead letter; `OPEN`: nothing yet."""
 
     OPEN = "open"
@@ -51,7 +51,7 @@ class DeadLetterFilter:
     routing_key: str | None = None
     exception_type: str | None = None
     group_id: str | None = None
-    status: Status | None = None
+    status: DeadLetterStatus | None = None
     tracking_id: str | None = None
     message_id: str | None = None
     failed_after: datetime | None = None
@@ -70,7 +70,7 @@ class DeadLetter:
 
     id: str
     source: Source
-    status: Status
+    status: DeadLetterStatus
     exchange: str
     queue: str
     routing_key: str

@@ -18,6 +18,7 @@ from outbox.postgres.dead_letters.letters import (
     DeadLetter,
     DeadLetterDetail,
     DeadLetterFilter,
+    DeadLetterStatus,
     Edition,
     FacetField,
     Facets,
@@ -26,7 +27,6 @@ from outbox.postgres.dead_letters.letters import (
     Position,
     Sort,
     Source,
-    Status,
 )
 from outbox.postgres.dead_letters.selecting import Arguments, Branch, Letters, dead_ids, grouping_bits, parked_ids
 from outbox.postgres.names import TableName
@@ -158,7 +158,7 @@ class DeadLetterListing:
             del values[name]
         values["id"] = values.pop("letter")
         values["source"] = Source(values["source"])
-        values["status"] = Status(values["status"])
+        values["status"] = DeadLetterStatus(values["status"])
         values["tracking_ids"] = _ids(values["tracking_ids"])
         values["exception_message"] = self._masking.masked_text(values["exception_message"] or "")
         if values["preview"] is None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from outbox.postgres.dead_letters.letters import PARKED_PREFIX, DeadLetterFilter, FacetField, GroupBy, Source, Status
+from outbox.postgres.dead_letters.letters import PARKED_PREFIX, DeadLetterFilter, DeadLetterStatus, FacetField, GroupBy, Source
 from outbox.postgres.names import TableName
 from outbox.postgres.queries import query
 from outbox.postgres.schema.objects import SATELLITES
@@ -153,7 +153,7 @@ def _may_be_dead(filter_: DeadLetterFilter) -> bool:
 def _may_be_parked(filter_: DeadLetterFilter) -> bool:
     if filter_.ids and not parked_ids(filter_.ids):
         return False
-    return filter_.source in (None, Source.RELAY) and filter_.status in (None, Status.OPEN)
+    return filter_.source in (None, Source.RELAY) and filter_.status in (None, DeadLetterStatus.OPEN)
 
 
 def _of_letters(filter_: DeadLetterFilter, arguments: Arguments) -> Sequence[str]:

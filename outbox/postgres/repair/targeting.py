@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from outbox.postgres.dead_letters import DeadLetterFilter, Status
+from outbox.postgres.dead_letters import DeadLetterFilter, DeadLetterStatus
 from outbox.postgres.dead_letters.selecting import Arguments, Letters, dead_ids, parked_ids
 from outbox.postgres.names import TableName
 from outbox.postgres.repair.values import Action
@@ -37,7 +37,9 @@ def sensible(selector: DeadLetterFilter, action: Action, *, force: bool) -> Dead
     """`selector`, of what `action` can be done to if it does not say of what status."""
     if selector.status is not None or (action is Action.PURGE and force):
         return selector
-    return replace(selector, status=Status.OPEN if action in (Action.REQUEUE, Action.DISCARD) else Status.DISCARDED)
+    return replace(
+        selector, status=DeadLetterStatus.OPEN if action in (Action.REQUEUE, Action.DISCARD) else DeadLetterStatus.DISCARDED
+    )
 
 
 def oldest_ids(ids: Sequence[str], limit: int | None) -> Sequence[str]:
