@@ -30,8 +30,8 @@ class AuditParameters(Paged):
     action: Annotated[Text | None, Field(description="What was done, as in `dlq.requeue`.")] = None
     outcome: Annotated[AuditOutcome | None, Field(description="`denied`: it was not allowed.")] = None
     target: Annotated[Text | None, Field(description="To what it was done.")] = None
-    since: Annotated[Instant | None, Field(description="At that moment or later.")] = None
-    until: Annotated[Instant | None, Field(description="Before that moment.")] = None
+    after: Annotated[Instant | None, Field(description="At that moment or later.")] = None
+    before: Annotated[Instant | None, Field(description="Before that moment.")] = None
 
     def as_filter(self) -> AuditFilter:
         """The same, for the database."""

@@ -19,12 +19,12 @@ _BEGINNINGS_AT_ONCE = 2_500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginningFilter:
-    """Which chains are meant: begun `since` then and before `until`, with that routing key, and in that state."""
+    """Which chains are meant, by when they began, routing key and state. `after` is included, `before` is not."""
 
     routing_key: str | None = None
     state: ChainState | None = None
-    since: datetime | None = None
-    until: datetime | None = None
+    after: datetime | None = None
+    before: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class _Walk:
         self._limit = limit
         self._start = self._at = place
         self._backwards = backwards
-        self._span = Span(since=wanted.since, until=wanted.until)
+        self._span = Span(after=wanted.after, before=wanted.before)
         self._found: list[tuple[Place, Beginning]] = []
         self._more = True
         self._looked_at = self._begun = 0

@@ -28,10 +28,10 @@ def place_of(beginning: Mapping[str, Any]) -> Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """The chains that began `since` then, and before `until`; None: no limit."""
+    """The chains that began `after` then, which is included, and `before` then, which is not; None: no limit."""
 
-    since: datetime | None = None
-    until: datetime | None = None
+    after: datetime | None = None
+    before: datetime | None = None
 
 
 @asynccontextmanager
@@ -79,5 +79,5 @@ class BeginningsReader:
 
     async def _beginnings(self, name: str, place: Place | None, span: Span, limit: int) -> Sequence[Mapping[str, Any]]:
         at, hash_ = place or (None, None)
-        rows: Sequence[Any] = await self._connection.fetch(self._sql[name], at, hash_, span.since, span.until, limit)
+        rows: Sequence[Any] = await self._connection.fetch(self._sql[name], at, hash_, span.after, span.before, limit)
         return rows

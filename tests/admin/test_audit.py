@@ -54,8 +54,8 @@ async def test_entries_are_listed_newest_first_and_pages_leave_none_out(
         ({"action": "action-3", "actor": "actor-3"}, [3]),
         ({"outcome": "denied"}, [100]),
         ({"target": "target-42"}, [42]),
-        ({"since": "2026-03-01T00:00:39Z"}, [119, 118, 117]),
-        ({"until": "2026-03-01T01:00:01+01:00"}, [2, 1]),
+        ({"after": "2026-03-01T00:00:39Z"}, [119, 118, 117]),
+        ({"before": "2026-03-01T01:00:01+01:00"}, [2, 1]),
     ],
 )
 async def test_a_filter_finds_what_fits(

@@ -263,8 +263,8 @@ async def test_chains_are_found_by_their_first_routing_key_their_state_and_their
     assert ids((await viewer.get("/chains?state=dead")).json()) == ["rare"]
     assert ids((await viewer.get("/chains?state=dead&routing_key=order.placed")).json()) == []
     newest = (await viewer.get("/chains?limit=2")).json()
-    since = newest["items"][0]["sent_at"]
-    later = await viewer.get("/chains", params={"before": since, "limit": 1})
+    began = newest["items"][0]["sent_at"]
+    later = await viewer.get("/chains", params={"before": began, "limit": 1})
     assert ids(later.json()) == ["c2"]
     assert len(ids((await viewer.get("/chains", params={"routing_key": "order.placed", "limit": 200})).json())) == 200
 

@@ -67,8 +67,8 @@ async def list_chains(asked: Viewer, wanted: Annotated[ChainListParameters, Quer
     filter_ = BeginningFilter(
         routing_key=wanted.routing_key,
         state=None if wanted.state is None else ChainState(wanted.state),
-        since=wanted.after,
-        until=wanted.before,
+        after=wanted.after,
+        before=wanted.before,
     )
     async with asked.admin.reading("listing chains") as connection:
         page = await beginnings(

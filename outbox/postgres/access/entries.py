@@ -17,14 +17,14 @@ Row = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """Which entries are meant: those that fit all that is given. `since` is within, `until` is not."""
+    """Which entries are meant: those that fit all that is given. `after` is included, `before` is not."""
 
     actor: str | None = None
     action: str | None = None
     outcome: AuditOutcome | None = None
     target: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
+    after: datetime | None = None
+    before: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

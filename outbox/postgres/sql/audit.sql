@@ -29,8 +29,8 @@ outcome = {value}
 -- name: by_target
 left(target, 200) = left({value}, 200) and target = {value}
 
--- name: by_since
+-- name: by_after
 at >= {value}
 
--- name: by_until
+-- name: by_before
 at < {value}
