@@ -1,7 +1,7 @@
 """What all answers have in common."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
@@ -33,11 +33,18 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class ErrorSummary(Model):
+    """What failed, masked; in lists, the message is cut where it is long."""
+
+    type: str
+    message: str
+
+
 class Total(Model):
     """How many there are in all."""
 
     value: int
-    relation: Annotated[str, Field(pattern="^(eq|gte)$", description="`eq`: exactly; `gte`: at least, counting was ended.")]
+    relation: Literal["eq", "gte"] = Field(description="`eq`: exactly; `gte`: at least, counting was ended.")
 
 
 class Page(Model, Generic[T]):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from outbox.chains.model import Chain, Leg, Node, Try
+from outbox.chains.model import Chain, Leg, Node, Try, TryError
 from outbox.masking import Masking
 
 
@@ -12,7 +12,7 @@ def masked(chain: Chain, masking: Masking) -> Chain:
 
 
 def _node(node: Node, masking: Masking) -> Node:
-    return replace(node, error=_text(node.error, masking), legs=tuple(_leg(leg, masking) for leg in node.legs))
+    return replace(node, last_error=_text(node.last_error, masking), legs=tuple(_leg(leg, masking) for leg in node.legs))
 
 
 def _leg(leg: Leg, masking: Masking) -> Leg:
@@ -20,7 +20,10 @@ def _leg(leg: Leg, masking: Masking) -> Leg:
 
 
 def _try(each: Try, masking: Masking) -> Try:
-    return replace(each, error_type=_text(each.error_type, masking), error_message=_text(each.error_message, masking))
+    error = each.error
+    if error is None:
+        return each
+    return replace(each, error=TryError(type=masking.masked_text(error.type), message=masking.masked_text(error.message)))
 
 
 def _text(text: str | None, masking: Masking) -> str | None:

@@ -49,16 +49,32 @@ def worst(states: Iterable[ChainState]) -> ChainState:
     return min(states, key=WORST_FIRST.index, default=ChainState.UNKNOWN)
 
 
+class TryOutcome(StrEnum):
+    """How an attempt ended; `DUPLICATE`: it had been handled before."""
+
+    PROCESSED = "processed"
+    RETRIED = "retried"
+    DIED = "died"
+    DUPLICATE = "duplicate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryError:
+    """What an attempt failed with."""
+
+    type: str
+    message: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Try:
-    """One attempt of a handler, as the history tells it: how it ended and when, how long it ran, and in which component."""
+    """One attempt of a handler, as the history tells it: how it ended and when, how long that took, and in which component."""
 
     at: datetime | None
     attempt: int
-    outcome: str
-    ran: timedelta | None = None
-    error_type: str | None = None
-    error_message: str | None = None
+    outcome: TryOutcome
+    handling: timedelta | None = None
+    error: TryError | None = None
     component: str = ""
 
 
@@ -84,9 +100,9 @@ class Leg:
         return self.tries[-1] if self.tries else None
 
     @property
-    def ran(self) -> timedelta | None:
+    def handling(self) -> timedelta | None:
         """How long handlers ran, all attempts together."""
-        known = [each.ran for each in self.tries if each.ran is not None]
+        known = [each.handling for each in self.tries if each.handling is not None]
         return sum(known, timedelta(0)) if known else None
 
 
@@ -94,8 +110,8 @@ class Leg:
 class Node:
     """One message: `waited` in the outbox until it was `sent_at`, then one leg for each queue.
 
-    `depth` is 0 for the beginning of the chain. `error` is what keeps it in the outbox. A node that only others speak of has
-    the state `unknown`: it may never have been a message, but the request that the first one was published in.
+    `depth` is 0 for the beginning of the chain. `last_error` is what keeps it in the outbox. A node that only others speak of
+    has the state `unknown`: it may never have been a message, but the request that the first one was published in.
     """
 
     id: str
@@ -108,8 +124,8 @@ class Node:
     waited: timedelta | None = None
     due_at: datetime | None = None
     relay: str = ""
-    error: str | None = None
-    requeues: int = 0
+    last_error: str | None = None
+    requeue_count: int = 0
     legs: tuple[Leg, ...] = ()
 
     @property

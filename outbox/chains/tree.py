@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from outbox.chains.model import Chain, ChainState, Leg, Node, Try, worst
+from outbox.chains.model import Chain, ChainState, Leg, Node, Try, TryError, TryOutcome, worst
 from outbox.failures import decode_trail
 from outbox.postgres.chains import Row, Traces, ids_of, moment, span
 
@@ -171,13 +171,13 @@ def _node(draft: _Draft) -> Node:
         waited=span(sends[0]["waited"] if sends else None if sent_at is None else sent_at - row["created_at"]),
         due_at=moment(row.get("due_at")) if row.get("state") in ("scheduled", "retrying", "held") else None,
         relay=sends[0]["component"] if sends else "",
-        error=row.get("last_error"),
-        requeues=_requeues(draft),
+        last_error=row.get("last_error"),
+        requeue_count=_requeue_count(draft),
         legs=legs,
     )
 
 
-def _requeues(draft: _Draft) -> int:
+def _requeue_count(draft: _Draft) -> int:
     told = len([fact for fact in draft.facts if fact["fact"] == "requeued"])
     counted = [int(letter["requeue_count"]) + int(letter["status"] == "requeued") for letter in draft.letters]
     return max(told, *counted, 0)
@@ -266,12 +266,15 @@ def _try(fact: Row) -> Try:
     return Try(
         at=moment(fact["at"]),
         attempt=fact["attempt"] or 1,
-        outcome=fact["fact"],
-        ran=span(fact["ran"]),
-        error_type=fact["error_type"],
-        error_message=fact["error_message"],
+        outcome=TryOutcome(fact["fact"]),
+        handling=span(fact["ran"]),
+        error=_error(fact["error_type"], fact["error_message"]),
         component=fact["component"],
     )
+
+
+def _error(type_: str | None, message: str | None) -> TryError | None:
+    return None if type_ is None and message is None else TryError(type=type_ or "", message=message or "")
 
 
 def _tries_of(letters: Sequence[Row]) -> Iterable[Try]:
@@ -282,16 +285,14 @@ def _tries_of(letters: Sequence[Row]) -> Iterable[Try]:
             yield Try(
                 at=failed.at,
                 attempt=failed.attempt,
-                outcome="retried",
-                error_type=failed.failure.type,
-                error_message=failed.failure.message,
+                outcome=TryOutcome.RETRIED,
+                error=TryError(type=failed.failure.type, message=failed.failure.message),
                 component=failed.failure.worker,
             )
         yield Try(
             at=moment(letter["failed_at"]),
             attempt=letter["attempt"],
-            outcome="died",
-            error_type=letter["exception_type"],
-            error_message=letter["exception_message"],
+            outcome=TryOutcome.DIED,
+            error=_error(letter["exception_type"], letter["exception_message"]),
             component=letter["worker"],
         )

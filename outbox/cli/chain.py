@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,8 +15,8 @@ from outbox.cli import options
 from outbox.cli.api.client import Api, ApiError
 from outbox.cli.api.opening import over_http
 from outbox.cli.api.places import NOWHERE, remote, service
+from outbox.cli.chain_json import chain_json, chain_of
 from outbox.cli.command import Command, Sentence
-from outbox.cli.dlq.decoding import read
 from outbox.cli.masks import masking_of
 from outbox.errors import ConfigurationError
 from outbox.postgres.pool import unavailable_errors
@@ -50,7 +49,7 @@ def chain(id_: str, *, as_json: bool, max_nodes: int, **given: Any) -> None:
     """
     found = asyncio.run(_found(given, id_, max_nodes))
     if as_json:
-        click.echo(json.dumps(_plain(asdict(found)), indent=2))
+        click.echo(json.dumps(chain_json(found), indent=2))
     elif found.found:
         click.echo("\n".join(_lines(found)))
     if not found.found:
@@ -76,7 +75,7 @@ async def _asked(api: Api, id_: str, max_nodes: int) -> Chain:
         if error.code != "not-found":
             raise
         return Chain(root_id=id_, nodes=(), found=False, unknown=(error.message,))
-    return read(Chain, answer)
+    return chain_of(answer)
 
 
 async def _look_up(url: str, id_: str, max_nodes: int, table_name: str) -> Chain:
@@ -121,7 +120,7 @@ def _cells(node: Node, leg: Leg | None, branch: str, *, first: bool) -> Sequence
         _time(node.published_at) if first else "",
         _span(node.waited) if first else "",
         "" if leg is None else _span(leg.waited),
-        "" if leg is None else _span(leg.ran),
+        "" if leg is None else _span(leg.handling),
         "" if leg is None or not leg.attempts else str(leg.attempts),
         str(state),
         _short(by),
@@ -131,9 +130,9 @@ def _cells(node: Node, leg: Leg | None, branch: str, *, first: bool) -> Sequence
 
 def _error(node: Node, leg: Leg | None) -> str:
     last = None if leg is None else leg.last
-    if last is not None and last.error_type:
-        return _one_line(f"{last.error_type}: {last.error_message}" if last.error_message else last.error_type)
-    return _one_line(node.error) if node.error and leg is None else ""
+    if last is not None and last.error is not None and last.error.type:
+        return _one_line(f"{last.error.type}: {last.error.message}" if last.error.message else last.error.type)
+    return _one_line(node.last_error) if node.last_error and leg is None else ""
 
 
 def _branches(nodes: Sequence[Node]) -> list[tuple[str, str]]:
@@ -187,18 +186,3 @@ def _one_line(text: str, most: int = _MOST_ERROR) -> str:
     words = "".join(c if c.isprintable() else " " for c in text).split()
     line = " ".join(words)
     return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
-def _plain(value: Any) -> Any:
-    """`value` in what JSON has: moments in UTC, spans in seconds."""
-    match value:
-        case datetime():
-            return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-        case timedelta():
-            return value.total_seconds()
-        case Mapping():
-            return {key: _plain(one) for key, one in value.items()}
-        case list() | tuple():
-            return [_plain(one) for one in value]
-        case _:
-            return value

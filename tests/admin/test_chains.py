@@ -93,23 +93,23 @@ async def test_any_id_gives_the_whole_chain_and_what_decided_when_it_ended(viewe
     chain = answers[0]
     assert answers[1:] == [chain, chain]
     assert (chain["root_id"], chain["state"], chain["critical_path"]) == ("order", "dead", ["order", "paid"])
-    assert chain["duration"] == pytest.approx(8, abs=0.1)
+    assert chain["duration_seconds"] == pytest.approx(8, abs=0.1)
     shape = [(node["id"], node["parent_id"], node["depth"], node["state"]) for node in chain["nodes"]]
     assert shape == [("order", None, 0, "processed"), ("stock", "order", 1, "sent"), ("paid", "order", 1, "dead")]
     order, _, paid = chain["nodes"]
-    assert order["waited"] == pytest.approx(0.002)
+    assert order["waited_seconds"] == pytest.approx(0.002)
     [payments] = order["legs"]
     assert (payments["queue"], payments["attempts"], payments["state"]) == ("payments", 2, "processed")
-    assert payments["ran"] == pytest.approx(0.006)
+    assert payments["handling_seconds"] == pytest.approx(0.006)
     assert [each["outcome"] for each in payments["tries"]] == ["retried", "processed"]
-    assert paid["legs"][0]["tries"][0]["error_message"] == "no such address"
+    assert paid["legs"][0]["tries"][0]["error"] == {"type": "ValueError", "message": "no such address"}
     assert chain["truncated"] is False
 
 
 @pytest.mark.usefixtures("order")
 async def test_errors_of_a_chain_are_masked(viewer: httpx.AsyncClient) -> None:
     answer = await viewer.get("/chains/order")
-    assert answer.json()["nodes"][0]["legs"][0]["tries"][0]["error_message"] == "password=*** was refused"
+    assert answer.json()["nodes"][0]["legs"][0]["tries"][0]["error"]["message"] == "password=*** was refused"
     assert "hunter2" not in answer.text
 
 
@@ -163,7 +163,7 @@ async def test_the_newest_chains_come_first_with_the_worst_that_became_of_them(
     assert (page["next"], page["previous"]) == (None, None)
     newest = page["items"][0]
     assert (newest["state"], newest["messages"], newest["deaths"], newest["more"]) == ("dead", 3, 1, False)
-    assert newest["duration"] == pytest.approx(8, abs=0.1)
+    assert newest["duration_seconds"] == pytest.approx(8, abs=0.1)
     assert page["items"][1]["state"] == "processed"
 
 
@@ -225,7 +225,7 @@ async def test_what_a_requeued_message_comes_to_next_is_its_state(
     assert (await viewer.get("/chains/twice")).json()["state"] == "requeued"
     await history.tells(49, fact, "twice", "twice", None, "q")
     chain = (await viewer.get("/chains/twice")).json()
-    assert (chain["state"], chain["nodes"][0]["requeues"]) == (state, 1)
+    assert (chain["state"], chain["nodes"][0]["requeue_count"]) == (state, 1)
 
 
 async def test_of_the_rows_of_one_message_the_latest_tells_where_it_is(viewer: httpx.AsyncClient, database: str) -> None:

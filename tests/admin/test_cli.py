@@ -175,6 +175,37 @@ def test_dead_letters_are_read_alike(url: str, service: str, on: Any) -> None:
     assert "hunter2" in outbox("dlq", "show", "1", "--reveal", **there).output
 
 
+async def be_handled_in_vain(pool: Pool) -> None:
+    await pool.execute("""
+        insert into outbox_history (at, fact, message_id, root_id, routing_key, queue, attempt, waited, ran, error_type,
+            error_message, component)
+        values ('2026-03-01 12:00:00Z', 'sent', 'm1', 'm1', 'order.placed', null, null, '2 s', null, null, null, 'r'),
+            ('2026-03-01 12:00:05Z', 'died', 'm1', 'm1', 'order.placed', 'mail', 1, '5 s', '1 s', 'ValueError', 'no', 'w')
+    """)
+
+
+def test_a_chain_is_told_alike_in_seconds(url: str, service: str, on: Any) -> None:
+    on(be_handled_in_vain)
+    there = {"OUTBOX_URL": service, "OUTBOX_TOKEN": "admin"}
+    for form in ([], ["--json"]):
+        direct, remote = outbox("chain", "m1", *form, OUTBOX_DATABASE_URL=url), outbox("chain", "m1", *form, **there)
+        assert (remote.output, remote.exit_code) == (direct.output, 0)
+    told = json.loads(remote.output)
+    [node] = told["nodes"]
+    [leg] = node["legs"]
+    assert (told["duration_seconds"], node["waited_seconds"], leg["waited_seconds"]) == (7.0, 2.0, 4.0)
+    assert leg["tries"] == [
+        {
+            "at": "2026-03-01T12:00:05Z",
+            "attempt": 1,
+            "outcome": "died",
+            "handling_seconds": 1.0,
+            "error": {"type": "ValueError", "message": "no"},
+            "component": "w",
+        }
+    ]
+
+
 def test_ids_are_requeued_at_once_and_each_is_answered(run: Run, on: Any) -> None:
     on(lambda pool: bury(pool, 2))
     answer = run("requeue", "1", "9", "--reason", "fixed")

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from outbox import Consumer, MessageRelay, Publisher, Reject, Worker
-from outbox.chains import Chain, ChainState, chain, recent
+from outbox.chains import Chain, ChainState, TryError, chain, recent
 from outbox.cli import main
 from outbox.errors import ConfigurationError
 from outbox.postgres import chains
@@ -91,14 +91,15 @@ async def test_any_id_gives_the_whole_tree_with_times_attempts_and_states(
     assert set(legs) == {"payments", "stock"}
     assert (legs["stock"].attempts, legs["stock"].state) == (2, ChainState.PROCESSED)
     assert [each.outcome for each in legs["stock"].tries] == ["retried", "processed"]
-    assert legs["stock"].tries[0].error_message == "the warehouse does not answer"
+    assert legs["stock"].tries[0].error == TryError(type="ConnectionError", message="the warehouse does not answer")
     assert legs["stock"].waited is not None
-    assert legs["stock"].ran is not None
+    assert legs["stock"].handling is not None
     [mail] = paid.legs
     assert (mail.queue, mail.state, mail.attempts) == ("mail", ChainState.DEAD, 1)
     assert mail.last is not None
-    assert (mail.last.error_type, mail.last.component) == ("outbox.errors.Reject", "worker-1")
-    assert reserved.error == "unroutable"
+    assert mail.last.error == TryError(type="outbox.errors.Reject", message="no such address")
+    assert mail.last.component == "worker-1"
+    assert reserved.last_error == "unroutable"
 
 
 async def test_without_history_it_is_what_is_still_there_and_says_what_it_cannot_know(
@@ -109,7 +110,7 @@ async def test_without_history_it_is_what_is_still_there_and_says_what_it_cannot
     assert _tree(found) == [(0, "", "unknown"), (1, "payment.taken", "dead"), (1, "stock.reserved", "held")]
     assert any("the history has nothing" in sentence for sentence in found.unknown)
     dead = found.nodes[1]
-    assert dead.legs[0].tries[-1].error_message == "no such address"
+    assert dead.legs[0].tries[-1].error == TryError(type="outbox.errors.Reject", message="no such address")
 
 
 async def test_what_is_on_its_way_shows_where_it_waits(connection: asyncpg.Connection) -> None:
@@ -186,7 +187,9 @@ async def test_the_command_prints_the_tree(orders: str, database_url: str) -> No
     assert "outbox.errors.Reject: no such address" in shown.output
     told = json.loads((await asyncio.to_thread(run, orders, "--json")).output)
     assert told["root_id"] == orders
+    assert told["duration_seconds"] > 0
     assert [node["depth"] for node in told["nodes"]] == [0, 1, 1]
+    assert told["nodes"][1]["legs"][0]["tries"][0]["error"]["message"] == "no such address"
     nobody = await asyncio.to_thread(run, "nobody")
     assert nobody.exit_code == 1
 

@@ -62,7 +62,7 @@ async def test_a_worker_on_rabbitmq_reports_to_the_database_that_it_was_given(
     assert (node.state, leg.queue, leg.state) == (ChainState.PROCESSED, "mail", ChainState.PROCESSED)
     assert node.waited is not None
     assert leg.waited is not None
-    assert leg.ran is not None
+    assert leg.handling is not None
 
 
 async def test_a_duplicate_is_told_as_what_it_is(connection: asyncpg.Connection, database_url: str) -> None:

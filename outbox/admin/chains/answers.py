@@ -5,16 +5,16 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from outbox.admin.models import Model, Moment, Page
-from outbox.chains import ChainState
+from outbox.admin.models import ErrorSummary, Model, Moment, Page
+from outbox.chains import ChainState, TryOutcome
 
 
 def _in_seconds(value: Any) -> Any:
     return value.total_seconds() if isinstance(value, timedelta) else value
 
 
-Length = Annotated[float, BeforeValidator(_in_seconds), Field(ge=0, description="In seconds.")]
-"""A length of time."""
+Length = Annotated[float, BeforeValidator(_in_seconds), Field(ge=0)]
+"""A length of time, which the library has as a timedelta, in seconds."""
 
 
 class TryAnswer(Model):
@@ -22,10 +22,9 @@ class TryAnswer(Model):
 
     at: Moment | None = Field(description="When it had ended.")
     attempt: int
-    outcome: str = Field(description="`processed`, `retried`, `died`, or `duplicate`: it had been handled before.")
-    ran: Length | None = Field(description="How long the handler ran, in seconds.")
-    error_type: str | None
-    error_message: str | None = Field(description="Masked.")
+    outcome: TryOutcome = Field(description="`duplicate`: it had been handled before.")
+    handling_seconds: Length | None = Field(validation_alias="handling", description="How long the handler ran.")
+    error: ErrorSummary | None
     component: str = Field(description="The worker that it ran in.")
 
 
@@ -36,8 +35,10 @@ class LegAnswer(Model):
     state: ChainState
     attempts: int
     received_at: Moment | None = Field(description="When a handler began with it first.")
-    waited: Length | None = Field(description="In the broker, before the first attempt, in seconds.")
-    ran: Length | None = Field(description="All attempts together, in seconds.")
+    waited_seconds: Length | None = Field(validation_alias="waited", description="In the broker, before the first attempt.")
+    handling_seconds: Length | None = Field(
+        validation_alias="handling", description="How long handlers ran, all attempts together."
+    )
     due_at: Moment | None = Field(description="When it is tried again.")
     tries: list[TryAnswer]
 
@@ -52,11 +53,11 @@ class NodeAnswer(Model):
     routing_key: str
     published_at: Moment | None
     sent_at: Moment | None = Field(description="When it left the outbox.")
-    waited: Length | None = Field(description="In the outbox, in seconds.")
+    waited_seconds: Length | None = Field(validation_alias="waited", description="In the outbox.")
     due_at: Moment | None = Field(description="When it is sent, for a message that waits for its time.")
     relay: str
-    error: str | None = Field(description="What keeps it in the outbox, masked.")
-    requeues: int = Field(description="How often it was sent again after it had died.")
+    last_error: str | None = Field(description="What keeps it in the outbox, masked.")
+    requeue_count: int = Field(description="How often it was sent again after it had died.")
     legs: list[LegAnswer]
 
 
@@ -65,7 +66,9 @@ class ChainAnswer(Model):
 
     root_id: str
     state: ChainState = Field(description="The worst of any message's.")
-    duration: Length | None = Field(description="From the first thing that is known of it to the last, in seconds.")
+    duration_seconds: Length | None = Field(
+        validation_alias="duration", description="From the first thing that is known of it to the last."
+    )
     critical_path: list[str] = Field(description="The ids from the beginning to the message to which something happened last.")
     truncated: bool = Field(description="There are more messages: ask for more with `max_nodes`.")
     unknown: list[str] = Field(description="What cannot be known of it, and why, in sentences.")
@@ -80,7 +83,7 @@ class ChainLine(Model):
     state: ChainState = Field(description="The worst that a message of it was left in, as far as the history tells.")
     sent_at: Moment | None = Field(description="When its first message left the outbox.")
     last_at: Moment | None = Field(description="When something last happened.")
-    duration: Length | None = Field(description="From the one to the other, in seconds.")
+    duration_seconds: Length | None = Field(validation_alias="duration", description="From the one to the other.")
     messages: int = Field(description="How many messages of it are known.")
     deaths: int
     more: bool = Field(description="There are more facts than were looked at: the numbers are those of the first 200.")

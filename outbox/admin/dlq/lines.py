@@ -1,6 +1,7 @@
 """From a dead letter to the line that tells of it."""
 
-from outbox.admin.dlq.models import DeadLetterLine, ErrorLine
+from outbox.admin.dlq.models import DeadLetterLine
+from outbox.admin.models import ErrorSummary
 from outbox.dead_letters import DeadLetter
 from outbox.masking import Masking
 
@@ -21,7 +22,7 @@ def values(letter: DeadLetter, masking: Masking) -> dict[str, object]:
     } | {
         "root_id": letter.tracking_ids[0] if letter.tracking_ids else None,
         "group_id": letter.fingerprint,
-        "error": ErrorLine(
+        "error": ErrorSummary(
             type=masking.masked_text(letter.exception_type),
             message=message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 1]}…",
         ),

@@ -4,16 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from outbox.admin.models import Model, Moment, Page
+from outbox.admin.models import ErrorSummary, Model, Moment, Page
 from outbox.dead_letters import DeadLetterStatus, GroupBy, Source
 from outbox.postgres.dead_letters.afterlife import Fate
-
-
-class ErrorLine(Model):
-    """What failed: in a line masked, and cut where it is long."""
-
-    type: str
-    message: str
 
 
 class DeadLetterLine(Model):
@@ -29,7 +22,7 @@ class DeadLetterLine(Model):
     message_id: str | None
     root_id: str | None = Field(description="The first id of its chain.")
     ordering_key: str | None
-    error: ErrorLine
+    error: ErrorSummary
     group_id: str = Field(description="The fingerprint of its error, which those that failed alike share.")
     worker: str
     attempt: int
@@ -144,7 +137,7 @@ class Content(Model):
     masked: bool = Field(description="Whether anything was hidden; `reveal=true` shows it.")
 
 
-class FailureShown(ErrorLine):
+class FailureShown(ErrorSummary):
     """One attempt that failed."""
 
     at: Moment | None
