@@ -43,6 +43,14 @@ async def test_a_group_is_not_named_by_a_secret(pool: Pool, viewer: httpx.AsyncC
     assert "***" in group["title"]
 
 
+async def test_a_dry_run_tells_no_secret_of_an_error(pool: Pool, operator: httpx.AsyncClient) -> None:
+    await park(pool, last_error="password=hunter2 was refused")
+    planned = await operator.post("/requeue", json={"selector": {"filter": {}}, "dry_run": True})
+    assert planned.json()["by_exception"] == {"password=*** was refused": 1}
+    assert planned.json()["sample"][0]["error"]["type"] == "password=*** was refused"
+    assert SECRET not in planned.text
+
+
 async def test_types_of_errors_are_masked_wherever_they_are_told(pool: Pool, viewer: httpx.AsyncClient) -> None:
     await pool.execute("insert into outbox_table (routing_key, body, tracking_ids) values ('k', '{}', '[\"m\"]')")
     await pool.execute("""

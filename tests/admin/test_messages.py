@@ -221,12 +221,14 @@ async def test_a_message_tells_of_relays_that_are_paused_or_missing(
 async def test_what_was_sent_tells_what_became_of_it(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     id_ = await insert(connection, sent_at="-1 second", tracking_ids='["m"]')
     await connection.execute("""
-        insert into outbox_history (at, fact, message_id, root_id, routing_key, queue, attempt, error_type)
-        values (now() - interval '1 s', 'retried', 'm', 'm', 'k', 'mail', 1, 'ValueError'),
-            (now(), 'processed', 'm', 'm', 'k', 'mail', 2, null), (now(), 'died', 'm', 'm', 'k', 'stock', 1, 'KeyError')
+        insert into outbox_history (at, fact, message_id, root_id, routing_key, queue, attempt, error_type, error_message)
+        values (now() - interval '1 s', 'retried', 'm', 'm', 'k', 'mail', 1, 'ValueError', 'not yet'),
+            (now(), 'processed', 'm', 'm', 'k', 'mail', 2, null, null),
+            (now(), 'died', 'm', 'm', 'k', 'stock', 1, 'KeyError', 'token=abc')
     """)
     handled = (await shown(viewer, id_))["handled"]
     assert [(one["queue"], one["fact"], one["attempt"]) for one in handled] == [("mail", "processed", 2), ("stock", "died", 1)]
+    assert [one["error"] for one in handled] == [None, {"type": "KeyError", "message": "token=***"}]
 
 
 async def test_bodies_are_masked_unless_an_operator_reveals_them_which_is_written_down(

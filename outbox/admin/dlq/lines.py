@@ -16,14 +16,19 @@ def line(letter: DeadLetter, masking: Masking) -> DeadLetterLine:
 
 def values(letter: DeadLetter, masking: Masking) -> dict[str, object]:
     """The fields of that line."""
-    message = letter.exception_message
     return {
         name: getattr(letter, name) for name in DeadLetterLine.model_fields if name not in ("root_id", "error", "group_id")
     } | {
         "root_id": letter.tracking_ids[0] if letter.tracking_ids else None,
         "group_id": letter.fingerprint,
-        "error": ErrorSummary(
-            type=masking.masked_text(letter.exception_type),
-            message=message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 1]}…",
-        ),
+        "error": error_of(letter, masking),
     }
+
+
+def error_of(letter: DeadLetter, masking: Masking) -> ErrorSummary:
+    """What failed last."""
+    message = letter.exception_message
+    return ErrorSummary(
+        type=masking.masked_text(letter.exception_type),
+        message=message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 1]}…",
+    )

@@ -10,7 +10,7 @@ from pydantic import Field
 from outbox.admin.admin import Admin
 from outbox.admin.messages.lines import MessageLine, line_of
 from outbox.admin.messages.reasons import Surroundings, mending, reason_of
-from outbox.admin.models import Model, Moment
+from outbox.admin.models import ErrorSummary, Model, Moment
 from outbox.masking import READ_LIMIT, Masking
 from outbox.postgres.backlog import MessageState
 from outbox.postgres.chains import ids_of, moment
@@ -40,9 +40,9 @@ class Handled(Model):
     """The last that is known of it in a queue."""
 
     queue: str
-    fact: str = Field(description="`processed`, `retried`, `died`, …")
+    fact: Literal["processed", "retried", "died", "requeued", "duplicate"]
     attempt: int | None
-    error_type: str | None
+    error: ErrorSummary | None
     at: Moment | None
 
 
@@ -167,6 +167,12 @@ def _handled(fact: Mapping[str, Any], masking: Masking) -> Handled:
         queue=fact["queue"],
         fact=fact["fact"],
         attempt=fact["attempt"],
-        error_type=None if fact["error_type"] is None else masking.masked_text(fact["error_type"]),
+        error=_error(fact["error_type"], fact["error_message"], masking),
         at=moment(fact["at"]),
     )
+
+
+def _error(type_: str | None, message: str | None, masking: Masking) -> ErrorSummary | None:
+    if type_ is None and message is None:
+        return None
+    return ErrorSummary(type=masking.masked_text(type_ or ""), message=masking.masked_text(message or ""))

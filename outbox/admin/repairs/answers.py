@@ -1,12 +1,14 @@
 """What is answered: what came of each dead letter, an operation with its progress, what would be done."""
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from outbox.admin.models import Model, Moment, Page, Seconds
+from outbox.admin.dlq.lines import error_of
+from outbox.admin.models import ErrorSummary, Model, Moment, Page, Seconds
 from outbox.dead_letters import (
     ORIGINAL_ROUTING,
     Action,
@@ -21,6 +23,7 @@ from outbox.dead_letters import (
     Repaired,
     ToQueue,
 )
+from outbox.masking import Masking
 from outbox.postgres.access.confirmations import Promise
 
 Outcome = Literal["died-again", "refused", "not-found", "skipped", "pending", "requeued", "discarded", "restored", "purged"]
@@ -179,21 +182,28 @@ class OperationItemPage(Page[OperationItemAnswer]):
 
 
 class SampledAnswer(Model):
-    """One of those that are meant; its preview and message are masked."""
+    """One of those that are meant; its preview and error are masked."""
 
     id: str
     queue: str
     routing_key: str
-    exception_type: str
-    exception_message: str
+    error: ErrorSummary
     failed_at: Moment
     size: int
     preview: str
 
     @classmethod
-    def of(cls, letter: DeadLetter) -> Self:
-        """What one needs to see of it."""
-        return cls.model_validate(letter)
+    def of(cls, letter: DeadLetter, masking: Masking) -> Self:
+        """What one needs to see of it; message and preview are masked already."""
+        return cls(
+            id=letter.id,
+            queue=letter.queue,
+            routing_key=letter.routing_key,
+            error=error_of(letter, masking),
+            failed_at=letter.failed_at,
+            size=letter.size,
+            preview=letter.preview,
+        )
 
 
 class PlanAnswer(Model):
@@ -210,14 +220,17 @@ class PlanAnswer(Model):
     expires_at: Moment
 
     @classmethod
-    def of(cls, plan: Plan, promise: Promise) -> Self:
+    def of(cls, plan: Plan, promise: Promise, masking: Masking) -> Self:
         """What `plan` says, with its token."""
+        by_exception = Counter[str]()
+        for type_, count in plan.by_exception.items():
+            by_exception[masking.masked_text(type_)] += count
         return cls(
             action=plan.action,
             count=plan.count,
             by_queue=dict(plan.by_queue),
-            by_exception=dict(plan.by_exception),
-            sample=[SampledAnswer.of(letter) for letter in plan.sample],
+            by_exception=dict(by_exception),
+            sample=[SampledAnswer.of(letter, masking) for letter in plan.sample],
             warnings=list(plan.warnings),
             confirm_token=promise.token,
             expires_at=promise.expires_at,

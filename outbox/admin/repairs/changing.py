@@ -89,7 +89,7 @@ async def _planned(asked: Asked, change: Change) -> bytes:
     plan = await asked.admin.dead_letters.plan(
         change.action, change.selector.meant(), destination=destination, force=force, max_items=change.max_items
     )
-    return _encoded(PlanAnswer.of(plan, await promise(asked, change, plan.count)))
+    return _encoded(PlanAnswer.of(plan, await promise(asked, change, plan.count), asked.admin.masking))
 
 
 async def _do(asked: Asked, change: Change, deed: _Deed, edit: Edit | None) -> Repaired | Operation:

@@ -10,7 +10,17 @@ from typing import Any
 import click
 
 from outbox.codec import encode_instant
-from outbox.dead_letters import Canary, DeadLetterDetail, DeadLetterFilter, Destination, Edit, Operation, Selector, ToQueue
+from outbox.dead_letters import (
+    Canary,
+    DeadLetter,
+    DeadLetterDetail,
+    DeadLetterFilter,
+    Destination,
+    Edit,
+    Operation,
+    Selector,
+    ToQueue,
+)
 from outbox.postgres.repair.encoding import encode_filter, encode_options
 from outbox.postgres.repair.values import OriginalRouting
 
@@ -23,6 +33,8 @@ def echo_json(value: object) -> None:
 def as_json(value: object) -> Any:
     """`value` in what JSON knows."""
     match value:
+        case DeadLetter():
+            return letter_json(value)
         case Operation():
             return operation_json(value)
         case datetime():
@@ -40,6 +52,13 @@ def as_json(value: object) -> Any:
     return value
 
 
+def letter_json(letter: DeadLetter) -> Any:
+    """A line of the list, its error as the API tells it."""
+    values = {field.name: getattr(letter, field.name) for field in fields(letter)}
+    error = {"type": values.pop("exception_type"), "message": values.pop("exception_message")}
+    return as_json(values | {"error": error})
+
+
 def operation_json(operation: Operation) -> Any:
     """An operation, its options as they are stored."""
     values = {field.name: getattr(operation, field.name) for field in fields(operation)}
@@ -49,7 +68,7 @@ def operation_json(operation: Operation) -> Any:
 def detail_json(detail: DeadLetterDetail) -> Any:
     """The whole of a dead letter, in one object."""
     values = as_json(detail)
-    return values.pop("letter") | values
+    return values.pop("letter") | {"error": values.pop("failure")} | values
 
 
 def encoded_selector(selector: Selector) -> Any:

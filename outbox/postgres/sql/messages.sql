@@ -44,7 +44,7 @@ limit 1
 
 -- name: handled
 -- The last that is known of a message in each queue.
-select distinct on (queue) queue, fact, attempt, error_type, extract(epoch from at)::float8 as at
+select distinct on (queue) queue, fact, attempt, error_type, error_message, extract(epoch from at)::float8 as at
 from {history}
 where hashtextextended(message_id, 0) = hashtextextended($1, 0) and message_id = $1 and queue is not null
 order by queue, {history}.at desc
