@@ -41,7 +41,7 @@ def stats(*, as_json: bool, from_: str, to: str, step: str, group_by: str, **giv
             echo_heading(one_line(series["group"]) or "(none)")
         echo_table(_HEADINGS, list(_rows(answer["starts_at"], answer["complete"], series)), right=frozenset(_HEADINGS[1:]))
     if answer["widened"]:
-        click.echo(f"\nThe steps are of {span(answer['step'])}: {answer['widened']}.")
+        click.echo(f"\nThe steps are of {span(answer['step_seconds'])}: {answer['widened']}.")
 
 
 def _rows(starts: Sequence[str], complete: Sequence[bool], series: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -51,9 +51,9 @@ def _rows(starts: Sequence[str], complete: Sequence[bool], series: Mapping[str, 
             yield (
                 _start(start) + ("" if complete[place] else " …"),
                 *("" if count is None else number(count) for count in counts),
-                span(series["oldest_age"][place]),
-                span(series["latency"]["p95"][place]),
-                span(series["handling"]["p95"][place]),
+                span(series["oldest_age_seconds"][place]),
+                span(series["latency_seconds"]["p95"][place]),
+                span(series["handling_seconds"]["p95"][place]),
             )
 
 

@@ -78,7 +78,7 @@ async def test_the_last_hour_comes_by_the_minute_with_the_newest_minute_incomple
     await told.of_relay(told.at(1), backlog=3)
     await told.of_worker(told.at(2), "stock", processed=4, dead=1, latency=buckets(b8=5))
     answer = await read(viewer)
-    assert (answer["step"], answer["widened"], answer["group_by"]) == (60, None, "none")
+    assert (answer["step_seconds"], answer["widened"], answer["group_by"]) == (60, None, "none")
     assert len(answer["starts_at"]) in (60, 61)
     assert len(answer["complete"]) == len(answer["starts_at"])
     assert (answer["complete"][0], answer["complete"][-1]) == (True, False)
@@ -86,12 +86,12 @@ async def test_the_last_hour_comes_by_the_minute_with_the_newest_minute_incomple
     at = answer["starts_at"].index(told.at(2).isoformat(timespec="milliseconds").replace("+00:00", "Z"))
     assert [series[name][at : at + 2] for name in ("sent", "created")] == [[7, 0], [7, 0]]
     assert series["sent"][at - 1] is None
-    assert (series["backlog"][at : at + 2], series["oldest_age"][at]) == ([40, 3], 4.0)
+    assert (series["backlog"][at : at + 2], series["oldest_age_seconds"][at]) == ([40, 3], 4.0)
     assert [series[name][at : at + 2] for name in ("processed", "failed", "dead")] == [[4, None], [1, None], [1, None]]
-    assert series["latency"]["p50"][at] == pytest.approx(0.005 + 0.005 * 3.5 / 6, abs=1e-6)
-    assert series["handling"]["p99"][at] == pytest.approx(0.25 + 0.25 * 4.95 / 5, abs=1e-6)
-    assert series["latency"]["p99"][at + 1] is None
-    assert (series["latency_buckets"], len(answer["bucket_bounds"])) == (None, 20)
+    assert series["latency_seconds"]["p50"][at] == pytest.approx(0.005 + 0.005 * 3.5 / 6, abs=1e-6)
+    assert series["handling_seconds"]["p99"][at] == pytest.approx(0.25 + 0.25 * 4.95 / 5, abs=1e-6)
+    assert series["latency_seconds"]["p99"][at + 1] is None
+    assert (series["latency_buckets"], len(answer["bucket_bounds_seconds"])) == (None, 20)
 
 
 async def test_what_several_processes_told_is_added_up_by_queue_and_by_routing_key(
@@ -122,7 +122,7 @@ async def test_only_the_largest_groups_are_told_apart_and_there_are_two_thousand
     assert (len(names), names[0], names[-1]) == (21, "q00", "(others)")
     assert sum(filter(None, answer["series"][-1]["processed"])) == sum(100 - number for number in range(20, 25))
     assert len(answer["starts_at"]) * 21 <= 2_000
-    assert (answer["step"], "2,000 points" in answer["widened"]) == (600, True)
+    assert (answer["step_seconds"], "2,000 points" in answer["widened"]) == (600, True)
 
 
 async def test_old_statistics_are_answered_by_the_hours_and_days_that_they_are_kept_by(
@@ -135,12 +135,13 @@ async def test_old_statistics_are_answered_by_the_hours_and_days_that_they_are_k
     while await thin_stats(told.connection):
         pass
     answer = await read(viewer, step="5m", **{"from": "-4d", "to": "-2d"})
-    assert (answer["step"], answer["widened"]) == (3_600, "statistics of that time are kept by the hour")
+    assert (answer["step_seconds"], answer["widened"]) == (3_600, "statistics of that time are kept by the hour")
     assert sum(filter(None, answer["series"][0]["processed"])) == 6
-    assert next(value for value in answer["series"][0]["handling"]["p50"] if value is not None) == pytest.approx(0.00375)
+    medians = answer["series"][0]["handling_seconds"]["p50"]
+    assert next(value for value in medians if value is not None) == pytest.approx(0.00375)
     inside = (told.minute - 100 * day).replace(hour=3, minute=10)
     part = await read(viewer, step="60s", **{"from": inside.isoformat(), "to": (inside + timedelta(minutes=5)).isoformat()})
-    assert (part["step"], part["series"][0]["processed"]) == (86_400, [7])
+    assert (part["step_seconds"], part["series"][0]["processed"]) == (86_400, [7])
     whole = await read(viewer, **{"from": "-200d"})
     assert (sum(filter(None, whole["series"][0]["processed"])), whole["widened"]) == (13, None)
 

@@ -68,12 +68,12 @@ async def show_statistics(asked: Viewer, wanted: Annotated[StatsParameters, Quer
         from_=steps.since,
         to=steps.until,
         as_of=now,
-        step=steps.seconds,
+        step_seconds=steps.seconds,
         widened=widened,
         group_by=wanted.group_by,
         starts_at=list(steps.starts),
         complete=[start + timedelta(seconds=steps.seconds) + REPORTED_WITHIN <= now for start in steps.starts],
-        bucket_bounds=list(LATENCY_BOUNDS),
+        bucket_bounds_seconds=list(LATENCY_BOUNDS),
         series=[_series(table, name, wanted) for name in names],
     )
 
@@ -130,9 +130,9 @@ def _series(table: Table, name: str, wanted: StatsParameters) -> SeriesAnswer:
         group=None if wanted.group_by == "none" else name,
         **counts,
         backlog=table.measured(name, "backlog"),
-        oldest_age=table.measured(name, "oldest_age"),
-        latency=Quantiles(**quantiles(waited)),
-        handling=Quantiles(**quantiles(handled)),
+        oldest_age_seconds=table.measured(name, "oldest_age"),
+        latency_seconds=Quantiles(**quantiles(waited)),
+        handling_seconds=Quantiles(**quantiles(handled)),
         latency_buckets=waited if wanted.buckets else None,
         handling_buckets=handled if wanted.buckets else None,
     )

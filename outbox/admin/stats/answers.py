@@ -8,11 +8,11 @@ from outbox.admin.models import Model, Moment
 from outbox.postgres.reporting.series import GroupBy
 
 Counts = Annotated[list[int | None], Field(description="One for each step; null where nobody told anything.")]
-Measures = Annotated[list[float | None], Field(description="One for each step, in seconds; null where nothing was measured.")]
+Measures = Annotated[list[float | None], Field(description="One for each step; null where nothing was measured.")]
 
 
 class Quantiles(Model):
-    """What half, 95 % and 99 % of all did not exceed, in seconds, as exactly as buckets tell; null where there were none."""
+    """What half, 95 % and 99 % of all did not exceed, as exactly as buckets tell, for each step; null where there were none."""
 
     p50: list[float | None]
     p95: list[float | None]
@@ -33,10 +33,12 @@ class SeriesAnswer(Model):
     dead: Counts
     duplicates: Counts
     backlog: Counts = Field(description="The highest that was measured; not by group.")
-    oldest_age: Measures = Field(description="The highest age of the oldest due message; not by group.")
-    latency: Quantiles = Field(description="Time in the outbox.")
-    handling: Quantiles = Field(description="Time that a handler ran.")
-    latency_buckets: list[list[int] | None] | None = Field(description="With `buckets=true`: how many by `bucket_bounds`.")
+    oldest_age_seconds: Measures = Field(description="The highest age of the oldest due message; not by group.")
+    latency_seconds: Quantiles = Field(description="Time in the outbox.")
+    handling_seconds: Quantiles = Field(description="Time that a handler ran.")
+    latency_buckets: list[list[int] | None] | None = Field(
+        description="With `buckets=true`: how many by `bucket_bounds_seconds`."
+    )
     handling_buckets: list[list[int] | None] | None = Field(description="With `buckets=true`.")
 
 
@@ -46,10 +48,10 @@ class StatsAnswer(Model):
     from_: Moment = Field(serialization_alias="from", description="Where the first step begins.")
     to: Moment = Field(description="Where the last step ends.")
     as_of: Moment
-    step: int = Field(description="In seconds.")
+    step_seconds: int
     widened: str | None = Field(description="Why the step is longer than was asked for.")
     group_by: GroupBy
     starts_at: list[Moment]
     complete: list[bool] = Field(description="False for steps of which more may be told: the newest, as a rule.")
-    bucket_bounds: list[float] = Field(description="Upper ends, in seconds; one more bucket is for what took longer.")
+    bucket_bounds_seconds: list[float] = Field(description="Upper ends; one more bucket is for what took longer.")
     series: list[SeriesAnswer]

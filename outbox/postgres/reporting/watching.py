@@ -70,7 +70,7 @@ class Watching:
 
 def _last_complete_minute(now: datetime) -> Mapping[str, Any]:
     ended = (now - REPORTED_WITHIN).replace(second=0, microsecond=0)
-    return {"starts_at": _written(ended - timedelta(minutes=1)), "step": 60}
+    return {"starts_at": _written(ended - timedelta(minutes=1)), "step_seconds": 60}
 
 
 def _backlog(known: Iterable[KnownComponent]) -> Mapping[str, Any]:
