@@ -73,6 +73,21 @@ async def test_subscriptions_and_workers_are_drawn(
     assert (topology["broker"], topology["degraded"], topology["bindings_known"]) == ("postgresql", [], True)
 
 
+async def test_queues_tell_what_waits_in_the_words_of_the_backlog(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    await connection.execute("insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'mail', 'a')")
+    await connection.execute("""
+        insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, attempt, available_at)
+        values ('outbox', 'mail', '1', 'a', '', '[]', 1, now()), ('outbox', 'mail', '2', 'a', '', '[]', 1, now()),
+            ('outbox', 'mail', '3', 'a', '', '[]', 2, now() + interval '1 hour')
+    """)
+    topology = await shown(viewer)
+    [mail] = [node for node in topology["nodes"] if node["id"] == "queue:mail"]
+    assert (mail["queued"], mail["retrying"], mail["consumers"]) == (2, 1, 0)
+    assert topology["warnings"][0]["summary"] == "nobody consumes the queue 'mail', and 3 messages wait in it"
+
+
 async def test_routing_keys_that_go_nowhere_are_named(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     first = await insert(connection, routing_key="a", last_error="unroutable", send_after="1 second")
     await insert(connection, routing_key="a", last_error="unroutable", send_after="infinity")

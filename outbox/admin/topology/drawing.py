@@ -19,7 +19,10 @@ class TopologyNode(Model):
     kind: NodeKind
     name: str
     exists: bool
-    waiting: int | None = Field(default=None, description="Messages in it that nobody has in hand.")
+    queued: int | None = Field(default=None, description="Messages that wait for a worker.")
+    retrying: int | None = Field(
+        default=None, description="To be handled again later; RabbitMQ keeps these in queues of their own, of the kind `retry`."
+    )
     consumers: int | None = Field(default=None, description="Who takes messages from it.")
 
 
@@ -112,7 +115,8 @@ def _queues(seen: Seen) -> Iterable[TopologyNode]:
             kind=_kind(seen, queue),
             name=queue.name,
             exists=queue.there,
-            waiting=queue.waiting,
+            queued=queue.queued,
+            retrying=queue.retrying,
             consumers=queue.consumers,
         )
 

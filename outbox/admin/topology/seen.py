@@ -22,9 +22,15 @@ class SeenQueue:
 
     name: str
     there: bool = True
-    waiting: int | None = None
+    queued: int | None = None
+    retrying: int | None = None
     consumers: int | None = None
     settings: Mapping[str, Any] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many messages are known to be in it that nobody has in hand."""
+        return (self.queued or 0) + (self.retrying or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +65,17 @@ async def look(admin: "Admin", broker: BrokerKind, rabbitmq: "Overview | None", 
 
 
 def _with_subscriptions(seen: Seen, subscribed: Sequence[Subscribed], depths: Sequence[QueueCounts]) -> Seen:
-    waiting = {counts.queue: (counts.queued + counts.retrying).value for counts in depths}
-    names = {binding.queue for binding in subscribed} | set(waiting)
+    known = {counts.queue: counts for counts in depths}
+    names = {binding.queue for binding in subscribed} | set(known)
     living = [consumer.queue for consumer in seen.consumers if consumer.living]
-    queues = {name: SeenQueue(name=name, waiting=waiting.get(name), consumers=living.count(name)) for name in sorted(names)}
+    queues = {name: _of_database(name, known.get(name), consumers=living.count(name)) for name in sorted(names)}
     return replace(seen, queues=queues, bindings=subscribed)
+
+
+def _of_database(name: str, counts: QueueCounts | None, *, consumers: int) -> SeenQueue:
+    if counts is None:
+        return SeenQueue(name=name, consumers=consumers)
+    return SeenQueue(name=name, queued=counts.queued.value, retrying=counts.retrying.value, consumers=consumers)
 
 
 async def _with_rabbitmq(seen: Seen, rabbitmq: "Overview") -> Seen:
@@ -81,7 +93,7 @@ async def _with_rabbitmq(seen: Seen, rabbitmq: "Overview") -> Seen:
         queue.name: SeenQueue(
             name=queue.name,
             there=queue.there,
-            waiting=queue.ready,
+            queued=queue.ready,
             consumers=queue.consumers,
             settings=queue.settings,
         )
