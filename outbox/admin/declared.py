@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from outbox.postgres.reporting.component import ComponentKind
 from outbox.postgres.reporting.components import Condition, KnownComponent
 
 _LIVING = (Condition.ALIVE, Condition.LATE)
@@ -27,7 +28,7 @@ def declared(components: Iterable[KnownComponent]) -> Sequence[DeclaredConsumer]
     return [
         _consumer(component, consumer)
         for component in components
-        if component.kind == "worker"
+        if component.kind is ComponentKind.WORKER
         for consumer in component.consumers
         if isinstance(consumer, Mapping) and isinstance(consumer.get("queue"), str)
     ]

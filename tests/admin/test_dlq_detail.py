@@ -193,7 +193,7 @@ async def test_what_came_of_each_requeue_is_told_and_which_operations_had_it(poo
     assert shown["operation_id"] == "2"
     assert [(operation["id"], operation["outcome"]) for operation in shown["operations"]] == [
         ("2", "pending"),
-        ("1", "died again"),
+        ("1", "died-again"),
     ]
     assert shown["links"]["operation"] == "operations/2"
 

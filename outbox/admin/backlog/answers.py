@@ -7,6 +7,7 @@ from pydantic import Field
 
 from outbox.admin.backlog.rates import drained_in
 from outbox.admin.backlog.view import Backlog
+from outbox.admin.brokers import BrokerKind
 from outbox.admin.models import Model, Moment
 from outbox.postgres.backlog import NONE, Count, MessageState, QueueCounts
 
@@ -94,7 +95,7 @@ class BacklogNow(Model):
     )
     routing_keys: list[OfRoutingKey] = Field(description="Those with the most messages, the most first.")
     other_routing_keys: OtherRoutingKeys
-    broker: Literal["postgresql", "rabbitmq", "other"]
+    broker: BrokerKind
     broker_error: str | None = Field(description="Why the broker's part is missing.")
     queues: list[QueueDepth] | None = Field(description="The broker's queues; null: not known.")
 
@@ -118,7 +119,7 @@ def told(backlog: Backlog, *, top: int) -> BacklogNow:
         ),
         routing_keys=listed,
         other_routing_keys=rest,
-        broker=backlog.broker.value,
+        broker=backlog.broker,
         broker_error=problem,
         queues=None if problem or not backlog.complete else _queues(backlog),
     )

@@ -7,6 +7,7 @@ from pydantic import Field
 from outbox.admin.components.pausing import PauseNow
 from outbox.admin.models import Model, Moment
 from outbox.masking import Masking
+from outbox.postgres.reporting.component import ComponentKind
 from outbox.postgres.reporting.components import Condition, KnownComponent
 
 
@@ -14,7 +15,7 @@ class ComponentNow(Model):
     """A relay, worker, archiver or maintenance task, as its last sign of life tells."""
 
     id: str
-    kind: str
+    kind: ComponentKind
     name: str
     host: str
     process_id: int

@@ -6,8 +6,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from outbox.admin.models import Model, Moment
+from outbox.postgres.reporting.component import ComponentKind
 from outbox.postgres.reporting.components import Condition, KnownComponent
-from outbox.postgres.reporting.control import Pause
+from outbox.postgres.reporting.control import Pause, PauseScope
 
 Applied = Literal["applied", "pending", "silent"]
 
@@ -16,7 +17,7 @@ class PausedComponent(Model):
     """A component that a pause concerns."""
 
     id: str
-    kind: str
+    kind: ComponentKind
     name: str
     condition: Condition
     state: Applied = Field(
@@ -28,7 +29,7 @@ class PausedComponent(Model):
 class PauseNow(Model):
     """A pause, and how far it has come."""
 
-    scope: Literal["relay", "worker", "queue"]
+    scope: PauseScope
     name: str = Field(description="Of the relay, worker or queue; empty: all relays, or all workers.")
     reason: str | None
     requested_by: str | None
@@ -59,7 +60,7 @@ def _now(pause: Pause, components: Sequence[KnownComponent]) -> PauseNow:
     ]
     states = {component.state for component in concerned} - {"silent"}
     return PauseNow(
-        scope=pause.scope.value,
+        scope=pause.scope,
         name=pause.name,
         reason=pause.reason,
         requested_by=pause.requested_by,
@@ -71,9 +72,11 @@ def _now(pause: Pause, components: Sequence[KnownComponent]) -> PauseNow:
 
 
 def _concerns(pause: Pause, component: KnownComponent) -> bool:
-    if pause.scope == "queue":
-        return component.kind == "worker" and any(_queue(consumer) == pause.name for consumer in component.consumers)
-    return component.kind == pause.scope and pause.name in ("", component.name)
+    if pause.scope is PauseScope.QUEUE:
+        return component.kind is ComponentKind.WORKER and any(
+            _queue(consumer) == pause.name for consumer in component.consumers
+        )
+    return component.kind.value == pause.scope.value and pause.name in ("", component.name)
 
 
 def _state(pause: Pause, component: KnownComponent) -> Applied:

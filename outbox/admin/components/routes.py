@@ -93,7 +93,7 @@ async def pause_it(asked: Operator, wanted: PauseRequest) -> PauseNow:
         await pause(connection, asking, schema=schema)
         until = None if wanted.until is None else wanted.until.isoformat()
         await record(connection, asked, action="pause", target=_target(wanted), reason=wanted.reason, details={"until": until})
-        [now] = [one for one in await _now(connection, asked) if (one.scope, one.name) == (wanted.scope.value, wanted.name)]
+        [now] = [one for one in await _now(connection, asked) if (one.scope, one.name) == (wanted.scope, wanted.name)]
     return now
 
 
@@ -111,7 +111,7 @@ async def resume_it(asked: Operator, wanted: ResumeRequest) -> Resumed:
 
 def _others(pauses_before: list[PauseNow], wanted: ResumeRequest) -> list[PauseNow]:
     """Those that concern a component of the pause that was taken back."""
-    key = (wanted.scope.value, wanted.name)
+    key = (wanted.scope, wanted.name)
     concerned = {one.id for each in pauses_before if (each.scope, each.name) == key for one in each.components}
     return [
         each

@@ -15,9 +15,10 @@ from outbox.admin.dlq.models import DeadLetterShown, EditionShown, FailureShown,
 from outbox.admin.dlq.reading import Letters
 from outbox.admin.dlq.shown import Body, content
 from outbox.admin.models import Request
+from outbox.admin.outcomes import outcome_word
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
-from outbox.dead_letters import DeadLetterDetail, Edition
+from outbox.dead_letters import Action, DeadLetterDetail, Edition, ItemOutcome
 from outbox.failures import FailedAttempt
 from outbox.masking import READ_LIMIT, Masking
 from outbox.postgres.dead_letters.afterlife import Life, OperationOn
@@ -127,7 +128,7 @@ def _shown(
         editions=[_edition(edition, mask) for edition in found.editions],
         lives=[LifeShown.model_validate(life) for life in lives],
         operation_id=busy,
-        operations=[OperationShown.model_validate(operation) for operation in operations],
+        operations=[_operation(operation) for operation in operations],
         revealed=revealed,
         links=_links(found, busy),
     )
@@ -143,6 +144,17 @@ def _failure(failed: FailedAttempt, mask: Masking | None) -> FailureShown:
         message=text(failure.message),
         traceback=text(failure.traceback),
         worker=failure.worker,
+    )
+
+
+def _operation(operation: OperationOn) -> OperationShown:
+    action = Action(operation.action)
+    return OperationShown(
+        id=operation.id,
+        action=action,
+        outcome=outcome_word(action, ItemOutcome(operation.outcome)),
+        detail=operation.detail,
+        settled_at=operation.settled_at,
     )
 
 

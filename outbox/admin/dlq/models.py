@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from outbox.admin.models import ErrorSummary, Model, Moment, Page
-from outbox.dead_letters import DeadLetterStatus, GroupBy, Source
+from outbox.admin.outcomes import Outcome
+from outbox.dead_letters import Action, DeadLetterStatus, GroupBy, Source
 from outbox.postgres.dead_letters.afterlife import Fate
 
 
@@ -80,7 +81,7 @@ class DeadLetterPage(Page[DeadLetterLine]):
     unarchived: Unarchived | None = Field(
         description="What no archiver has taken from the broker; null where PostgreSQL is the broker, or nobody knows."
     )
-    degraded: list[str] = Field(description="What could not be asked, as `broker`; the rest of the answer is right.")
+    degraded: list[Literal["broker"]] = Field(description="What could not be asked; the rest of the answer is right.")
 
 
 class Note(Model):
@@ -170,8 +171,8 @@ class OperationShown(Model):
     """What an operation is or was to do with it."""
 
     id: str
-    action: str
-    outcome: str
+    action: Action
+    outcome: Outcome
     detail: str | None
     settled_at: Moment | None
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.dlq.models import Unarchived
@@ -35,7 +35,7 @@ class UnarchivedView:
         self._broker = admin.shared(BrokerView)
         self._found = Snapshots(self._look, max_age=MAX_AGE, timeout=TIMEOUT)
 
-    async def now(self) -> tuple[Unarchived | None, list[str]]:
+    async def now(self) -> tuple[Unarchived | None, list[Literal["broker"]]]:
         """What there is, None if nobody knows; and what could not be asked."""
         if self._broker.kind is not BrokerKind.RABBITMQ:
             return None, []

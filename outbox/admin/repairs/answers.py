@@ -1,7 +1,6 @@
 """What is answered: what came of each dead letter, an operation with its progress, what would be done."""
 
 from collections import Counter
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, Self
 
@@ -9,6 +8,7 @@ from pydantic import Field
 
 from outbox.admin.dlq.lines import error_of
 from outbox.admin.models import ErrorSummary, Model, Moment, Page, Seconds
+from outbox.admin.outcomes import Outcome, outcome_word
 from outbox.dead_letters import (
     ORIGINAL_ROUTING,
     Action,
@@ -25,35 +25,6 @@ from outbox.dead_letters import (
 )
 from outbox.masking import Masking
 from outbox.postgres.access.confirmations import Promise
-
-Outcome = Literal["died-again", "refused", "not-found", "skipped", "pending", "requeued", "discarded", "restored", "purged"]
-"""What came of a dead letter, in a word that scripts may rely on."""
-_DONE: Mapping[Action, Outcome] = {
-    Action.REQUEUE: "requeued",
-    Action.DISCARD: "discarded",
-    Action.RESTORE: "restored",
-    Action.PURGE: "purged",
-}
-_OTHERS: Mapping[ItemOutcome, Outcome] = {
-    ItemOutcome.DIED_AGAIN: "died-again",
-    ItemOutcome.REFUSED: "refused",
-    ItemOutcome.NOT_FOUND: "not-found",
-    ItemOutcome.SKIPPED: "skipped",
-    ItemOutcome.PENDING: "pending",
-}
-
-
-def outcome_word(action: Action, outcome: ItemOutcome) -> Outcome:
-    """The word for what came of a dead letter."""
-    return _DONE[action] if outcome is ItemOutcome.DONE else _OTHERS[outcome]
-
-
-def outcome_of(word: Outcome, action: Action) -> ItemOutcome | None:
-    """What the library calls it; None for what does not come of this action."""
-    for outcome in ItemOutcome:
-        if outcome_word(action, outcome) == word:
-            return outcome
-    return None
 
 
 class ItemAnswer(Model):

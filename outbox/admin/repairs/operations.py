@@ -9,6 +9,7 @@ from pydantic import Field
 from outbox.admin.access import Asked, Operator, Viewer
 from outbox.admin.auditing import record
 from outbox.admin.models import Total
+from outbox.admin.outcomes import Outcome, outcome_of
 from outbox.admin.paging import MOST_COUNTED, Cursor, Paged, counted, decode_cursor, turned
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.repairs.answers import (
@@ -16,8 +17,6 @@ from outbox.admin.repairs.answers import (
     OperationItemAnswer,
     OperationItemPage,
     OperationPage,
-    Outcome,
-    outcome_of,
 )
 from outbox.admin.routing import area
 from outbox.dead_letters import ItemOutcome, Operation, OperationItem

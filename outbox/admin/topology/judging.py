@@ -2,17 +2,30 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.topology.seen import Seen
 from outbox.findings import Finding, error, warning
+
+WarningCode = Literal[
+    "unroutable",
+    "queue-without-consumer",
+    "subscription-without-consumer",
+    "exchange-missing",
+    "queue-missing",
+    "dead-letter-queue-missing",
+    "retry-queue-missing",
+    "dead-letters-vanish",
+    "old-binding",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A finding, a word for it that stays the same, and the node that it is about."""
 
-    code: str
+    code: WarningCode
     node: str | None
     finding: Finding
 
@@ -40,7 +53,7 @@ def _held(seen: Seen) -> Iterator[Judged]:
 def _unconsumed(seen: Seen) -> Iterator[Judged]:
     """Queues that messages go to and nobody takes them from."""
     bound = {binding.queue for binding in seen.bindings or ()} | {consumer.queue for consumer in seen.consumers}
-    code = "subscription-without-consumer" if seen.broker is BrokerKind.POSTGRESQL else "queue-without-consumer"
+    code: WarningCode = "subscription-without-consumer" if seen.broker is BrokerKind.POSTGRESQL else "queue-without-consumer"
     for name in sorted(bound):
         queue = seen.queues.get(name)
         if queue is None or not queue.there or queue.consumers != 0:
@@ -74,7 +87,7 @@ def _missing(seen: Seen) -> Iterator[Judged]:
             yield Judged(code, f"queue:{queue.name}", error("topology", f"{what} {queue.name!r} is missing", mend))
 
 
-def _missing_queue(seen: Seen, name: str) -> tuple[str, str, str]:
+def _missing_queue(seen: Seen, name: str) -> tuple[WarningCode, str, str]:
     declares = "start its consumer, which declares it, or provision it"
     if name.startswith(f"{seen.exchange}.delay_"):
         return "retry-queue-missing", "the queue for retries", f"{declares}: retries with that delay fail until then"

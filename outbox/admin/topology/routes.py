@@ -12,7 +12,7 @@ from outbox.admin.models import Model, Moment
 from outbox.admin.routing import area
 from outbox.admin.snapshots import Snapshot, Snapshots
 from outbox.admin.topology.drawing import TopologyEdge, TopologyNode, drawn
-from outbox.admin.topology.judging import Judged, judged
+from outbox.admin.topology.judging import Judged, WarningCode, judged
 from outbox.admin.topology.seen import Seen, look
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ TIMEOUT = timedelta(seconds=20)
 class TopologyWarning(Model):
     """Something that is wrong, or could be better."""
 
-    code: str = Field(description="A word for it that stays the same.")
+    code: WarningCode = Field(description="A word for it that stays the same.")
     severity: Literal["warning", "error"]
     node: str | None = Field(description="The node that it is about.")
     summary: str

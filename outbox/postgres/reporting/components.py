@@ -10,6 +10,7 @@ from typing import Any
 import asyncpg
 
 from outbox.postgres.pool import Connection
+from outbox.postgres.reporting.component import ComponentKind
 from outbox.postgres.reporting.statements import reporting_queries
 
 MOST_ENDED = 50
@@ -30,7 +31,7 @@ class KnownComponent:
     """A relay, worker, archiver or maintenance task, as its last sign of life tells; `applied` are the pauses it honours."""
 
     id: str
-    kind: str
+    kind: ComponentKind
     name: str
     host: str
     process_id: int
@@ -62,6 +63,7 @@ def _component(row: asyncpg.Record) -> KnownComponent:
     return KnownComponent(
         **{
             **dict(row),
+            "kind": ComponentKind(row["kind"]),
             "condition": Condition(row["condition"]),
             "activity": json.loads(row["activity"]),
             "consumers": json.loads(row["consumers"]),

@@ -8,6 +8,7 @@ from typing import Any
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import queries
+from outbox.postgres.reporting.component import ComponentKind
 from outbox.postgres.reporting.components import Condition, KnownComponent, recent_components
 from outbox.postgres.reporting.control import pauses
 from outbox.postgres.schema.objects import satellite_names
@@ -76,7 +77,9 @@ def _last_complete_minute(now: datetime) -> Mapping[str, Any]:
 def _backlog(known: Iterable[KnownComponent]) -> Mapping[str, Any]:
     """As the relay tells it that was heard of last."""
     relays = [
-        each for each in known if each.kind == "relay" and each.condition is Condition.ALIVE and "unsent" in each.activity
+        each
+        for each in known
+        if each.kind is ComponentKind.RELAY and each.condition is Condition.ALIVE and "unsent" in each.activity
     ]
     latest = max(relays, key=lambda each: each.seen_at, default=None)
     activity = {} if latest is None else latest.activity
@@ -86,7 +89,7 @@ def _backlog(known: Iterable[KnownComponent]) -> Mapping[str, Any]:
 def _component(known: KnownComponent) -> Mapping[str, Any]:
     return {
         "id": known.id,
-        "kind": known.kind,
+        "kind": known.kind.value,
         "name": known.name,
         "condition": known.condition.value,
         "state": known.activity.get("state"),
