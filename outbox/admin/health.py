@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from fastapi import APIRouter, Depends, Response, status
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from outbox.health import HealthChecks
 
@@ -14,6 +14,8 @@ PREFIX = "/outbox"
 
 class Liveness(BaseModel):
     """The process answers."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 
     status: Literal["alive"] = "alive"
 

@@ -1,9 +1,13 @@
 """What all answers have in common."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Generic, Literal, TypeVar
+from types import GenericAlias
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, PlainSerializer, TypeAdapter, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 T = TypeVar("T")
 
@@ -22,9 +26,23 @@ Seconds = Annotated[float, Field(ge=0, description="In seconds.")]
 
 
 class Model(BaseModel):
-    """A part of an answer, made of the values that the library returns."""
+    """A part of an answer, made of the values that the library returns. Every field is always sent, and documented so."""
 
-    model_config = ConfigDict(from_attributes=True, frozen=True)
+    model_config = ConfigDict(from_attributes=True, frozen=True, json_schema_serialization_defaults_required=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ShapedAs:
+    """For `Annotated`: JSON that is answered as it was stored, whoever wrote it, and documented as the model `shape`."""
+
+    shape: type[BaseModel]
+
+    def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        del core_schema
+        # As a part of something a model is referred to by its name.
+        several: Any = GenericAlias(list, self.shape)
+        reference: JsonSchemaValue = handler(TypeAdapter(several).core_schema)["items"]
+        return reference
 
 
 class Request(BaseModel):

@@ -92,7 +92,7 @@ _KINDS: Mapping[Code, tuple[int, str]] = {
 class ProblemDetails(BaseModel):
     """RFC 9457, with a `code` that stays the same and the `request_id` that the log names."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", json_schema_serialization_defaults_required=True)
 
     type: str = Field(default="about:blank", description="`about:blank`: the code says all.")
     title: str = Field(description="The problem in a sentence, the same each time.")

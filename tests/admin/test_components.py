@@ -8,8 +8,11 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+from pydantic import BaseModel
 
 from outbox import Consumer, MessageRelay, Worker
+from outbox.admin.components.shapes import ComponentActivity, DescribedConsumer, PauseKey
+from tests.admin.rows import insert
 from tests.reporting.support import at_work
 from tests.support import eventually
 
@@ -110,6 +113,50 @@ async def test_a_pause_tells_who_honours_it(viewer: httpx.AsyncClient, connectio
         {"resting": "applied", "busy": "pending", "silent": "silent"},
     )
     assert (relay_pause["state"], relay_pause["components"]) == ("unmet", [])
+
+
+class Order(BaseModel):
+    """The body of a message."""
+
+    id: int
+
+
+def fits(shape: type[BaseModel], told: Any) -> bool:
+    """Whether it has what the shape has, and nothing else."""
+    return bool(shape.model_validate(told).model_dump(mode="json", exclude_unset=True) == told)
+
+
+async def test_what_real_components_tell_of_themselves_has_the_documented_shape(
+    viewer: httpx.AsyncClient, database: str, connection: asyncpg.Connection
+) -> None:
+    async def fail(body: Order) -> None:
+        raise ValueError(f"order {body.id} is not there yet")
+
+    relay = MessageRelay(database, broker=database, name="relay-1", heartbeat_interval=0.2)
+    consumers = [Consumer("order.*", fail, queue="mail", timeout=5), Consumer("order.*", fail, queue="stock")]
+    worker = Worker(broker=database, consumers=consumers, name="worker-1", heartbeat_interval=0.2)
+    async with at_work(relay, worker):
+
+        async def told() -> list[dict[str, Any]]:
+            await insert(connection, routing_key="order.placed", body=b'{"id": 7}')
+            found = (await components(viewer, schemas=True))["items"]
+            assert any("last_error" in one["activity"] for one in found)
+            assert any("oldest_due_seconds" in one["activity"] for one in found)
+            return list(found)
+
+        found = await eventually(told)
+        await connection.execute("insert into outbox_control (scope, name) values ('relay', ''), ('queue', 'mail')")
+
+        async def held() -> list[dict[str, Any]]:
+            paused = (await components(viewer))["items"]
+            assert all(one["applied"] for one in paused)
+            return list(paused)
+
+        found += await eventually(held)
+    for one in found:
+        assert fits(ComponentActivity, one["activity"]), one["activity"]
+        assert all(fits(DescribedConsumer, consumer) for consumer in one["consumers"]), one["consumers"]
+        assert all(fits(PauseKey, pause) for pause in one["applied"]), one["applied"]
 
 
 async def test_real_components_pause_and_go_on(operator: httpx.AsyncClient, database: str) -> None:

@@ -59,3 +59,34 @@ def test_every_problem_that_is_documented_is_one_of_ours(published: dict[str, An
 def test_every_schema_has_a_name_that_people_can_read(published: dict[str, Any]) -> None:
     names = published["components"]["schemas"]
     assert [name for name in names if not re.fullmatch(r"([A-Z]+[a-z]*)+", name)] == []
+
+
+PASSED_ON = {"ComponentActivity", "DescribedConsumer", "DeadLetterLinks", "SelectorShown", "DeadLetterFilters"}
+"""What is answered as it was stored or made, and may lack something."""
+
+
+def test_what_is_always_answered_is_documented_so(published: dict[str, Any]) -> None:
+    schemas = published["components"]["schemas"]
+    answered: set[str] = set()
+    for _, operation in operations(published):
+        for response in operation["responses"].values():
+            answered |= named_in(response, schemas)
+    lacking = {name: set(schemas[name].get("properties", {})) - set(schemas[name].get("required", [])) for name in answered}
+    assert {name: fields for name, fields in lacking.items() if fields and name not in PASSED_ON} == {}
+    assert answered >= PASSED_ON
+
+
+def named_in(part: Any, schemas: dict[str, Any]) -> set[str]:
+    """The schemas that a part of the document refers to, and those that they refer to."""
+    found: set[str] = set()
+    waiting = [part]
+    while waiting:
+        match waiting.pop():
+            case {"$ref": str(reference)} if (name := reference.rpartition("/")[2]) not in found:
+                found.add(name)
+                waiting.append(schemas[name])
+            case dict() as inner:
+                waiting.extend(inner.values())
+            case list() as inner:
+                waiting.extend(inner)
+    return found

@@ -1,11 +1,12 @@
 """Components as they are told."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from outbox.admin.components.pausing import PauseNow
-from outbox.admin.models import Model, Moment
+from outbox.admin.components.shapes import ComponentActivity, DescribedConsumer, PauseKey
+from outbox.admin.models import Model, Moment, ShapedAs
 from outbox.masking import Masking
 from outbox.postgres.reporting.component import ComponentKind
 from outbox.postgres.reporting.components import Condition, KnownComponent
@@ -28,9 +29,9 @@ class ComponentNow(Model):
     seen_at: Moment = Field(description="Its last sign of life.")
     stopped_at: Moment | None
     every_seconds: float = Field(description="How often it gives one.")
-    activity: dict[str, Any] = Field(description="What it said that it was doing: `state`, totals, rates, the last error, …")
-    consumers: list[dict[str, Any]] = Field(description="What a worker runs; the JSON schemas of bodies are told if asked for.")
-    applied: list[dict[str, Any]] = Field(description="The pauses that it honours.")
+    activity: Annotated[dict[str, Any], ShapedAs(ComponentActivity)] = Field(description="What it said that it was doing.")
+    consumers: list[Annotated[dict[str, Any], ShapedAs(DescribedConsumer)]] = Field(description="What a worker runs.")
+    applied: list[Annotated[dict[str, Any], ShapedAs(PauseKey)]] = Field(description="The pauses that it honours.")
 
 
 class Components(Model):

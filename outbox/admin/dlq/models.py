@@ -2,12 +2,14 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field, WithJsonSchema
 
-from outbox.admin.models import ErrorSummary, Model, Moment, Page
+from outbox.admin.models import ErrorSummary, Model, Moment, Page, ShapedAs
 from outbox.admin.outcomes import Outcome
 from outbox.dead_letters import Action, DeadLetterStatus, GroupBy, Source
 from outbox.postgres.dead_letters.afterlife import Fate
+
+_OF_TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
 class DeadLetterLine(Model):
@@ -177,6 +179,16 @@ class OperationShown(Model):
     settled_at: Moment | None
 
 
+class DeadLetterLinks(BaseModel):
+    """Where there is more of a dead letter. What has a default may be missing."""
+
+    self: str
+    body: str
+    group: str
+    chain: str | None = Field(default=None, description="Of the message, if it has an id.")
+    operation: str | None = Field(default=None, description="The one that is to do something with it.")
+
+
 class DeadLetterShown(DeadLetterLine):
     """The whole of one."""
 
@@ -184,7 +196,9 @@ class DeadLetterShown(DeadLetterLine):
     tracking_ids: list[str] = Field(description="The chain that led to it, from its first message to itself.")
     body: Content
     headers: dict[str, Any]
-    header_types: dict[str, Any] = Field(description="By JSON pointer, the type of a header where AMQP tells more than JSON.")
+    header_types: Annotated[dict[str, Any], WithJsonSchema(_OF_TEXTS)] = Field(
+        description="By JSON pointer, the type of a header where AMQP tells more than JSON."
+    )
     properties: dict[str, Any]
     hlc: str | None = Field(description="Its place in the order of events, a large number.")
     trail: list[FailureShown] = Field(description="What failed, oldest first.")
@@ -193,4 +207,6 @@ class DeadLetterShown(DeadLetterLine):
     operation_id: str | None = Field(description="The operation that is to do something with it.")
     operations: list[OperationShown] = Field(description="Those that had it, the latest first.")
     revealed: bool
-    links: dict[str, str] = Field(description="Relative to where the dead letters are listed.")
+    links: Annotated[dict[str, str], ShapedAs(DeadLetterLinks)] = Field(
+        description="Relative to where the dead letters are listed."
+    )

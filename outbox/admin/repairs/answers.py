@@ -4,10 +4,11 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
+from outbox.admin.dlq.filters import DeadLetterFilters
 from outbox.admin.dlq.lines import error_of
-from outbox.admin.models import ErrorSummary, Model, Moment, Page, Seconds
+from outbox.admin.models import ErrorSummary, Model, Moment, Page, Seconds, ShapedAs
 from outbox.admin.outcomes import Outcome, outcome_word
 from outbox.dead_letters import (
     ORIGINAL_ROUTING,
@@ -75,6 +76,14 @@ class OptionsAnswer(Model):
     force: bool
 
 
+class SelectorShown(BaseModel):
+    """Which dead letters were meant. What has a default may be missing."""
+
+    ids: list[str] | None = Field(default=None, description="Of many the first.")
+    count: int | None = Field(default=None, description="How many ids there were.")
+    filter: DeadLetterFilters | None = None
+
+
 class OperationAnswer(Model):
     """A change of many dead letters, made in batches wherever maintenance runs: what was asked for, and how far it is."""
 
@@ -82,7 +91,11 @@ class OperationAnswer(Model):
     action: Action
     state: OperationState
     going_on: bool
-    selector: Annotated[dict[str, object], Field(description="What was meant. The letters were fixed at `created_at`.")]
+    selector: Annotated[
+        dict[str, object],
+        ShapedAs(SelectorShown),
+        Field(description="What was meant. The letters were fixed at `created_at`."),
+    ]
     options: OptionsAnswer
     reason: str | None
     requested_by: str | None
