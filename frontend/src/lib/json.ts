@@ -39,6 +39,25 @@ export function readJsonOr(text: string): JsonNode | undefined {
   }
 }
 
+/** What stands under a key; of several the last, as most readers of JSON have it. */
+export function memberOf(node: JsonNode, key: string): JsonNode | undefined {
+  return node.kind === "object" ? node.members.findLast((member) => member.key === key)?.node : undefined;
+}
+
+/** A tree as text again, in one line. */
+export function writeJson(node: JsonNode): string {
+  switch (node.kind) {
+    case "object":
+      return `{${node.members.map(({ key, node: inner }) => `${JSON.stringify(key)}: ${writeJson(inner)}`).join(", ")}}`;
+    case "array":
+      return `[${node.items.map(writeJson).join(", ")}]`;
+    case "string":
+      return JSON.stringify(node.value);
+    default:
+      return node.source;
+  }
+}
+
 interface Open {
   node: { kind: "object"; members: Member[] } | { kind: "array"; items: JsonNode[] };
   /** Of an object: the key that waits for its value. */

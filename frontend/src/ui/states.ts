@@ -37,6 +37,13 @@ const STATES: Record<string, Look> = {
   "in a queue": { label: "in a queue", tone: "info", icon: "messages", meaning: "Waits for a worker." },
   "in hand": { label: "in hand", tone: "info", icon: "play", meaning: "A worker is handling it." },
   processed: { label: "processed", tone: "good", meaning: "A handler is done with it." },
+  retried: {
+    label: "retried",
+    tone: "warn",
+    icon: "operations",
+    meaning: "An attempt failed, and another one was to follow.",
+  },
+  died: { label: "died", tone: "bad", meaning: "Its last attempt failed." },
   dead: { label: "dead", tone: "bad", meaning: "Its last attempt failed; it lies among the dead letters." },
   open: { label: "open", tone: "bad", meaning: "Nobody has decided about it." },
   requeued: { label: "requeued", tone: "info", icon: "operations", meaning: "It was sent again." },

@@ -1,0 +1,115 @@
+// Messages that are in the outbox, or are kept there after they were sent.
+
+import { keepPreviousData, queryOptions, useMutation } from "@tanstack/react-query";
+import { type JsonNode, memberOf, readJson } from "~/lib/json";
+import { answered, client, type Schemas } from "./client";
+
+export type MessageState = Schemas["MessageLine"]["state"];
+export type MessageLine = Schemas["MessageLine"];
+export type MessagePage = Schemas["MessagePage"];
+type Counted = NonNullable<MessagePage["sent_kept"]>;
+
+/** What a message must fit, all of it. */
+export interface MessageFilters {
+  routing_key?: string | undefined;
+  ordering_key?: string | undefined;
+  message_id?: string | undefined;
+  tracking_id?: string | undefined;
+  target_queue?: string | undefined;
+  created_after?: string | undefined;
+  created_before?: string | undefined;
+}
+
+export interface MessageList extends MessageFilters {
+  state?: MessageState | undefined;
+}
+
+const LIMIT = 50;
+
+/** A page of the list. The answer says which question it belongs to, for an old one stays while the next is on its way. */
+export function messages(list: MessageList, cursor: string | undefined) {
+  const scope = JSON.stringify([list, cursor]);
+  return queryOptions({
+    queryKey: ["messages", "list", scope] as const,
+    queryFn: async ({ signal }) => {
+      const query = { ...list, limit: LIMIT, cursor };
+      return {
+        ...(await answered(client.GET("/messages", { params: { query: known(query) }, signal }))),
+        scope,
+      };
+    },
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** How many fit, up to 10,000: a question of its own, because a list may be quick where counting is not. */
+export function countOfMessages(list: MessageList) {
+  return queryOptions({
+    queryKey: ["messages", "count", JSON.stringify(list)] as const,
+    queryFn: async ({ signal }) => {
+      const query = known({ ...list, limit: 1, total: true });
+      return (await answered(client.GET("/messages", { params: { query }, signal }))).total ?? null;
+    },
+  });
+}
+
+/** How many there are in a state, all filters aside; undefined where nobody knows. */
+export function countIn({ states, sent_kept }: MessagePage, state: MessageState): Counted | undefined {
+  return (state === "sent" ? sent_kept : states?.[state]) ?? undefined;
+}
+
+/** A message with its headers as they were written. */
+export type Message = Omit<Schemas["Message"], "headers"> & { headers: readonly Header[] };
+
+export interface Header {
+  name: string;
+  node: JsonNode;
+}
+
+export function message(id: string) {
+  return queryOptions({
+    queryKey: ["messages", "one", id] as const,
+    queryFn: ({ signal }) => read(id, false, signal),
+  });
+}
+
+/** Shows one unmasked; that somebody did is written to the audit. Nothing keeps it but who asked. */
+export function useReveal(id: string) {
+  return useMutation({ mutationFn: () => read(id, true), gcTime: 0 });
+}
+
+export type Reveal = ReturnType<typeof useReveal>;
+
+async function read(id: string, reveal: boolean, signal?: AbortSignal): Promise<Message> {
+  const text = await answered<string>(
+    client.GET("/messages/{id}", {
+      params: { path: { id }, query: reveal ? { reveal } : {} },
+      parseAs: "text",
+      ...(signal ? { signal } : {}),
+    }),
+  );
+  const headers = memberOf(readJson(text), "headers");
+  return {
+    ...(JSON.parse(text) as Schemas["Message"]),
+    headers: headers?.kind === "object" ? headers.members.map(({ key, node }) => ({ name: key, node })) : [],
+  };
+}
+
+/** A body as the viewer of bodies takes it. */
+export function contentOf(message: Message): Schemas["Content"] {
+  const { body, body_base64, content_type, size, masked } = message;
+  return {
+    content: body ?? body_base64,
+    encoding: body !== null ? "json" : body_base64 !== null ? "base64" : null,
+    content_type,
+    size,
+    truncated: false,
+    masked: masked && (body === null || body.includes("***")),
+  };
+}
+
+/** Without what is not set. */
+function known<T extends object>(query: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  const set = Object.entries(query).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(set) as { [K in keyof T]: Exclude<T[K], undefined> };
+}

@@ -1,0 +1,36 @@
+import { contentOf, type Message, type Reveal } from "~/api/messages";
+import { useWhyNot } from "~/api/session";
+import { Button, Problem } from "~/ui";
+import { Payload } from "~/ui/payload";
+import styles from "./Detail.module.css";
+
+/** The body, masked until somebody asks for more. */
+export function Body({ message, reveal }: { message: Message; reveal: Reveal }) {
+  const whyNot = useWhyNot("reveal");
+  const shown = reveal.data ?? message;
+  const content = contentOf(shown);
+  const hides = content.masked && !reveal.data;
+  return (
+    <section className={styles.part} aria-labelledby="body">
+      <h3 id="body">Body</h3>
+      {reveal.error && <Problem of={reveal.error} onRetry={() => reveal.mutate()} />}
+      <Payload
+        {...content}
+        contentType={content.content_type}
+        label={`Body of message ${message.id}`}
+        actions={
+          (hides || reveal.data) && (
+            <Button
+              icon="eye"
+              busy={reveal.isPending}
+              whyNot={hides ? whyNot : undefined}
+              onClick={() => (reveal.data ? reveal.reset() : reveal.mutate())}
+            >
+              {reveal.data ? "Mask it again" : "Reveal, noted in the audit"}
+            </Button>
+          )
+        }
+      />
+    </section>
+  );
+}

@@ -1,0 +1,84 @@
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
+import { Link } from "wouter";
+import { useFallbackInterval } from "~/api/live";
+import { type Message, message, useReveal } from "~/api/messages";
+import { failureOf } from "~/api/problems";
+import { useShortcuts } from "~/lib/keyboard";
+import { Button, CopyButton, Empty, Loaded, Loading, State } from "~/ui";
+import { About } from "./About";
+import { Body } from "./Body";
+import styles from "./Detail.module.css";
+import { Handled } from "./Handled";
+import { Headers } from "./Headers";
+import { Why } from "./Why";
+
+/** One message: why it is where it is first, then everything else about it. */
+export function Detail({ id, onClose }: { id: string; onClose(): void }) {
+  const query = useQuery({ ...message(id), refetchInterval: useFallbackInterval() });
+  useShortcuts("Message", [{ keys: "Escape", label: "Close the message", run: onClose }]);
+  const gone = query.error && failureOf(query.error).code === "not-found";
+  return (
+    <article className={styles.detail} aria-label={`Message ${id}`}>
+      <Head id={id} message={query.data} onClose={onClose} />
+      {gone ? (
+        <Gone id={id} message={query.data} />
+      ) : (
+        <Loaded query={query} loading={<Loading lines={8} />}>
+          {(found) => <Parts message={found} />}
+        </Loaded>
+      )}
+    </article>
+  );
+}
+
+function Parts({ message }: { message: Message }) {
+  const reveal = useReveal(message.id);
+  return (
+    <>
+      <Why message={message} />
+      <About message={message} />
+      <Handled message={message} />
+      <Body message={message} reveal={reveal} />
+      <Headers message={reveal.data ?? message} />
+    </>
+  );
+}
+
+/** Takes focus when it opens on a narrow screen, where the list is away. */
+function Head({ id, message, onClose }: { id: string; message: Message | undefined; onClose(): void }) {
+  const title = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (!document.activeElement?.hasAttribute("data-row")) title.current?.focus({ preventScroll: true });
+  }, []);
+  return (
+    <header className={styles.head}>
+      <Button look="quiet" icon="left" onClick={onClose}>
+        Back to the list
+      </Button>
+      <div className={styles.title}>
+        <h2 ref={title} tabIndex={-1}>
+          {message?.routing_key ?? `Message ${id}`}
+        </h2>
+        {message && <State of={message.state} />}
+      </div>
+      <p className={styles.id}>
+        Message {id} <CopyButton text={id} label="Copy the message's number" />
+      </p>
+    </header>
+  );
+}
+
+function Gone({ id, message }: { id: string; message: Message | undefined }) {
+  const known = message?.message_id ?? message?.root_id;
+  return (
+    <Empty title={`Message ${id} is not in the outbox any more.`}>
+      What was sent is deleted after a while.{" "}
+      {known ? (
+        <Link href={`/chains/${encodeURIComponent(known)}`}>Its chain may still know it.</Link>
+      ) : (
+        <Link href="/chains">Its chain may still know it, by any of its ids.</Link>
+      )}
+    </Empty>
+  );
+}

@@ -1,0 +1,23 @@
+import type { Message } from "~/api/messages";
+import { writeJson } from "~/lib/json";
+import { Table } from "~/ui";
+import styles from "./Detail.module.css";
+
+/** The headers that it is sent with, each as it was written. */
+export function Headers({ message: { headers } }: { message: Message }) {
+  if (headers.length === 0) return null;
+  return (
+    <section className={styles.part} aria-labelledby="headers">
+      <h3 id="headers">Headers</h3>
+      <Table label="Headers" head={["Name", "Value"]}>
+        {headers.map(({ name, node }, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a name may come twice
+          <tr key={index}>
+            <th scope="row">{name}</th>
+            <td className={styles.header}>{node.kind === "string" ? node.value : writeJson(node)}</td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  );
+}

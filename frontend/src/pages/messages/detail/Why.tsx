@@ -1,0 +1,139 @@
+import { Fragment, type ReactNode } from "react";
+import { Link } from "wouter";
+import type { Message } from "~/api/messages";
+import { Ago, Facts, Icon, lookOf, Moment } from "~/ui";
+import styles from "./Detail.module.css";
+
+/** Why the message is where it is, what happens next, and what a person can do about it. */
+export function Why({ message }: { message: Message }) {
+  const mend = mendOf(message);
+  return (
+    <section className={styles.part} aria-labelledby="why">
+      <h3 id="why">Why it is here</h3>
+      <div className={styles.why} data-tone={lookOf(message.state).tone}>
+        <p className={styles.reason}>
+          <Sentence text={message.reason} />
+        </p>
+        <Facts
+          of={[
+            ["Next attempt", message.next_attempt_at && <When at={message.next_attempt_at} />],
+            ["Unroutable", message.state === "held" && <Unroutable message={message} />],
+            ["Blocked by", message.blocked_by && <Blocker message={message} />],
+            [
+              "Probed by",
+              message.probed_by && message.probed_by !== message.id && <Probe id={message.probed_by} />,
+            ],
+            ["Paused", message.paused_by.length > 0 && <Pauses of={message.paused_by} />],
+            ["Relays", message.living_relays === 0 && "none is running"],
+            ["Refused", message.attempts > 0 && times(message.attempts)],
+          ]}
+        />
+        {message.last_error !== null && <p className={styles.error}>{message.last_error}</p>}
+        {mend && (
+          <p className={styles.mend}>
+            <Icon name="right" />
+            <span>{mend}</span>
+          </p>
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** What mends it, in words of this page where it can be done from here. */
+function mendOf({ id, state, mend, paused_by }: Message): ReactNode {
+  if (state === "parked") {
+    return (
+      <>
+        Requeue or discard it as <Link href={`/dead-letters/outbox-${id}`}>dead letter outbox-{id}</Link>.
+      </>
+    );
+  }
+  if (mend === null) return null;
+  if (state !== "held" && paused_by.some(({ name }) => name === "")) {
+    return (
+      <>
+        Resume the relays on the page <Link href="/components">Components</Link>.
+      </>
+    );
+  }
+  return `${mend.charAt(0).toUpperCase()}${mend.slice(1)}.`;
+}
+
+const LINKED = /(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2} UTC|message \d+)/;
+
+/** The reason as the service words it, with its times in the chosen zone and the messages it names as links. */
+function Sentence({ text }: { text: string }) {
+  return text.split(LINKED).map((part, index) => {
+    const key = `${index}${part}`;
+    if (index % 2 === 0) return <Fragment key={key}>{part}</Fragment>;
+    if (part.endsWith(" UTC")) return <Moment key={key} at={`${part.slice(0, 10)}T${part.slice(11, 19)}Z`} />;
+    return (
+      <Link key={key} href={`/messages/${part.slice(8)}`}>
+        {part}
+      </Link>
+    );
+  });
+}
+
+function When({ at }: { at: string }) {
+  return (
+    <>
+      <Ago at={at} /> <span className={styles.quiet}>(</span>
+      <Moment at={at} />
+      <span className={styles.quiet}>)</span>
+    </>
+  );
+}
+
+/** When it was found out is not recorded; it cannot have been before it was written. */
+function Unroutable({ message: { created_at } }: { message: Message }) {
+  if (created_at === null) return "since some time after it was written";
+  return (
+    <>
+      since it was first tried, after <Moment at={created_at} /> (<Ago at={created_at} />)
+    </>
+  );
+}
+
+function Blocker({ message: { blocked_by, ordering_key } }: { message: Message }) {
+  if (!blocked_by) return null;
+  return (
+    <>
+      <Link href={`/messages/${blocked_by.id}`}>message {blocked_by.id}</Link>, which is{" "}
+      {lookOf(blocked_by.state).label}, of the ordering key{" "}
+      <Link href={`/messages?ordering_key=${encodeURIComponent(ordering_key ?? "")}`}>{ordering_key}</Link>
+    </>
+  );
+}
+
+function Probe({ id }: { id: string }) {
+  return (
+    <>
+      <Link href={`/messages/${id}`}>message {id}</Link>, which is tried for all that go its way
+    </>
+  );
+}
+
+function Pauses({ of }: { of: Message["paused_by"] }) {
+  return (
+    <ul>
+      {of.map(({ name, reason, until }) => (
+        <li key={name}>
+          <Link href="/components">{name === "" ? "all relays" : `the relay ${name}`}</Link>
+          {until && (
+            <>
+              {" "}
+              until <Moment at={until} short />
+            </>
+          )}
+          {reason && `: ${reason}`}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function times(attempts: number): string {
+  return attempts === 1 ? "once" : `${attempts} times`;
+}

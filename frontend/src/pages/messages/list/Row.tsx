@@ -1,0 +1,63 @@
+import { Link } from "wouter";
+import type { MessageLine } from "~/api/messages";
+import { Ago, Badge, State } from "~/ui";
+import { addressOf } from "../parameters";
+import styles from "./List.module.css";
+
+/** One message of the list: where it is, what it is, and since when or until when. */
+export function Row({
+  line,
+  search,
+  open,
+  gone,
+}: {
+  line: MessageLine;
+  search: string;
+  open: boolean;
+  gone: boolean;
+}) {
+  return (
+    <li>
+      <Link
+        href={addressOf(line.id, search)}
+        className={styles.row ?? ""}
+        data-row={line.id}
+        data-gone={gone || undefined}
+        aria-current={open ? "true" : undefined}
+      >
+        <span className={styles.state}>
+          {gone ? <Badge icon="right">not here any more</Badge> : <State of={line.state} />}
+        </span>
+        <span className={styles.key}>{line.routing_key}</span>
+        <span className={styles.about}>
+          <span className={styles.text}>{line.last_error ?? line.preview}</span>
+          {line.ordering_key !== null && <span className={styles.ordering}>key {line.ordering_key}</span>}
+        </span>
+        <span className={styles.when}>
+          <When line={line} />
+        </span>
+      </Link>
+    </li>
+  );
+}
+
+/** The element of a row on screen. */
+export function rowOf(id: string): HTMLElement | null {
+  return document.querySelector(`[data-row="${CSS.escape(id)}"]`);
+}
+
+function When({ line }: { line: MessageLine }) {
+  const { state, due_at, sent_at, failed_at, created_at } = line;
+  if (state === "sent" && sent_at) return <Told word="sent" at={sent_at} />;
+  if (state === "parked" && failed_at) return <Told word="given up" at={failed_at} />;
+  if ((state === "scheduled" || state === "retrying") && due_at) return <Told word="due" at={due_at} />;
+  return created_at ? <Told word="written" at={created_at} /> : <>no date</>;
+}
+
+function Told({ word, at }: { word: string; at: string }) {
+  return (
+    <>
+      {word} <Ago at={at} />
+    </>
+  );
+}
