@@ -1,0 +1,57 @@
+import { Link } from "wouter";
+import { type Beginning, chainAddress } from "~/api/chains";
+import { number } from "~/lib/format";
+import { Ago, Icon, Span, State, Table } from "~/ui";
+import styles from "./RecentTable.module.css";
+
+const HEAD = ["First message", "Worst state", "Began", "Took", "Messages", "Deaths"];
+
+export function RecentTable({ chains }: { chains: readonly Beginning[] }) {
+  const longest = Math.max(...chains.map(({ seconds }) => seconds ?? 0));
+  return (
+    <Table label="Recent chains" head={HEAD}>
+      {chains.map((chain) => (
+        <Row key={chain.rootId} chain={chain} longest={longest} />
+      ))}
+    </Table>
+  );
+}
+
+function Row({ chain, longest }: { chain: Beginning; longest: number }) {
+  const { rootId, routingKey, state, sentAt, seconds, messages, deaths, more } = chain;
+  return (
+    <tr className={styles.row}>
+      <th scope="row" className={styles.first}>
+        <Link href={chainAddress(rootId)} className={styles.link ?? ""}>
+          {routingKey || rootId}
+        </Link>
+        <code className={styles.id}>{rootId}</code>
+      </th>
+      <td>
+        <State of={state} />
+      </td>
+      <td className={styles.moment}>{sentAt ? <Ago at={sentAt} /> : "—"}</td>
+      <td className={styles.took}>
+        <Span seconds={seconds} />
+        <span
+          className={styles.bar}
+          aria-hidden="true"
+          style={{ width: `${longest > 0 ? ((seconds ?? 0) / longest) * 100 : 0}%` }}
+        />
+      </td>
+      <td className={styles.moment} title={more ? "There is more of it than was counted." : undefined}>
+        {number(messages)}
+        {more && "+"}
+      </td>
+      <td className={styles.moment}>
+        {deaths > 0 ? (
+          <span className={styles.deaths}>
+            <Icon name="dead" /> {number(deaths)}
+          </span>
+        ) : (
+          "0"
+        )}
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,44 @@
+import { type FormEvent, useRef, useState } from "react";
+import { useLocation } from "wouter";
+import { chainAddress } from "~/api/chains";
+import { useShortcuts } from "~/lib/keyboard";
+import { Button } from "~/ui";
+import styles from "./Search.module.css";
+
+/** Opens the chain of whatever id is typed or pasted. */
+export function Search({ keys = "/" }: { keys?: string }) {
+  const [, navigate] = useLocation();
+  const [typed, setTyped] = useState("");
+  const field = useRef<HTMLInputElement>(null);
+  useShortcuts("Chains", [{ keys, label: "Look up an id", run: () => field.current?.focus() }]);
+  const id = typed.trim();
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (!id) return;
+    setTyped("");
+    navigate(chainAddress(id));
+  }
+  return (
+    <search>
+      <form className={styles.search} onSubmit={submit}>
+        <label className="unseen" htmlFor="chain-id">
+          Id of any message of a chain
+        </label>
+        <input
+          ref={field}
+          id="chain-id"
+          className={styles.field}
+          value={typed}
+          maxLength={4_000}
+          placeholder="Id of any message"
+          autoComplete="off"
+          spellCheck={false}
+          onChange={(event) => setTyped(event.target.value)}
+        />
+        <Button type="submit" icon="search" whyNot={id ? undefined : "Type or paste an id first."}>
+          Find
+        </Button>
+      </form>
+    </search>
+  );
+}

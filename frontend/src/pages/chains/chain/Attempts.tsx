@@ -1,0 +1,54 @@
+import type { Attempt, Leg } from "~/api/chains";
+import { span } from "~/lib/format";
+import { Icon, type IconName, Moment } from "~/ui";
+import styles from "./Detail.module.css";
+import { OUTCOMES } from "./words";
+
+const ICONS: Record<string, IconName> = {
+  processed: "check",
+  retried: "operations",
+  died: "dead",
+  duplicate: "copy",
+};
+
+/** Each attempt that is known: when, how it ended, how long it took and where it ran. */
+export function Attempts({ leg }: { leg: Leg }) {
+  if (leg.tries.length === 0) return null;
+  return (
+    <ol className={styles.attempts} aria-label={`Attempts in ${leg.queue}`}>
+      {leg.tries.map((attempt, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: attempts are told in their order, and numbers may come twice
+        <li key={index} data-outcome={attempt.outcome}>
+          <Icon name={ICONS[attempt.outcome] ?? "info"} />
+          <div>
+            <One attempt={attempt} />
+          </div>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function One({ attempt }: { attempt: Attempt }) {
+  const { number, outcome, endedAt, seconds, worker, error } = attempt;
+  const ran = [seconds !== null && `ran ${span(seconds)}`, worker && `at ${worker}`]
+    .filter(Boolean)
+    .join(" ");
+  return (
+    <>
+      <strong>Attempt {number}</strong> {OUTCOMES[outcome] ?? outcome}
+      <p className={styles.quiet}>
+        {endedAt && <Moment at={endedAt} milliseconds />}
+        {endedAt && ran && ", "}
+        {ran}
+      </p>
+      {error && (
+        <p className={styles.failure}>
+          <code>{error.type}</code>
+          {error.type && error.message && ": "}
+          {error.message}
+        </p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,93 @@
+import { span } from "~/lib/format";
+import { Icon } from "~/ui";
+import styles from "./Bars.module.css";
+import type { Lane, Span } from "./lanes";
+import { KINDS, OUTCOMES } from "./words";
+
+/** What of a lane is in sight, as bars and ticks on a scale of `width` pixels. Screen readers get the row's words instead. */
+export function Bars({
+  lanes,
+  view,
+  width,
+  critical,
+  bad,
+}: {
+  lanes: readonly Lane[];
+  view: Span;
+  width: number;
+  critical: boolean;
+  /** What it was left as, where that is bad. */
+  bad: string | undefined;
+}) {
+  const scale = width / (view.to - view.from);
+  const x = (at: number) => Math.min(Math.max((at - view.from) * scale, -EDGE), width + EDGE);
+  const ends = lanes.flatMap(({ pieces, marks }) => [
+    ...pieces.map(({ to }) => to),
+    ...marks.map(({ at }) => at),
+  ]);
+  const starts = lanes.flatMap(({ pieces }) => pieces.map(({ from }) => from));
+  return (
+    <div className={styles.bars} aria-hidden="true" data-critical={critical || undefined}>
+      {lanes.flatMap(({ pieces }) =>
+        pieces.map(({ kind, from, to, open }) => (
+          <span
+            key={`${kind} ${from}`}
+            className={styles.bar}
+            data-kind={kind}
+            data-open={open || undefined}
+            title={`${KINDS[kind]}: ${span((to - from) / 1000)}${open ? " so far" : ""}`}
+            style={{ left: x(from), width: Math.max(x(to) - x(from), 2) }}
+          />
+        )),
+      )}
+      {lanes.flatMap(({ marks }) =>
+        marks.map(({ at, outcome, attempt }) => (
+          <span
+            key={`${attempt} ${at}`}
+            className={styles.mark}
+            data-outcome={outcome}
+            title={`Attempt ${attempt}: ${OUTCOMES[outcome] ?? outcome}`}
+            style={{ left: x(at) }}
+          >
+            {outcome === "died" && <Icon name="dead" />}
+          </span>
+        )),
+      )}
+      {ends.length > 0 && (
+        <Length from={Math.min(...starts, ...ends)} to={Math.max(...ends)} x={x} width={width} bad={bad} />
+      )}
+    </div>
+  );
+}
+
+/** Bars reach this far out of sight, in pixels. */
+const EDGE = 40;
+const ROOM = 64;
+
+/** How long it took in all, behind the last bar, or before the first where there is no room. */
+function Length({
+  from,
+  to,
+  x,
+  width,
+  bad,
+}: {
+  from: number;
+  to: number;
+  x(at: number): number;
+  width: number;
+  bad: string | undefined;
+}) {
+  const [start, end] = [x(from), x(to)];
+  if (end < 0 || start > width || to <= from) return null;
+  const room = bad ? ROOM + 34 : ROOM;
+  const behind = end + room <= width;
+  if (!behind && start < room) return null;
+  const place = behind ? { left: end + 9 } : { right: width - start + 6 };
+  return (
+    <span className={styles.length} style={place}>
+      {bad && <strong>{bad} </strong>}
+      {span((to - from) / 1000)}
+    </span>
+  );
+}

@@ -1,0 +1,119 @@
+import { useMemo } from "react";
+import { number } from "~/lib/format";
+import { Button, Moment, Span, State, Table } from "~/ui";
+import styles from "./ChainTable.module.css";
+import type { Drawn, Handled } from "./drawn";
+import { type Line, linesOf, type SortBy, sorted } from "./lines";
+import { SortButton } from "./SortButton";
+import { nameOf } from "./words";
+
+export interface Order {
+  by: SortBy;
+  down: boolean;
+  page: number;
+  change(changes: { sort?: SortBy; down?: boolean; page?: number | undefined }): void;
+}
+
+const PAGE = 100;
+const COLUMNS: readonly (readonly [SortBy | undefined, string])[] = [
+  ["chain", "Message"],
+  [undefined, "Follows from"],
+  [undefined, "Queue"],
+  ["state", "State"],
+  ["published", "Published"],
+  ["outbox", "In the outbox"],
+  ["broker", "In the broker"],
+  ["handling", "Handling"],
+  ["attempts", "Attempts"],
+  [undefined, "Last error"],
+];
+
+/** What the drawings show, in words and numbers: one line for each message and queue. */
+export function ChainTable({ drawn, handled, order }: { drawn: Drawn; handled: Handled; order: Order }) {
+  const { by, down, change } = order;
+  const lines = useMemo(() => sorted(linesOf(drawn.tree.items), by, down), [drawn.tree, by, down]);
+  const pages = Math.max(1, Math.ceil(lines.length / PAGE));
+  const page = Math.min(order.page, pages);
+  const shown = lines.slice((page - 1) * PAGE, page * PAGE);
+  const head = COLUMNS.map(([column, words]) =>
+    column === undefined ? words : <SortButton key={column} column={column} words={words} order={order} />,
+  );
+  return (
+    <>
+      <Table label="Messages of the chain" head={head}>
+        {shown.map((line) => (
+          <LineRow
+            key={line.key}
+            line={line}
+            selected={line.item.message.id === handled.selected}
+            choose={handled.choose}
+          />
+        ))}
+      </Table>
+      {pages > 1 && (
+        <nav className={styles.pager} aria-label="Parts of the table">
+          <Button
+            icon="left"
+            whyNot={page > 1 ? undefined : "This is the first part."}
+            onClick={() => change({ page: page > 2 ? page - 1 : undefined })}
+          >
+            Before
+          </Button>
+          <span>
+            {number((page - 1) * PAGE + 1)} to {number(Math.min(page * PAGE, lines.length))} of{" "}
+            {number(lines.length)} lines
+          </span>
+          <Button
+            whyNot={page < pages ? undefined : "This is the last part."}
+            onClick={() => change({ page: page + 1 })}
+          >
+            After
+          </Button>
+        </nav>
+      )}
+    </>
+  );
+}
+
+function LineRow({ line, selected, choose }: { line: Line; selected: boolean; choose(id: string): void }) {
+  const { item, leg, state, error } = line;
+  const { message, parent } = item;
+  return (
+    <tr data-selected={selected || undefined}>
+      <th scope="row">
+        <button
+          type="button"
+          className={styles.message}
+          aria-pressed={selected}
+          title={message.id}
+          data-critical={item.critical || undefined}
+          onClick={() => choose(message.id)}
+        >
+          {nameOf(item)}
+        </button>
+        {item.critical && <div className={styles.quiet}>on the critical path</div>}
+      </th>
+      <td>{parent ? nameOf(parent) : item.orphan ? "not known" : "begins the chain"}</td>
+      <td>{leg?.queue ?? "—"}</td>
+      <td>
+        <State of={state} />
+      </td>
+      <td className={styles.moment}>
+        {message.publishedAt ? <Moment at={message.publishedAt} short milliseconds /> : "—"}
+      </td>
+      <td data-number>
+        <Span seconds={message.waitedSeconds} />
+      </td>
+      <td data-number>
+        <Span seconds={leg?.waitedSeconds} />
+      </td>
+      <td data-number>
+        <Span seconds={leg?.handlingSeconds} />
+      </td>
+      <td data-number>{leg ? number(leg.attempts) : "—"}</td>
+      <td data-text title={error}>
+        {error ?? "—"}
+      </td>
+    </tr>
+  );
+}

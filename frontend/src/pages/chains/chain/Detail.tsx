@@ -1,0 +1,142 @@
+import { useEffect, useRef } from "react";
+import { Link } from "wouter";
+import type { Leg } from "~/api/chains";
+import { plural, span } from "~/lib/format";
+import { Ago, CopyButton, Facts, IconButton, lookOf, Moment, State } from "~/ui";
+import { Attempts } from "./Attempts";
+import styles from "./Detail.module.css";
+import type { Item } from "./tree";
+import { nameOf } from "./words";
+
+/** The facts of the message that was selected, and the ways to it. */
+export function Detail({
+  item,
+  asked,
+  choose,
+  close,
+}: {
+  item: Item;
+  /** It is the one that the chain was looked up by. */
+  asked: boolean;
+  choose(id: string): void;
+  close(): void;
+}) {
+  const { message, parent } = item;
+  const top = useRef<HTMLElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another message begins at its top
+  useEffect(() => {
+    if (top.current) top.current.scrollTop = 0;
+  }, [message.id]);
+  return (
+    <aside ref={top} className={styles.detail} aria-label="The selected message">
+      <header className={styles.head}>
+        <h2>{nameOf(item)}</h2>
+        <IconButton icon="cross" label="Close" onClick={close} />
+      </header>
+      <p className={styles.state}>
+        <State of={message.state} /> <span>{lookOf(message.state).meaning}</span>
+      </p>
+      {message.error && <p className={styles.error}>{message.error}</p>}
+      <Facts
+        of={[
+          ["Id", <Id key="id" id={message.id} />],
+          ["Looked up", asked ? "by this message's id" : null],
+          ["Critical path", item.critical ? "lies on it" : null],
+          ["Follows from", parent ? <Jump key="parent" to={parent} choose={choose} /> : orphanWords(item)],
+          ["Led to", item.below > 0 ? ledTo(item) : null],
+          ["Published", message.publishedAt && <Moment at={message.publishedAt} milliseconds />],
+          ["Sent", message.sentAt && <Moment at={message.sentAt} milliseconds />],
+          ["In the outbox", message.waitedSeconds === null ? null : span(message.waitedSeconds)],
+          ["Sent by", message.relay],
+          ["Due", message.dueAt && <Due at={message.dueAt} />],
+          ["Requeued", message.requeues > 0 ? plural(message.requeues, "time") : null],
+        ]}
+      />
+      <Ways item={item} />
+      {message.legs.map((leg) => (
+        <InQueue key={leg.queue} leg={leg} />
+      ))}
+    </aside>
+  );
+}
+
+function Id({ id }: { id: string }) {
+  return (
+    <span className={styles.id}>
+      <code>{id}</code> <CopyButton text={id} label="Copy the id" />
+    </span>
+  );
+}
+
+function Jump({ to, choose }: { to: Item; choose(id: string): void }) {
+  return (
+    <button type="button" className={styles.jump} onClick={() => choose(to.message.id)}>
+      {nameOf(to)}
+    </button>
+  );
+}
+
+function orphanWords({ message, orphan }: Item): string | null {
+  if (!orphan) return null;
+  return message.parentId === null
+    ? "Nothing tells what led to it."
+    : `${message.parentId}, of which nothing is known here.`;
+}
+
+function ledTo({ children, below }: Item): string {
+  const direct = plural(children.length, "message");
+  return below > children.length
+    ? `${direct}, and ${plural(below - children.length, "more", "more")} after them`
+    : direct;
+}
+
+function Due({ at }: { at: string }) {
+  return (
+    <>
+      <Moment at={at} /> (<Ago at={at} />)
+    </>
+  );
+}
+
+const MAY_HAVE_DIED: ReadonlySet<string> = new Set(["dead", "parked", "requeued", "discarded"]);
+
+/** Where else this message can be seen. */
+function Ways({ item: { message } }: { item: Item }) {
+  const id = new URLSearchParams({ message_id: message.id });
+  const died =
+    MAY_HAVE_DIED.has(message.state) ||
+    message.requeues > 0 ||
+    message.legs.some(
+      ({ state, tries }) => MAY_HAVE_DIED.has(state) || tries.some(({ outcome }) => outcome === "died"),
+    );
+  return (
+    <p className={styles.ways}>
+      {died && <Link href={`/dead-letters?${id}&status=any`}>Its dead letter</Link>}
+      <Link href={`/messages?${id}`}>In the outbox</Link>
+    </p>
+  );
+}
+
+function InQueue({ leg }: { leg: Leg }) {
+  return (
+    <section className={styles.queue} aria-label={leg.queue}>
+      <header>
+        <h3>{leg.queue}</h3>
+        <State of={leg.state} />
+      </header>
+      <Facts
+        of={[
+          ["First taken", leg.receivedAt && <Moment at={leg.receivedAt} milliseconds />],
+          [
+            "In the broker",
+            leg.waitedSeconds === null ? null : `${span(leg.waitedSeconds)} before the first attempt`,
+          ],
+          ["Handling", leg.handlingSeconds === null ? null : span(leg.handlingSeconds)],
+          ["Attempts", leg.attempts > 0 ? leg.attempts : null],
+          ["Next attempt", leg.dueAt && <Due at={leg.dueAt} />],
+        ]}
+      />
+      <Attempts leg={leg} />
+    </section>
+  );
+}

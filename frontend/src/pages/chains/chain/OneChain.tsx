@@ -1,0 +1,150 @@
+import { useMemo } from "react";
+import { Link } from "wouter";
+import { type Chain, FEWER, MOST, useChain } from "~/api/chains";
+import { failureOf } from "~/api/problems";
+import { useShortcuts } from "~/lib/keyboard";
+import { useUrlState } from "~/lib/url-state";
+import { Empty, Loaded, Page, Panel, State, Tabs } from "~/ui";
+import { oneChain, type View } from "../address";
+import { Search } from "../Search";
+import { ChainTable } from "./ChainTable";
+import { Detail } from "./Detail";
+import { type Handled, useDrawn } from "./drawn";
+import { Notices } from "./Notices";
+import styles from "./OneChain.module.css";
+import { ROOTS } from "./rows";
+import { Summary } from "./Summary";
+import { TreeView } from "./TreeView";
+import type { Item, Tree } from "./tree";
+import { Waterfall } from "./Waterfall";
+
+/** One chain, by the id of any of its messages. */
+export default function OneChain({ id }: { id: string }) {
+  const [{ all }] = useUrlState(oneChain);
+  const query = useChain(id, all ? MOST : FEWER);
+  const { data } = query;
+  const first = data?.messages.find((message) => message.id === data.rootId);
+  return (
+    <Page
+      title={first?.routingKey ? `Chain of ${first.routingKey}` : "Chain"}
+      beside={
+        <>
+          {data && <State of={data.state} />}
+          <Link href="/chains">All chains</Link>
+        </>
+      }
+      actions={<Search />}
+      wide
+    >
+      {query.error && failureOf(query.error).code === "not-found" ? (
+        <Empty title="Nothing is known of this id.">
+          Look at how it is written: <code className={styles.id}>{id}</code>. Of messages that were sent, only
+          the history knows, and it forgets them after a while.
+        </Empty>
+      ) : (
+        <Loaded query={query}>
+          {(chain) => <Shown chain={chain} asked={id} readAt={query.dataUpdatedAt} />}
+        </Loaded>
+      )}
+    </Page>
+  );
+}
+
+const VIEWS: readonly { value: View; label: string }[] = [
+  { value: "waterfall", label: "Waterfall" },
+  { value: "tree", label: "Tree" },
+  { value: "table", label: "Table" },
+];
+
+function Shown({ chain, asked, readAt }: { chain: Chain; asked: string; readAt: number }) {
+  const [{ view, sort, down, page }, change] = useUrlState(oneChain);
+  const drawn = useDrawn(chain, readAt);
+  const handled = useHandled(drawn.tree);
+  const selected = handled.selected === undefined ? undefined : drawn.tree.byId.get(handled.selected);
+  const close = () => handled.choose(undefined);
+  useShortcuts("Chain", [
+    { keys: "v", label: "Next view", run: () => change({ view: after(view) }, { replace: true }) },
+    ...(selected ? [{ keys: "Escape", label: "Close the message's facts", run: close }] : []),
+  ]);
+  return (
+    <>
+      <Summary chain={chain} tree={drawn.tree} extent={drawn.extent} />
+      <Notices chain={chain} tree={drawn.tree} asked={asked} choose={handled.choose} />
+      <div className={styles.beside} data-detail={selected ? true : undefined}>
+        <Panel title="Messages" flush>
+          <Tabs
+            label="How the chain is shown"
+            tabs={VIEWS}
+            value={view}
+            onChoose={(next) => change({ view: next })}
+          >
+            {view === "waterfall" && <Waterfall drawn={drawn} handled={handled} />}
+            {view === "tree" && <TreeView drawn={drawn} handled={handled} />}
+            {view === "table" && (
+              <ChainTable
+                drawn={drawn}
+                handled={handled}
+                order={{ by: sort, down, page: page ?? 1, change }}
+              />
+            )}
+          </Tabs>
+        </Panel>
+        {selected && (
+          <Detail
+            item={selected}
+            asked={selected.message.id === asked}
+            choose={handled.choose}
+            close={close}
+          />
+        )}
+      </div>
+    </>
+  );
+}
+
+function after(view: View): View {
+  const at = VIEWS.findIndex(({ value }) => value === view);
+  return VIEWS[(at + 1) % VIEWS.length]?.value ?? view;
+}
+
+/** What is chosen and folded, as the address has it. */
+function useHandled(tree: Tree): Handled {
+  const [{ node, open, shut }, change] = useUrlState(oneChain);
+  return useMemo(() => {
+    const selected = node !== undefined && tree.byId.has(node) ? node : undefined;
+    return {
+      folding: { open, shut, shown: selected },
+      selected,
+      choose: (id, replace = false) => change({ node: id }, { replace }),
+      toggle(row) {
+        if (row.kind === "fold") {
+          change({ open: turned(open, row.parent?.message.id ?? ROOTS) }, { replace: true });
+        } else if (row.kind === "message" && row.unfolded !== undefined) {
+          const { id } = row.item.message;
+          const chosen = selected === undefined ? undefined : tree.byId.get(selected);
+          const covered = row.unfolded && chosen !== row.item && chosen && follows(chosen, row.item);
+          change(
+            { shut: withOrWithout(shut, id, row.unfolded), ...(covered ? { node: id } : {}) },
+            { replace: true },
+          );
+        }
+      },
+    };
+  }, [tree, node, open, shut, change]);
+}
+
+function turned(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  return withOrWithout(ids, id, !ids.has(id));
+}
+
+function withOrWithout(ids: ReadonlySet<string>, id: string, wanted: boolean): ReadonlySet<string> {
+  const next = new Set(ids);
+  if (wanted) next.add(id);
+  else next.delete(id);
+  return next;
+}
+
+function follows(item: Item, from: Item): boolean {
+  for (let at = item.parent; at !== undefined; at = at.parent) if (at === from) return true;
+  return false;
+}

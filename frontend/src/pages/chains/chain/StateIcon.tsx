@@ -1,0 +1,20 @@
+import { Icon, type IconName, lookOf, type Tone } from "~/ui";
+import styles from "./StateIcon.module.css";
+
+const BY_TONE: Record<Tone, IconName> = {
+  good: "check",
+  bad: "dead",
+  warn: "clock",
+  info: "info",
+  neutral: "info",
+};
+
+/** The icon of a state, where its word stands in the text beside. */
+export function StateIcon({ of }: { of: string }) {
+  const { icon, tone, label } = lookOf(of);
+  return (
+    <span className={styles.icon} data-tone={tone} title={label}>
+      <Icon name={icon ?? BY_TONE[tone]} />
+    </span>
+  );
+}

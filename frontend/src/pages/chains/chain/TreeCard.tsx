@@ -1,0 +1,59 @@
+import { span } from "~/lib/format";
+import { lookOf } from "~/ui";
+import { type Box, CARD, HEIGHT } from "./boxes";
+import type { RowProps } from "./cursor";
+import type { Drawn } from "./drawn";
+import { Fold } from "./Fold";
+import { reach } from "./lanes";
+import type { MessageRow } from "./rows";
+import { StateIcon } from "./StateIcon";
+import styles from "./TreeView.module.css";
+import { described, foldWords, nameOf } from "./words";
+
+export function TreeCard({ box, place, drawn }: { box: Box; place: RowProps; drawn: Drawn }) {
+  const { row } = box;
+  const shape = { left: box.x, top: box.y, width: CARD, height: HEIGHT };
+  if (row.kind === "leg") return null;
+  if (row.kind === "fold") {
+    return (
+      <div {...place} className={styles.more} style={shape}>
+        <span>{foldWords(row)}</span>
+      </div>
+    );
+  }
+  return (
+    <div {...place} className={styles.card} style={shape} data-tone={lookOf(row.item.message.state).tone}>
+      <Words row={row} drawn={drawn} />
+    </div>
+  );
+}
+
+function Words({ row: { item, unfolded }, drawn }: { row: MessageRow; drawn: Drawn }) {
+  const { message } = item;
+  const lanes = drawn.lanes.get(item);
+  const taken = lanes && reach(lanes);
+  const seconds = taken && (taken.to - taken.from) / 1000;
+  const { label, tone } = lookOf(message.state);
+  return (
+    <>
+      <StateIcon of={message.state} />
+      <span className={styles.words}>
+        <span className={styles.key} title={message.id}>
+          {nameOf(item)}
+        </span>
+        <span className={styles.where} aria-hidden="true">
+          {tone !== "good" && <strong data-tone={tone}>{label}</strong>}
+          {item.orphan && <em>parent unknown</em>}
+          {message.legs.length > 0 && <span>{queues(item.message.legs.map(({ queue }) => queue))}</span>}
+          {seconds !== undefined && <span className={styles.took}>{span(seconds)}</span>}
+        </span>
+        <span className="unseen">: {described(item, undefined, seconds)}</span>
+      </span>
+      {unfolded !== undefined && <Fold unfolded={unfolded} />}
+    </>
+  );
+}
+
+function queues([first = "", ...others]: readonly string[]): string {
+  return others.length > 0 ? `${first} +${others.length}` : first;
+}

@@ -1,0 +1,109 @@
+import { memo } from "react";
+import { lookOf } from "~/ui";
+import { Bars } from "./Bars";
+import type { RowProps } from "./cursor";
+import { Fold } from "./Fold";
+import { type Lanes, reach, type Span } from "./lanes";
+import type { LegRow, MessageRow, Row } from "./rows";
+import { StateIcon } from "./StateIcon";
+import styles from "./Waterfall.module.css";
+import { described, foldWords, nameOf } from "./words";
+
+export function WaterfallRow({
+  row,
+  place,
+  top,
+  height,
+  names,
+  width,
+  view,
+  lanes,
+}: {
+  row: Row;
+  place: RowProps;
+  top: number;
+  height: number;
+  /** How wide the names are, and how wide the time. */
+  names: number;
+  width: number;
+  view: Span;
+  lanes: Lanes | undefined;
+}) {
+  const shape = { top, height, paddingInlineStart: indent(row.level, names) };
+  return (
+    <div {...place} className={styles.row} style={shape}>
+      {row.kind === "fold" ? (
+        <span className={styles.more}>
+          <Fold unfolded={row.hidden === 0} />
+          {foldWords(row)}
+        </span>
+      ) : (
+        <>
+          <Name row={row} lanes={lanes} width={names - shape.paddingInlineStart} />
+          <div className={styles.time} style={{ left: names, width }}>
+            {lanes && <Drawing row={row} lanes={lanes} view={view} width={width} />}
+          </div>
+        </>
+      )}
+    </div>
+  );
+}
+
+const DEEPEST = 12;
+
+/** Indents less where there is little room, and no further below the twelfth level. */
+function indent(level: number, names: number): number {
+  return 8 + Math.min(level - 1, DEEPEST) * (names < 200 ? 6 : 14);
+}
+
+function Name({ row, lanes, width }: { row: MessageRow | LegRow; lanes: Lanes | undefined; width: number }) {
+  const { item } = row;
+  const leg = row.kind === "leg" ? row.leg : undefined;
+  const { legs, state } = item.message;
+  const taken = lanes && reach(lanes);
+  const beside = legs.length === 1 ? legs[0]?.queue : undefined;
+  return (
+    <span className={styles.name} style={{ width }}>
+      {row.kind === "message" && <Fold unfolded={row.unfolded} />}
+      <StateIcon of={leg?.state ?? state} />
+      <span className={styles.key} title={leg ? leg.queue : item.message.id}>
+        {leg ? leg.queue : nameOf(item)}
+      </span>
+      {item.orphan && <em className={styles.orphan}>parent unknown</em>}
+      {row.kind === "message" && beside && <span className={styles.queue}>{beside}</span>}
+      <span className="unseen">: {described(item, leg, taken && (taken.to - taken.from) / 1000)}</span>
+    </span>
+  );
+}
+
+const Drawing = memo(function Drawing({
+  row,
+  lanes,
+  view,
+  width,
+}: {
+  row: MessageRow | LegRow;
+  lanes: Lanes;
+  view: Span;
+  width: number;
+}) {
+  const { legs, state } = row.item.message;
+  const isLeg = row.kind === "leg";
+  const alone = legs.length === 1 ? lanes.legs : [];
+  const shown = isLeg ? lanes.legs.slice(legs.indexOf(row.leg)).slice(0, 1) : [lanes.outbox, ...alone];
+  return (
+    <Bars
+      lanes={shown}
+      view={view}
+      width={width}
+      critical={row.item.critical}
+      bad={isLeg || legs.length < 2 ? badWord(isLeg ? row.leg.state : state) : undefined}
+    />
+  );
+});
+
+/** The word for what somebody has to look at. */
+function badWord(state: string): string | undefined {
+  const { tone, label } = lookOf(state);
+  return tone === "bad" ? label : undefined;
+}

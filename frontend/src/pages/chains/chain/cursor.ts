@@ -1,0 +1,142 @@
+// One place in a drawing that keys move: arrows as in any tree, `j` and `k` from wherever focus is.
+
+import {
+  type KeyboardEvent,
+  type MouseEvent,
+  type RefObject,
+  useEffect,
+  useId,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
+import { useShortcuts } from "~/lib/keyboard";
+import { deedOf, unfoldedOf } from "./deeds";
+import type { Handled } from "./drawn";
+import { idOf, type Row } from "./rows";
+
+export interface Cursor {
+  /** The row that keys act upon. */
+  index: number;
+  /** For the element that has focus in the place of its rows. */
+  tree: {
+    role: "tree";
+    "aria-label": string;
+    tabIndex: 0;
+    ref: RefObject<HTMLDivElement | null>;
+    "aria-activedescendant": string | undefined;
+    onKeyDown(event: KeyboardEvent): void;
+    onClick(event: MouseEvent): void;
+  };
+  /** For the element of each row. */
+  row(index: number): RowProps;
+}
+
+export interface RowProps {
+  id: string;
+  role: "treeitem";
+  "aria-level"?: number;
+  "aria-posinset"?: number;
+  "aria-setsize"?: number;
+  "aria-expanded"?: boolean | undefined;
+  "aria-selected"?: boolean | undefined;
+  "data-row": number;
+  "data-cursor"?: true | undefined;
+  "data-selected"?: true | undefined;
+  "data-critical"?: true | undefined;
+}
+
+export function useCursor(
+  label: string,
+  rows: readonly Row[],
+  handled: Handled,
+  reveal: (index: number) => void,
+): Cursor {
+  const prefix = useId();
+  const tree = useRef<HTMLDivElement>(null);
+  const places = useMemo(() => new Map(rows.map(({ key }, index) => [key, index])), [rows]);
+  const [key, setKey] = useState<string>();
+  const { selected, choose, toggle } = handled;
+  const index = places.get(key ?? "") ?? places.get(`m ${selected}`) ?? 0;
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what is chosen elsewhere, as by going back, is where keys go on
+  useEffect(() => {
+    if (selected === undefined || places.size === 0) return;
+    const row = rows[index];
+    if (row && idOf(row) === selected) return;
+    setKey(`m ${selected}`);
+    reveal(places.get(`m ${selected}`) ?? index);
+  }, [selected, places.size === 0]);
+
+  function go(to: number) {
+    const row = rows[Math.min(Math.max(to, 0), rows.length - 1)];
+    if (!row) return;
+    setKey(row.key);
+    reveal(places.get(row.key) ?? 0);
+    if (selected !== undefined && row.kind !== "fold") choose(idOf(row), true);
+  }
+  function act(row: Row) {
+    if (row.kind === "fold") toggle(row);
+    else choose(idOf(row));
+  }
+  function step(by: number) {
+    tree.current?.focus({ preventScroll: true });
+    go(key === undefined && selected === undefined ? 0 : index + by);
+  }
+  useShortcuts("Chain", [
+    { keys: "j", label: "Next message", run: () => step(1) },
+    { keys: "k", label: "Previous message", run: () => step(-1) },
+  ]);
+
+  function onKeyDown(event: KeyboardEvent) {
+    const row = rows[index];
+    if (!row || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+    const deed = deedOf(event.key, rows, index);
+    if (deed === undefined) return;
+    event.preventDefault();
+    if (deed === "act") act(row);
+    else if (deed === "fold") toggle(row);
+    else go(deed);
+  }
+  function onClick({ target }: MouseEvent) {
+    const element = target instanceof Element ? target.closest<HTMLElement>("[data-row]") : null;
+    const row = rows[Number(element?.dataset.row)];
+    if (!row || !(target instanceof Element)) return;
+    setKey(row.key);
+    if (target.closest("[data-fold]")) toggle(row);
+    else act(row);
+  }
+  return {
+    index,
+    tree: {
+      role: "tree",
+      "aria-label": label,
+      tabIndex: 0,
+      ref: tree,
+      "aria-activedescendant": rows.length > 0 ? `${prefix}${index}` : undefined,
+      onKeyDown,
+      onClick,
+    },
+    row: (at) => ({
+      id: `${prefix}${at}`,
+      role: "treeitem",
+      "data-row": at,
+      "data-cursor": at === index || undefined,
+      ...factsOf(rows[at], selected),
+    }),
+  };
+}
+
+function factsOf(row: Row | undefined, selected: string | undefined): Partial<RowProps> {
+  if (!row) return {};
+  const isSelected = row.kind !== "fold" && row.item.message.id === selected;
+  return {
+    "aria-level": row.level,
+    "aria-posinset": row.position,
+    "aria-setsize": row.siblings,
+    "aria-expanded": unfoldedOf(row),
+    "aria-selected": row.kind === "fold" ? undefined : isSelected,
+    "data-selected": isSelected || undefined,
+    "data-critical": (row.kind !== "fold" && row.item.critical) || undefined,
+  };
+}

@@ -1,0 +1,30 @@
+// Which states need somebody, which are on their way, which are over.
+
+const WORST_FIRST: readonly string[] = [
+  "dead",
+  "parked",
+  "held",
+  "blocked",
+  "retrying",
+  "in hand",
+  "in a queue",
+  "requeued",
+  "sent",
+  "pending",
+  "scheduled",
+  "discarded",
+  "processed",
+  "unknown",
+];
+const GRAVE = WORST_FIRST.indexOf("retrying");
+
+/** The lower, the graver. */
+export function rank(state: string): number {
+  const at = WORST_FIRST.indexOf(state);
+  return at < 0 ? WORST_FIRST.length : at;
+}
+
+/** Whether somebody should see it even where its siblings are folded. */
+export function isGrave(ranked: number): boolean {
+  return ranked <= GRAVE;
+}

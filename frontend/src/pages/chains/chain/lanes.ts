@@ -1,0 +1,134 @@
+// When a message waited where, and when it was handled: spans in milliseconds since the epoch, ready to be drawn.
+
+import type { Chain, ChainMessage, Leg } from "~/api/chains";
+
+/** `dead`: from its death until it was requeued and tried again. */
+export type Kind = "outbox" | "broker" | "handling" | "retry" | "dead";
+
+export interface Piece {
+  kind: Kind;
+  from: number;
+  to: number;
+  /** It has not ended: it is drawn until now. */
+  open: boolean;
+}
+
+export interface Mark {
+  at: number;
+  outcome: string;
+  attempt: number;
+}
+
+export interface Lane {
+  pieces: readonly Piece[];
+  marks: readonly Mark[];
+}
+
+export interface Lanes {
+  outbox: Lane;
+  /** One for each queue, in the order of the legs. */
+  legs: readonly Lane[];
+}
+
+export interface Span {
+  from: number;
+  to: number;
+}
+
+const IN_OUTBOX: ReadonlySet<string> = new Set([
+  "pending",
+  "scheduled",
+  "held",
+  "blocked",
+  "retrying",
+  "parked",
+]);
+
+export function lanesOf(message: ChainMessage, now: number): Lanes {
+  return {
+    outbox: { pieces: inOutbox(message, now), marks: [] },
+    legs: message.legs.map((leg) => legLane(message, leg, now)),
+  };
+}
+
+/** What its lanes reach over; undefined where no time is known. */
+export function reach({ outbox, legs }: Lanes): Span | undefined {
+  return around(
+    [outbox, ...legs].flatMap(({ pieces, marks }) => [
+      ...pieces.flatMap(({ from, to }) => [from, to]),
+      ...marks.map(({ at }) => at),
+    ]),
+  );
+}
+
+/** The time from the first to the last that is known of a chain. */
+export function extentOf(lanes: Iterable<Lanes>): Span | undefined {
+  return around([...lanes].flatMap((each) => reach(each) ?? []).flatMap(({ from, to }) => [from, to]));
+}
+
+/** A moment that is certainly not before anything that the chain tells of: clocks of machines differ. */
+export function nowFor(chain: Chain, readAt: number): number {
+  let latest = readAt;
+  for (const { publishedAt, sentAt, legs } of chain.messages) {
+    const told = [publishedAt, sentAt, ...legs.flatMap(({ tries }) => tries.map(({ endedAt }) => endedAt))];
+    for (const at of told) latest = Math.max(latest, milliseconds(at) ?? latest);
+  }
+  return latest;
+}
+
+function around(times: readonly number[]): Span | undefined {
+  if (times.length === 0) return undefined;
+  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const time of times) {
+    from = Math.min(from, time);
+    to = Math.max(to, time);
+  }
+  return { from, to };
+}
+
+function inOutbox({ publishedAt, sentAt, waitedSeconds, state }: ChainMessage, now: number): Piece[] {
+  const sent = milliseconds(sentAt);
+  const from = milliseconds(publishedAt) ?? (sent === undefined ? undefined : sent);
+  if (from === undefined) return [];
+  if (sent !== undefined) {
+    const to = Math.max(sent, waitedSeconds === null ? sent : from + waitedSeconds * 1000);
+    return to > from ? [{ kind: "outbox", from, to, open: false }] : [];
+  }
+  return IN_OUTBOX.has(state) ? [{ kind: "outbox", from, to: Math.max(now, from), open: true }] : [];
+}
+
+const WAITS: ReadonlySet<string> = new Set(["in a queue", "retrying", "requeued"]);
+
+function legLane(message: ChainMessage, leg: Leg, now: number): Lane {
+  const pieces: Piece[] = [];
+  const marks: Mark[] = [];
+  let at = milliseconds(message.sentAt) ?? milliseconds(leg.receivedAt);
+  let waitingAs: Kind = "broker";
+  for (const attempt of leg.tries) {
+    const ended = milliseconds(attempt.endedAt);
+    if (ended === undefined) continue;
+    const began = ended - (attempt.seconds ?? 0) * 1000;
+    if (at !== undefined && began > at) pieces.push({ kind: waitingAs, from: at, to: began, open: false });
+    if (ended > began) pieces.push({ kind: "handling", from: began, to: ended, open: false });
+    if (attempt.outcome !== "processed") {
+      marks.push({ at: ended, outcome: attempt.outcome, attempt: attempt.number });
+    }
+    at = ended;
+    waitingAs = attempt.outcome === "died" ? "dead" : "retry";
+  }
+  const last = underWay(leg, at, waitingAs, now);
+  return { pieces: last ? [...pieces, last] : pieces, marks };
+}
+
+/** What it does at this moment, drawn until now. */
+function underWay(leg: Leg, at: number | undefined, waitingAs: Kind, now: number): Piece | undefined {
+  if (at === undefined || now <= at) return undefined;
+  if (leg.state === "in hand") return { kind: "handling", from: at, to: now, open: true };
+  if (!WAITS.has(leg.state)) return undefined;
+  return { kind: waitingAs === "dead" ? "broker" : waitingAs, from: at, to: now, open: true };
+}
+
+function milliseconds(iso: string | null): number | undefined {
+  const at = iso === null ? Number.NaN : Date.parse(iso);
+  return Number.isNaN(at) ? undefined : at;
+}

@@ -1,0 +1,65 @@
+// The same chain as lines of a table: one for each message and queue, in any order.
+
+import type { ChainMessage, Leg } from "~/api/chains";
+import { rank } from "./gravity";
+import type { Item } from "./tree";
+
+export interface Line {
+  key: string;
+  item: Item;
+  leg: Leg | undefined;
+  state: string;
+  /** What went wrong last. */
+  error: string | undefined;
+}
+
+export type SortBy = "chain" | "state" | "published" | "outbox" | "broker" | "handling" | "attempts";
+
+export function linesOf(items: readonly Item[]): Line[] {
+  return items.flatMap((item) => {
+    const { message } = item;
+    if (message.legs.length === 0) return [lineOf(item, undefined, 0)];
+    return message.legs.map((leg, index) => lineOf(item, leg, index));
+  });
+}
+
+function lineOf(item: Item, leg: Leg | undefined, index: number): Line {
+  const { message } = item;
+  return {
+    key: `${index} ${message.id}`,
+    item,
+    leg,
+    state: leg?.state ?? message.state,
+    error: leg ? failureOf(leg) : (message.error ?? undefined),
+  };
+}
+
+function failureOf({ tries }: Leg): string | undefined {
+  const error = tries.findLast((attempt) => attempt.error !== null)?.error;
+  return error ? [error.type, error.message].filter(Boolean).join(": ") : undefined;
+}
+
+/** Lines without a value come last in both directions; equal ones stay in the chain's order. */
+export function sorted(lines: readonly Line[], by: SortBy, down: boolean): readonly Line[] {
+  if (by === "chain") return down ? lines.toReversed() : lines;
+  const value = VALUES[by];
+  const direction = down ? -1 : 1;
+  return lines.toSorted((one, other) => {
+    const [left, right] = [value(one), value(other)];
+    if (left === null || right === null) return Number(left === null) - Number(right === null);
+    return (left - right) * direction;
+  });
+}
+
+const VALUES: Record<Exclude<SortBy, "chain">, (line: Line) => number | null> = {
+  state: ({ state }) => rank(state),
+  published: ({ item }) => time(item.message),
+  outbox: ({ item }) => item.message.waitedSeconds,
+  broker: ({ leg }) => leg?.waitedSeconds ?? null,
+  handling: ({ leg }) => leg?.handlingSeconds ?? null,
+  attempts: ({ leg }) => leg?.attempts ?? null,
+};
+
+function time({ publishedAt }: ChainMessage): number | null {
+  return publishedAt === null ? null : Date.parse(publishedAt);
+}
