@@ -61,7 +61,7 @@ async def show_statistics(asked: Viewer, wanted: Annotated[StatsParameters, Quer
         steps, widened = await _steps(reader, wanted, since, until, len(names))
         names = names[:MOST_GROUPS]
         rows = await reader.series(steps.since, steps.until, steps.seconds, names)
-        table = Table(steps.starts, rows, await reader.reported(steps.since, steps.until, steps.seconds))
+        table = Table(steps.starts, rows, await reader.reported(steps.since, steps.until, steps.seconds, rows))
     if OTHERS in table.names and OTHERS not in names:
         names.append(OTHERS)
     return StatsAnswer(

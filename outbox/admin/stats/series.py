@@ -40,9 +40,9 @@ class Table:
         self._cells: dict[tuple[str, datetime, bool], Cell] = {}
         for row in rows:
             self._cells.setdefault((row["name"], row["span"], row["of_relays"]), Cell()).take(row)
-        told = {row["span"]: row for row in reported}
-        self._by_relays = {at for at, row in told.items() if row["by_relays"]}
-        self._by_workers = {at for at, row in told.items() if row["by_workers"]}
+        told = list(reported)
+        self._by_relays = {row["span"] for row in told if row["by_relays"]}
+        self._by_workers = {row["span"] for row in told if row["by_workers"]}
 
     @property
     def length(self) -> int:
