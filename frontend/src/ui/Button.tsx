@@ -22,6 +22,7 @@ export function Button({ look = "plain", icon, whyNot, busy = false, children, .
       className={styles.button ?? ""}
       data-look={look}
       data-busy={busy || undefined}
+      data-alone={children === undefined || undefined}
       disabled={whyNot !== undefined || busy}
       focusableWhenDisabled
     >
