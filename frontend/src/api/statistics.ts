@@ -17,6 +17,7 @@ export interface Statistics {
   complete: readonly boolean[];
   /** Why steps are longer than usual. */
   widened: string | null;
+  asOf: number;
   created: Column;
   sent: Column;
   processed: Column;
@@ -57,6 +58,7 @@ function columns(answer: Schemas["StatsAnswer"]): Statistics {
     startsAt: answer.starts_at.map(seconds),
     complete: answer.complete,
     widened: answer.widened,
+    asOf: seconds(answer.as_of),
     created: series?.created ?? [],
     sent: series?.sent ?? [],
     processed: series?.processed ?? [],

@@ -1,5 +1,5 @@
 import { useMemo } from "react";
-import { type Column, type Statistics, useStatistics } from "~/api/statistics";
+import { type Statistics, useStatistics } from "~/api/statistics";
 import { number, rate, span } from "~/lib/format";
 import { useUrlState } from "~/lib/url-state";
 import { Loaded, Loading, Panel } from "~/ui";
@@ -13,6 +13,7 @@ import {
   TimeRange,
   valuesOf,
 } from "~/ui/charts";
+import { perSecond } from "./health";
 import styles from "./Overview.module.css";
 
 /** What has happened, over the time in the address. */
@@ -87,14 +88,14 @@ function BacklogChart({ statistics, onZoom }: ChartProps) {
 
 function ThroughputChart({ statistics, onZoom }: ChartProps) {
   const lines = useMemo((): Line[] => {
-    const { created, sent, processed, dead, step } = statistics;
+    const { created, sent, processed, dead } = statistics;
     const line = { format: rate };
     return [
       {
         ...line,
         name: "In",
         meaning: "Created, per second",
-        values: perSecond(created, step),
+        values: perSecond(created, statistics),
         colour: 1,
         mark: "none",
         filled: true,
@@ -103,7 +104,7 @@ function ThroughputChart({ statistics, onZoom }: ChartProps) {
         ...line,
         name: "Out",
         meaning: "Sent to the broker, per second",
-        values: perSecond(sent, step),
+        values: perSecond(sent, statistics),
         colour: 2,
         mark: "circle",
       },
@@ -111,7 +112,7 @@ function ThroughputChart({ statistics, onZoom }: ChartProps) {
         ...line,
         name: "Handled",
         meaning: "Handled by workers, per second",
-        values: perSecond(processed, step),
+        values: perSecond(processed, statistics),
         colour: 4,
         mark: "square",
       },
@@ -119,7 +120,7 @@ function ThroughputChart({ statistics, onZoom }: ChartProps) {
         ...line,
         name: "Died",
         meaning: "Became dead letters, per second",
-        values: perSecond(dead, step),
+        values: perSecond(dead, statistics),
         colour: 5,
         mark: "triangle",
       },
@@ -135,8 +136,4 @@ function ThroughputChart({ statistics, onZoom }: ChartProps) {
       gaps="Where a line is missing, nobody ran who would have told."
     />
   );
-}
-
-function perSecond(column: Column, step: number): Column {
-  return column.map((value) => (value === null ? null : value / step));
 }

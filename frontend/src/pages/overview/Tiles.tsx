@@ -4,7 +4,7 @@ import { type Backlog, inQueues, type WaitingState } from "~/api/backlog";
 import { type Component, useNewLetters, useOpenLetters } from "~/api/overview";
 import { count, number, plural, rate, span } from "~/lib/format";
 import { Badge, Loading, Problem } from "~/ui";
-import { judged, LATE_AFTER, living, OVERDUE_AFTER } from "./health";
+import { flow, judged, LATE_AFTER, living, OVERDUE_AFTER } from "./health";
 import { Tile } from "./Tile";
 import styles from "./Tiles.module.css";
 
@@ -71,27 +71,23 @@ function Waiting({ backlog }: { backlog: Backlog }) {
   );
 }
 
-function Speed({
-  backlog: { per_second: speed, drained_in_seconds: drained, states },
-}: {
-  backlog: Backlog;
-}) {
-  const grows = states.pending.value > 0 && drained === null && speed.outgoing !== null;
+function Speed({ backlog }: { backlog: Backlog }) {
+  const { incoming, outgoing } = backlog.per_second;
   return (
     <Tile
       name="In and out"
       value={
         <span className={styles.speeds}>
           <Link href="/messages">
-            {rate(speed.incoming)} <span className={styles.unit}>in</span>
+            {rate(incoming)} <span className={styles.unit}>in</span>
           </Link>
           <Link href="/components">
-            {rate(speed.outgoing)} <span className={styles.unit}>out</span>
+            {rate(outgoing)} <span className={styles.unit}>out</span>
           </Link>
         </span>
       }
     >
-      {grows ? "More comes than goes: the backlog grows." : "As much goes as comes, or more."}
+      {flow(backlog)}
     </Tile>
   );
 }

@@ -23,6 +23,17 @@ export function judged(oldest: number | null): Judgement {
   return { tone: "bad", word: "Overdue" };
 }
 
+/** Seconds of work: a backlog that is smaller than what comes in so long does not count as one that grows. */
+const WORTH_TELLING = 10;
+
+/** Whether more comes than goes, and how that reads. */
+export function flow({ states, per_second: speed, drained_in_seconds: drained }: Backlog): string {
+  if (speed.incoming === null || speed.outgoing === null) return "Not all is known yet.";
+  if (speed.incoming === 0 && speed.outgoing === 0) return "Nothing comes, and nothing goes.";
+  const grows = drained === null && states.pending.value > speed.incoming * WORTH_TELLING;
+  return grows ? "More comes than goes: the backlog grows." : "As much goes as comes.";
+}
+
 export interface Living {
   alive: number;
   late: number;
@@ -33,6 +44,20 @@ export function living(components: readonly Component[], kind: string): Living {
   const count = (condition: string) =>
     components.filter((one) => one.kind === kind && one.condition === condition).length;
   return { alive: count("alive"), late: count("late"), lost: count("lost") };
+}
+
+/** Seconds of a step that have to be over before its speed says anything: processes tell what they counted so often. */
+const TOLD_WITHIN = 15;
+
+/** Numbers of steps as speeds; the newest is divided by what is over of it. */
+export function perSecond(
+  column: Column,
+  { startsAt, step, asOf }: Pick<Statistics, "startsAt" | "step" | "asOf">,
+): Column {
+  return column.map((value, index) => {
+    const over = Math.min(step, asOf - (startsAt[index] ?? 0));
+    return value === null || over < TOLD_WITHIN ? null : value / over;
+  });
 }
 
 /** Whether nothing waits anywhere: neither in the outbox for a relay, nor at the broker for a worker. */

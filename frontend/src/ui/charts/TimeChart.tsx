@@ -47,7 +47,7 @@ export function TimeChart({ label, steps, lines, empty, gaps, note, onBrush }: T
       <figcaption className={styles.foot}>
         <span>
           Dashed: the newest step, of which more may be told.
-          {hasGaps(lines) && ` ${gaps}`} {note}
+          {hasGaps(lines, steps.complete) && ` ${gaps}`} {note}
         </span>
         <Button look="quiet" aria-expanded={tabled} aria-controls={table} onClick={() => setTabled(!tabled)}>
           {tabled ? "Hide the table" : "Show as a table"}

@@ -61,11 +61,11 @@ export function nothingKnown(lines: readonly Line[]): boolean {
   return lines.every(({ values }) => values.every((value) => value === null));
 }
 
-/** Whether a line is broken: some steps are known, and between the first of them and the end some are not. */
-export function hasGaps(lines: readonly Line[]): boolean {
+/** Whether a line is broken: of some steps of which all is told nothing is known, of others something. */
+export function hasGaps(lines: readonly Line[], complete: readonly boolean[]): boolean {
   return lines.some(({ values }) => {
-    const first = values.findIndex((value) => value !== null);
-    return first > 0 || (first === 0 && values.includes(null));
+    const settledValues = values.filter((_, index) => complete[index]);
+    return settledValues.includes(null) && settledValues.some((value) => value !== null);
   });
 }
 

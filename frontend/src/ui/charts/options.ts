@@ -49,7 +49,7 @@ export function options(lines: () => readonly Line[], look: Look, heard: Heard):
     ],
     cursor: {
       y: false,
-      points: { show: false },
+      points: { size: 7, width: 2 },
       drag: { x: true, y: false, setScale: false },
       sync: { key: TOGETHER, filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } },
     },
@@ -103,6 +103,7 @@ function time({ palette, zone, font }: Look): uPlot.Axis {
   return {
     stroke: palette.quiet,
     font,
+    size: 30,
     space: 68,
     grid: { show: false },
     ticks: { stroke: palette.grid, size: 5 },
@@ -149,6 +150,7 @@ function drawMarks(plot: uPlot, lines: readonly Line[], { palette }: Look): void
   function drawMark(at: uPlot, shape: Path2D, x: number, y: number, scale: string, colour: string): void {
     const { ctx } = at;
     ctx.save();
+    ctx.setLineDash([]);
     ctx.translate(at.valToPos(x, "x", true), at.valToPos(y, scale, true));
     ctx.scale(uPlot.pxRatio, uPlot.pxRatio);
     ctx.fillStyle = palette.surface;
