@@ -728,7 +728,7 @@ export interface components {
              */
             previous: string | null;
             /** @description With `total=true` only. */
-            total?: components["schemas"]["Total"] | null;
+            total: components["schemas"]["Total"] | null;
         };
         /**
          * BacklogNow
@@ -740,11 +740,7 @@ export interface components {
              * Format: date-time
              */
             as_of: string;
-            /**
-             * Broker
-             * @enum {string}
-             */
-            broker: "postgresql" | "rabbitmq" | "other";
+            broker: components["schemas"]["BrokerKind"];
             /**
              * Broker Error
              * @description Why the broker's part is missing.
@@ -785,48 +781,6 @@ export interface components {
             /** @description Sent, and kept in the table until clean-up. */
             sent_kept: components["schemas"]["Counted"];
             states: components["schemas"]["ByState"];
-        };
-        /**
-         * BeginningAnswer
-         * @description A chain in a list: what the history tells of it, up to 200 facts.
-         */
-        BeginningAnswer: {
-            /** Deaths */
-            deaths: number;
-            /**
-             * Duration
-             * @description From the one to the other, in seconds.
-             */
-            duration: number | null;
-            /**
-             * Last At
-             * @description When something last happened.
-             */
-            last_at: string | null;
-            /**
-             * Messages
-             * @description How many messages of it are known.
-             */
-            messages: number;
-            /**
-             * More
-             * @description There are more facts than were looked at: the numbers are those of the first 200.
-             */
-            more: boolean;
-            /** Root Id */
-            root_id: string;
-            /**
-             * Routing Key
-             * @description That of its first message.
-             */
-            routing_key: string;
-            /**
-             * Sent At
-             * @description When its first message left the outbox.
-             */
-            sent_at: string | null;
-            /** @description The worst that a message of it was left in, as far as the history tells. */
-            state: components["schemas"]["outbox__chains__model__State"];
         };
         /**
          * BrokerKind
@@ -889,16 +843,16 @@ export interface components {
              */
             critical_path: string[];
             /**
-             * Duration
-             * @description From the first thing that is known of it to the last, in seconds.
+             * Duration Seconds
+             * @description From the first thing that is known of it to the last.
              */
-            duration: number | null;
+            duration_seconds: number | null;
             /** Nodes */
             nodes: components["schemas"]["NodeAnswer"][];
             /** Root Id */
             root_id: string;
             /** @description The worst of any message's. */
-            state: components["schemas"]["outbox__chains__model__State"];
+            state: components["schemas"]["ChainState"];
             /**
              * Truncated
              * @description There are more messages: ask for more with `max_nodes`.
@@ -911,12 +865,54 @@ export interface components {
             unknown: string[];
         };
         /**
+         * ChainLine
+         * @description A chain in a list: what the history tells of it, up to 200 facts.
+         */
+        ChainLine: {
+            /** Deaths */
+            deaths: number;
+            /**
+             * Duration Seconds
+             * @description From the one to the other.
+             */
+            duration_seconds: number | null;
+            /**
+             * Last At
+             * @description When something last happened.
+             */
+            last_at: string | null;
+            /**
+             * Messages
+             * @description How many messages of it are known.
+             */
+            messages: number;
+            /**
+             * More
+             * @description There are more facts than were looked at: the numbers are those of the first 200.
+             */
+            more: boolean;
+            /** Root Id */
+            root_id: string;
+            /**
+             * Routing Key
+             * @description That of its first message.
+             */
+            routing_key: string;
+            /**
+             * Sent At
+             * @description When its first message left the outbox.
+             */
+            sent_at: string | null;
+            /** @description The worst that a message of it was left in, as far as the history tells. */
+            state: components["schemas"]["ChainState"];
+        };
+        /**
          * ChainPage
          * @description Chains, the newest first. Under a filter a page may hold fewer than asked for, though `next` leads on.
          */
         ChainPage: {
             /** Items */
-            items: components["schemas"]["BeginningAnswer"][];
+            items: components["schemas"]["ChainLine"][];
             /**
              * Next
              * @description Give it as `cursor` for what follows; null at the end.
@@ -928,8 +924,14 @@ export interface components {
              */
             previous: string | null;
             /** @description With `total=true` only. */
-            total?: components["schemas"]["Total"] | null;
+            total: components["schemas"]["Total"] | null;
         };
+        /**
+         * ChainState
+         * @description Where a message, or its delivery to one queue, is now, as far as that is known.
+         * @enum {string}
+         */
+        ChainState: "pending" | "scheduled" | "held" | "blocked" | "retrying" | "parked" | "sent" | "in a queue" | "in hand" | "processed" | "dead" | "requeued" | "discarded" | "unknown";
         /**
          * Code
          * @description What went wrong, in a word that scripts may rely on.
@@ -937,33 +939,106 @@ export interface components {
          */
         Code: "invalid-cursor" | "cursor-mismatch" | "unauthenticated" | "forbidden" | "cross-site" | "read-only" | "not-found" | "conflict" | "count-drifted" | "version-conflict" | "request-running" | "body-too-slow" | "body-too-large" | "invalid-request" | "filter-too-broad" | "invalid-edit" | "header-locked" | "key-reused" | "confirmation-required" | "too-many-logins" | "too-many-streams" | "internal" | "schema-outdated" | "database-unavailable" | "broker-unavailable";
         /**
+         * ComponentActivity
+         * @description What a component said that it was doing.
+         */
+        ComponentActivity: {
+            /**
+             * Failing Queues
+             * @description Those that take nothing because their handlers fail with what they pause on.
+             */
+            failing_queues?: string[] | null;
+            /**
+             * In Hand
+             * @description Messages that it has in hand.
+             */
+            in_hand?: number | null;
+            last_error?: components["schemas"]["LastError"] | null;
+            /**
+             * Last Sent At
+             * @description Of a relay: when it last sent something.
+             */
+            last_sent_at?: string | null;
+            /**
+             * Oldest Due Seconds
+             * @description Of a relay: how long the first message has been due.
+             */
+            oldest_due_seconds?: number | null;
+            /**
+             * Paused Queues
+             * @description Those that take nothing because somebody paused them.
+             */
+            paused_queues?: string[] | null;
+            /**
+             * Pausing
+             * @description Pauses that wait for what is in hand.
+             */
+            pausing?: components["schemas"]["PauseKey"][] | null;
+            /**
+             * Per Second
+             * @description The same over about the last ten seconds.
+             */
+            per_second: {
+                [key: string]: number;
+            };
+            /**
+             * State
+             * @description `starting`, `running`, `standing by`, `paused`, `draining`, or `waiting for` the broker or the database.
+             */
+            state: string;
+            /**
+             * Totals
+             * @description Messages since it started, by what became of them: `sent`, `success`, …
+             */
+            totals: {
+                [key: string]: number;
+            };
+            /**
+             * Unsent
+             * @description Of a relay: messages in the outbox.
+             */
+            unsent?: number | null;
+            /**
+             * Waiting For
+             * @description Why the `broker` or the `database` is not there.
+             */
+            waiting_for?: {
+                [key: string]: string;
+            } | null;
+            /**
+             * Wakes By
+             * @description Of a relay: how it learns of new messages.
+             */
+            wakes_by?: ("listening" | "polling") | null;
+        };
+        /**
+         * ComponentKind
+         * @description What reports.
+         * @enum {string}
+         */
+        ComponentKind: "relay" | "worker" | "archiver" | "maintenance";
+        /**
          * ComponentNow
          * @description A relay, worker, archiver or maintenance task, as its last sign of life tells.
          */
         ComponentNow: {
             /**
              * Activity
-             * @description What it said that it was doing: `state`, totals, rates, the last error, …
+             * @description What it said that it was doing.
              */
-            activity: {
-                [key: string]: unknown;
-            };
+            activity: components["schemas"]["ComponentActivity"];
             /**
              * Applied
              * @description The pauses that it honours.
              */
-            applied: {
-                [key: string]: unknown;
-            }[];
+            applied: components["schemas"]["PauseKey"][];
             /** @description `late`: two signs of life are missing; `lost`: six are; `stopped`: it ended in order. */
             condition: components["schemas"]["Condition"];
             /**
              * Consumers
-             * @description What a worker runs; the JSON schemas of bodies are told if asked for.
+             * @description What a worker runs.
              */
-            consumers: {
-                [key: string]: unknown;
-            }[];
+            consumers: components["schemas"]["DescribedConsumer"][];
             /**
              * Every Seconds
              * @description How often it gives one.
@@ -973,8 +1048,7 @@ export interface components {
             host: string;
             /** Id */
             id: string;
-            /** Kind */
-            kind: string;
+            kind: components["schemas"]["ComponentKind"];
             /** Name */
             name: string;
             /** Process Id */
@@ -1227,7 +1301,7 @@ export interface components {
              * @description How often it died; more than once after having been requeued.
              */
             deaths: number;
-            error: components["schemas"]["ErrorLine"];
+            error: components["schemas"]["ErrorSummary"];
             /** Exchange */
             exchange: string;
             /**
@@ -1293,7 +1367,7 @@ export interface components {
              */
             size: number;
             source: components["schemas"]["Source"];
-            status: components["schemas"]["outbox__postgres__dead_letters__letters__Status"];
+            status: components["schemas"]["DeadLetterStatus"];
             /**
              * Version
              * @description What an edit must name, so that nobody's edit is lost.
@@ -1303,17 +1377,39 @@ export interface components {
             worker: string;
         };
         /**
+         * DeadLetterLinks
+         * @description Where there is more of a dead letter. What has a default may be missing.
+         */
+        DeadLetterLinks: {
+            /** Body */
+            body: string;
+            /**
+             * Chain
+             * @description Of the message, if it has an id.
+             */
+            chain?: string | null;
+            /** Group */
+            group: string;
+            /**
+             * Operation
+             * @description The one that is to do something with it.
+             */
+            operation?: string | null;
+            /** Self */
+            self: string;
+        };
+        /**
          * DeadLetterPage
          * @description A part of the list.
          */
         DeadLetterPage: {
             /**
              * Degraded
-             * @description What could not be asked, as `broker`; the rest of the answer is right.
+             * @description What could not be asked; the rest of the answer is right.
              */
-            degraded: string[];
+            degraded: "broker"[];
             /** @description With `facets=true` only. */
-            facets?: components["schemas"]["Facets"] | null;
+            facets: components["schemas"]["Facets"] | null;
             /** Items */
             items: components["schemas"]["DeadLetterLine"][];
             /**
@@ -1327,7 +1423,7 @@ export interface components {
              */
             previous: string | null;
             /** @description With `total=true` only. */
-            total?: components["schemas"]["Total"] | null;
+            total: components["schemas"]["Total"] | null;
             /** @description What no archiver has taken from the broker; null where PostgreSQL is the broker, or nobody knows. */
             unarchived: components["schemas"]["Unarchived"] | null;
         };
@@ -1386,7 +1482,7 @@ export interface components {
              * @description By JSON pointer, the type of a header where AMQP tells more than JSON.
              */
             header_types: {
-                [key: string]: unknown;
+                [key: string]: string;
             };
             /** Headers */
             headers: {
@@ -1406,9 +1502,7 @@ export interface components {
              * Links
              * @description Relative to where the dead letters are listed.
              */
-            links: {
-                [key: string]: string;
-            };
+            links: components["schemas"]["DeadLetterLinks"];
             /**
              * Lives
              * @description What came of each requeue, oldest first, as far as the history goes.
@@ -1468,7 +1562,7 @@ export interface components {
              */
             size: number;
             source: components["schemas"]["Source"];
-            status: components["schemas"]["outbox__postgres__dead_letters__letters__Status"];
+            status: components["schemas"]["DeadLetterStatus"];
             /**
              * Tracking Ids
              * @description The chain that led to it, from its first message to itself.
@@ -1486,6 +1580,42 @@ export interface components {
             version: number;
             /** Worker */
             worker: string;
+        };
+        /**
+         * DeadLetterStatus
+         * @description What a person made of a dead letter; `OPEN`: nothing yet.
+         * @enum {string}
+         */
+        DeadLetterStatus: "open" | "requeued" | "discarded";
+        /**
+         * DescribedConsumer
+         * @description A consumer, as its worker runs it.
+         */
+        DescribedConsumer: {
+            /** Batch */
+            batch: boolean;
+            /** Binding Key */
+            binding_key: string;
+            /**
+             * Body
+             * @description With `schemas=true`: the JSON schema of the body, if it has one.
+             */
+            body?: {
+                [key: string]: unknown;
+            } | null;
+            /** Inbox */
+            inbox: boolean;
+            /** Max Deliveries */
+            max_deliveries: number;
+            /** Ordered */
+            ordered: boolean;
+            /** Prefetch Count */
+            prefetch_count: number;
+            /** Queue */
+            queue: string;
+            retry: components["schemas"]["RetryPlan"];
+            /** Timeout Seconds */
+            timeout_seconds: number | null;
         };
         /**
          * DiscardRequest
@@ -1536,33 +1666,7 @@ export interface components {
             id: string;
             /** Message Id */
             message_id: string | null;
-            state: components["schemas"]["outbox__postgres__backlog__State"];
-        };
-        /**
-         * Edge
-         * @description A way that messages go.
-         */
-        Edge: {
-            /**
-             * Declared By
-             * @description `broker`: it is there; `worker`: a worker says so, and the broker does not tell.
-             * @enum {string}
-             */
-            declared_by: "broker" | "worker";
-            /**
-             * Key
-             * @description The binding key.
-             */
-            key?: string | null;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "binding" | "consumer" | "retry" | "dead-letter";
-            /** Source */
-            source: string;
-            /** Target */
-            target: string;
+            state: components["schemas"]["MessageState"];
         };
         /**
          * EditRequest
@@ -1615,10 +1719,10 @@ export interface components {
             version: number;
         };
         /**
-         * ErrorLine
-         * @description What failed: in a line masked, and cut where it is long.
+         * ErrorSummary
+         * @description What failed, masked; in lists, the message is cut where it is long.
          */
-        ErrorLine: {
+        ErrorSummary: {
             /** Message */
             message: string;
             /** Type */
@@ -1715,13 +1819,12 @@ export interface components {
             at: string | null;
             /** Attempt */
             attempt: number | null;
-            /** Error Type */
-            error_type: string | null;
+            error: components["schemas"]["ErrorSummary"] | null;
             /**
              * Fact
-             * @description `processed`, `retried`, `died`, …
+             * @enum {string}
              */
-            fact: string;
+            fact: "processed" | "retried" | "died" | "requeued" | "duplicate";
             /** Queue */
             queue: string;
         };
@@ -1790,6 +1893,27 @@ export interface components {
             reason: string;
         };
         /**
+         * LastError
+         * @description What went wrong last.
+         */
+        LastError: {
+            /**
+             * About
+             * @description The routing key, or the queue.
+             */
+            about: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * Text
+             * @description Masked.
+             */
+            text: string;
+        };
+        /**
          * LegAnswer
          * @description What became of a message in one queue.
          */
@@ -1801,26 +1925,26 @@ export interface components {
              * @description When it is tried again.
              */
             due_at: string | null;
+            /**
+             * Handling Seconds
+             * @description How long handlers ran, all attempts together.
+             */
+            handling_seconds: number | null;
             /** Queue */
             queue: string;
-            /**
-             * Ran
-             * @description All attempts together, in seconds.
-             */
-            ran: number | null;
             /**
              * Received At
              * @description When a handler began with it first.
              */
             received_at: string | null;
-            state: components["schemas"]["outbox__chains__model__State"];
+            state: components["schemas"]["ChainState"];
             /** Tries */
             tries: components["schemas"]["TryAnswer"][];
             /**
-             * Waited
-             * @description In the broker, before the first attempt, in seconds.
+             * Waited Seconds
+             * @description In the broker, before the first attempt.
              */
-            waited: number | null;
+            waited_seconds: number | null;
         };
         /**
          * LifeShown
@@ -1990,7 +2114,7 @@ export interface components {
              * @description Bytes of the body.
              */
             size: number;
-            state: components["schemas"]["outbox__postgres__backlog__State"];
+            state: components["schemas"]["MessageState"];
             /**
              * Target Queue
              * @description The one queue that it is for, whatever is bound.
@@ -2065,7 +2189,7 @@ export interface components {
              * @description Bytes of the body.
              */
             size: number;
-            state: components["schemas"]["outbox__postgres__backlog__State"];
+            state: components["schemas"]["MessageState"];
             /**
              * Target Queue
              * @description The one queue that it is for, whatever is bound.
@@ -2098,8 +2222,14 @@ export interface components {
             /** @description As in the backlog; null: not known yet. */
             states: components["schemas"]["ByState"] | null;
             /** @description With `total=true` only. */
-            total?: components["schemas"]["Total"] | null;
+            total: components["schemas"]["Total"] | null;
         };
+        /**
+         * MessageState
+         * @description Where a row of the outbox is.
+         * @enum {string}
+         */
+        MessageState: "pending" | "scheduled" | "held" | "blocked" | "retrying" | "parked" | "sent";
         /**
          * Missing
          * @description Why there is no such order.
@@ -2130,36 +2260,6 @@ export interface components {
             sku: string;
         };
         /**
-         * Node
-         * @description An exchange, a queue, or a worker. Null: not known, or not of this kind.
-         */
-        Node: {
-            /**
-             * Consumers
-             * @description Who takes messages from it.
-             */
-            consumers?: number | null;
-            /** Exists */
-            exists: boolean;
-            /**
-             * Id
-             * @description What edges and warnings name it by.
-             */
-            id: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "exchange" | "queue" | "retry" | "dead-letters" | "worker";
-            /** Name */
-            name: string;
-            /**
-             * Waiting
-             * @description Messages in it that nobody has in hand.
-             */
-            waiting?: number | null;
-        };
-        /**
          * NodeAnswer
          * @description One message: its time in the outbox, then a leg for each queue that it came to.
          */
@@ -2174,13 +2274,13 @@ export interface components {
              * @description When it is sent, for a message that waits for its time.
              */
             due_at: string | null;
-            /**
-             * Error
-             * @description What keeps it in the outbox, masked.
-             */
-            error: string | null;
             /** Id */
             id: string;
+            /**
+             * Last Error
+             * @description What keeps it in the outbox, masked.
+             */
+            last_error: string | null;
             /** Legs */
             legs: components["schemas"]["LegAnswer"][];
             /**
@@ -2193,10 +2293,10 @@ export interface components {
             /** Relay */
             relay: string;
             /**
-             * Requeues
+             * Requeue Count
              * @description How often it was sent again after it had died.
              */
-            requeues: number;
+            requeue_count: number;
             /** Routing Key */
             routing_key: string;
             /**
@@ -2205,12 +2305,12 @@ export interface components {
              */
             sent_at: string | null;
             /** @description The most urgent of its legs', or what it waits for in the outbox. */
-            state: components["schemas"]["outbox__chains__model__State"];
+            state: components["schemas"]["ChainState"];
             /**
-             * Waited
-             * @description In the outbox, in seconds.
+             * Waited Seconds
+             * @description In the outbox.
              */
-            waited: number | null;
+            waited_seconds: number | null;
         };
         /**
          * Note
@@ -2341,9 +2441,7 @@ export interface components {
              * Selector
              * @description What was meant. The letters were fixed at `created_at`.
              */
-            selector: {
-                [key: string]: unknown;
-            };
+            selector: components["schemas"]["SelectorShown"];
             /**
              * Settled
              * @description How many of the letters something has come of.
@@ -2381,18 +2479,60 @@ export interface components {
             reason: string;
         };
         /**
+         * OperationItemPage
+         * @description What came of the letters of an operation, those that failed first.
+         */
+        OperationItemPage: {
+            /** Items */
+            items: components["schemas"]["OperationItemAnswer"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what follows; null at the end.
+             */
+            next: string | null;
+            /**
+             * Previous
+             * @description Give it as `cursor` for what came before; null at the beginning.
+             */
+            previous: string | null;
+            /** @description With `total=true` only. */
+            total: components["schemas"]["Total"] | null;
+        };
+        /**
+         * OperationPage
+         * @description Operations, the newest first.
+         */
+        OperationPage: {
+            /** Items */
+            items: components["schemas"]["OperationAnswer"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what follows; null at the end.
+             */
+            next: string | null;
+            /**
+             * Previous
+             * @description Give it as `cursor` for what came before; null at the beginning.
+             */
+            previous: string | null;
+            /** @description With `total=true` only. */
+            total: components["schemas"]["Total"] | null;
+        };
+        /**
          * OperationShown
          * @description What an operation is or was to do with it.
          */
         OperationShown: {
-            /** Action */
-            action: string;
+            action: components["schemas"]["Action"];
             /** Detail */
             detail: string | null;
             /** Id */
             id: string;
-            /** Outcome */
-            outcome: string;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "died-again" | "refused" | "not-found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged";
             /** Settled At */
             settled_at: string | null;
         };
@@ -2426,6 +2566,12 @@ export interface components {
             stop_on_failure_ratio: number | null;
         };
         /**
+         * OrderStatus
+         * @description How far an order has come.
+         * @enum {string}
+         */
+        OrderStatus: "placed" | "paid" | "reserved" | "confirmed" | "rejected";
+        /**
          * OrderView
          * @description The order, and what has happened to it so far, oldest first.
          */
@@ -2448,7 +2594,7 @@ export interface components {
             quantity: number;
             /** Sku */
             sku: string;
-            status: components["schemas"]["app__orders__model__Status"];
+            status: components["schemas"]["OrderStatus"];
         };
         /**
          * OtherRoutingKeys
@@ -2462,39 +2608,17 @@ export interface components {
             routing_keys: number;
             total: components["schemas"]["Counted"];
         };
-        /** Page[OperationAnswer] */
-        Page_OperationAnswer_: {
-            /** Items */
-            items: components["schemas"]["OperationAnswer"][];
+        /**
+         * PauseKey
+         * @description What names a pause.
+         */
+        PauseKey: {
             /**
-             * Next
-             * @description Give it as `cursor` for what follows; null at the end.
+             * Name
+             * @description Of the relay, worker or queue; empty: all relays, or all workers.
              */
-            next: string | null;
-            /**
-             * Previous
-             * @description Give it as `cursor` for what came before; null at the beginning.
-             */
-            previous: string | null;
-            /** @description With `total=true` only. */
-            total?: components["schemas"]["Total"] | null;
-        };
-        /** Page[OperationItemAnswer] */
-        Page_OperationItemAnswer_: {
-            /** Items */
-            items: components["schemas"]["OperationItemAnswer"][];
-            /**
-             * Next
-             * @description Give it as `cursor` for what follows; null at the end.
-             */
-            next: string | null;
-            /**
-             * Previous
-             * @description Give it as `cursor` for what came before; null at the beginning.
-             */
-            previous: string | null;
-            /** @description With `total=true` only. */
-            total?: components["schemas"]["Total"] | null;
+            name: string;
+            scope: components["schemas"]["PauseScope"];
         };
         /**
          * PauseNow
@@ -2517,11 +2641,7 @@ export interface components {
             requested_at: string;
             /** Requested By */
             requested_by: string | null;
-            /**
-             * Scope
-             * @enum {string}
-             */
-            scope: "relay" | "worker" | "queue";
+            scope: components["schemas"]["PauseScope"];
             /**
              * State
              * @description `applied`: by all that live; `pending`: not by all yet; `unmet`: there is nobody whom it concerns.
@@ -2571,8 +2691,7 @@ export interface components {
             condition: components["schemas"]["Condition"];
             /** Id */
             id: string;
-            /** Kind */
-            kind: string;
+            kind: components["schemas"]["ComponentKind"];
             /** Name */
             name: string;
             /**
@@ -2636,7 +2755,7 @@ export interface components {
              * Format: uuid
              */
             id: string;
-            status: components["schemas"]["app__orders__model__Status"];
+            status: components["schemas"]["OrderStatus"];
         };
         /**
          * PlanAnswer
@@ -2722,7 +2841,7 @@ export interface components {
         };
         /**
          * Quantiles
-         * @description What half, 95 % and 99 % of all did not exceed, in seconds, as exactly as buckets tell; null where there were none.
+         * @description What half, 95 % and 99 % of all did not exceed, as exactly as buckets tell, for each step; null where there were none.
          */
         Quantiles: {
             /** P50 */
@@ -2918,6 +3037,22 @@ export interface components {
             still_paused_by: components["schemas"]["PauseNow"][];
         };
         /**
+         * RetryPlan
+         * @description When a consumer tries again.
+         */
+        RetryPlan: {
+            /**
+             * Computed
+             * @description Whether there may be others.
+             */
+            computed: boolean;
+            /**
+             * Delays Seconds
+             * @description The delays that are known beforehand.
+             */
+            delays_seconds: number[];
+        };
+        /**
          * Role
          * @description What somebody may do: look; also repair and pause, and see what is masked; also delete for good.
          * @enum {string}
@@ -2925,13 +3060,10 @@ export interface components {
         Role: "viewer" | "operator" | "admin";
         /**
          * SampledAnswer
-         * @description One of those that are meant; its preview and message are masked.
+         * @description One of those that are meant; its preview and error are masked.
          */
         SampledAnswer: {
-            /** Exception Message */
-            exception_message: string;
-            /** Exception Type */
-            exception_type: string;
+            error: components["schemas"]["ErrorSummary"];
             /**
              * Failed At
              * Format: date-time
@@ -2960,6 +3092,23 @@ export interface components {
              */
             group_id?: string | null;
             /** Ids */
+            ids?: string[] | null;
+        };
+        /**
+         * SelectorShown
+         * @description Which dead letters were meant. What has a default may be missing.
+         */
+        SelectorShown: {
+            /**
+             * Count
+             * @description How many ids there were.
+             */
+            count?: number | null;
+            filter?: components["schemas"]["DeadLetterFilters"] | null;
+            /**
+             * Ids
+             * @description Of many the first.
+             */
             ids?: string[] | null;
         };
         /**
@@ -2997,25 +3146,25 @@ export interface components {
              * @description The queue or routing key; null: everything. `(others)`: those that are not told apart.
              */
             group: string | null;
-            /** @description Time that a handler ran. */
-            handling: components["schemas"]["Quantiles"];
             /**
              * Handling Buckets
              * @description With `buckets=true`.
              */
             handling_buckets: (number[] | null)[] | null;
-            /** @description Time in the outbox. */
-            latency: components["schemas"]["Quantiles"];
+            /** @description Time that a handler ran. */
+            handling_seconds: components["schemas"]["Quantiles"];
             /**
              * Latency Buckets
-             * @description With `buckets=true`: how many by `bucket_bounds`.
+             * @description With `buckets=true`: how many by `bucket_bounds_seconds`.
              */
             latency_buckets: (number[] | null)[] | null;
+            /** @description Time in the outbox. */
+            latency_seconds: components["schemas"]["Quantiles"];
             /**
-             * Oldest Age
+             * Oldest Age Seconds
              * @description The highest age of the oldest due message; not by group.
              */
-            oldest_age: (number | null)[];
+            oldest_age_seconds: (number | null)[];
             /**
              * Processed
              * @description One for each step; null where nobody told anything.
@@ -3039,12 +3188,6 @@ export interface components {
          */
         Source: "relay" | "worker" | "broker";
         /**
-         * State
-         * @description Where a row of the outbox is.
-         * @enum {string}
-         */
-        "State-Input": "pending" | "scheduled" | "held" | "blocked" | "retrying" | "parked" | "sent";
-        /**
          * StatsAnswer
          * @description Series over one time. All columns are as long as `starts_at`.
          */
@@ -3055,10 +3198,10 @@ export interface components {
              */
             as_of: string;
             /**
-             * Bucket Bounds
-             * @description Upper ends, in seconds; one more bucket is for what took longer.
+             * Bucket Bounds Seconds
+             * @description Upper ends; one more bucket is for what took longer.
              */
-            bucket_bounds: number[];
+            bucket_bounds_seconds: number[];
             /**
              * Complete
              * @description False for steps of which more may be told: the newest, as a rule.
@@ -3079,11 +3222,8 @@ export interface components {
             series: components["schemas"]["SeriesAnswer"][];
             /** Starts At */
             starts_at: string[];
-            /**
-             * Step
-             * @description In seconds.
-             */
-            step: number;
+            /** Step Seconds */
+            step_seconds: number;
             /**
              * To
              * Format: date-time
@@ -3120,11 +3260,101 @@ export interface components {
              */
             degraded: ("broker" | "database")[];
             /** Edges */
-            edges: components["schemas"]["Edge"][];
+            edges: components["schemas"]["TopologyEdge"][];
             /** Nodes */
-            nodes: components["schemas"]["Node"][];
+            nodes: components["schemas"]["TopologyNode"][];
             /** Warnings */
-            warnings: components["schemas"]["Warned"][];
+            warnings: components["schemas"]["TopologyWarning"][];
+        };
+        /**
+         * TopologyEdge
+         * @description A way that messages go.
+         */
+        TopologyEdge: {
+            /**
+             * Declared By
+             * @description `broker`: it is there; `worker`: a worker says so, and the broker does not tell.
+             * @enum {string}
+             */
+            declared_by: "broker" | "worker";
+            /**
+             * Key
+             * @description The binding key.
+             */
+            key: string | null;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "binding" | "consumer" | "retry" | "dead-letter";
+            /** Source */
+            source: string;
+            /** Target */
+            target: string;
+        };
+        /**
+         * TopologyNode
+         * @description An exchange, a queue, or a worker. Null: not known, or not of this kind.
+         */
+        TopologyNode: {
+            /**
+             * Consumers
+             * @description Who takes messages from it.
+             */
+            consumers: number | null;
+            /** Exists */
+            exists: boolean;
+            /**
+             * Id
+             * @description What edges and warnings name it by.
+             */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "exchange" | "queue" | "retry" | "dead-letters" | "worker";
+            /** Name */
+            name: string;
+            /**
+             * Queued
+             * @description Messages that wait for a worker.
+             */
+            queued: number | null;
+            /**
+             * Retrying
+             * @description To be handled again later; RabbitMQ keeps these in queues of their own, of the kind `retry`.
+             */
+            retrying: number | null;
+        };
+        /**
+         * TopologyWarning
+         * @description Something that is wrong, or could be better.
+         */
+        TopologyWarning: {
+            /**
+             * Code
+             * @description A word for it that stays the same.
+             * @enum {string}
+             */
+            code: "unroutable" | "queue-without-consumer" | "subscription-without-consumer" | "exchange-missing" | "queue-missing" | "dead-letter-queue-missing" | "retry-queue-missing" | "dead-letters-vanish" | "old-binding";
+            /**
+             * Mend
+             * @description What would mend it.
+             */
+            mend: string;
+            /**
+             * Node
+             * @description The node that it is about.
+             */
+            node: string | null;
+            /**
+             * Severity
+             * @enum {string}
+             */
+            severity: "warning" | "error";
+            /** Summary */
+            summary: string;
         };
         /**
          * Total
@@ -3134,8 +3364,9 @@ export interface components {
             /**
              * Relation
              * @description `eq`: exactly; `gte`: at least, counting was ended.
+             * @enum {string}
              */
-            relation: string;
+            relation: "eq" | "gte";
             /** Value */
             value: number;
         };
@@ -3156,24 +3387,21 @@ export interface components {
              * @description The worker that it ran in.
              */
             component: string;
+            error: components["schemas"]["ErrorSummary"] | null;
             /**
-             * Error Message
-             * @description Masked.
+             * Handling Seconds
+             * @description How long the handler ran.
              */
-            error_message: string | null;
-            /** Error Type */
-            error_type: string | null;
-            /**
-             * Outcome
-             * @description `processed`, `retried`, `died`, or `duplicate`: it had been handled before.
-             */
-            outcome: string;
-            /**
-             * Ran
-             * @description How long the handler ran, in seconds.
-             */
-            ran: number | null;
+            handling_seconds: number | null;
+            /** @description `duplicate`: it had been handled before. */
+            outcome: components["schemas"]["TryOutcome"];
         };
+        /**
+         * TryOutcome
+         * @description How an attempt ended; `DUPLICATE`: it had been handled before.
+         * @enum {string}
+         */
+        TryOutcome: "processed" | "retried" | "died" | "duplicate";
         /**
          * Unarchived
          * @description How many dead letters the broker still has, which are in no list.
@@ -3207,58 +3435,6 @@ export interface components {
             /** Error Type */
             type: string;
         };
-        /**
-         * Warned
-         * @description Something that is wrong, or could be better.
-         */
-        Warned: {
-            /**
-             * Code
-             * @description A word for it that stays the same.
-             */
-            code: string;
-            /**
-             * Mend
-             * @description What would mend it.
-             */
-            mend: string;
-            /**
-             * Node
-             * @description The node that it is about.
-             */
-            node: string | null;
-            /**
-             * Severity
-             * @enum {string}
-             */
-            severity: "warning" | "error";
-            /** Summary */
-            summary: string;
-        };
-        /**
-         * Status
-         * @description How far an order has come.
-         * @enum {string}
-         */
-        app__orders__model__Status: "placed" | "paid" | "reserved" | "confirmed" | "rejected";
-        /**
-         * State
-         * @description Where a message, or its delivery to one queue, is now, as far as that is known.
-         * @enum {string}
-         */
-        outbox__chains__model__State: "pending" | "scheduled" | "held" | "blocked" | "retrying" | "parked" | "sent" | "in a queue" | "in hand" | "processed" | "dead" | "requeued" | "discarded" | "unknown";
-        /**
-         * State
-         * @description Where a row of the outbox is.
-         * @enum {string}
-         */
-        outbox__postgres__backlog__State: "pending" | "scheduled" | "held" | "blocked" | "retrying" | "parked" | "sent";
-        /**
-         * Status
-         * @description What a person made of a dead letter; `OPEN`: nothing yet.
-         * @enum {string}
-         */
-        outbox__postgres__dead_letters__letters__Status: "open" | "requeued" | "discarded";
     };
     responses: never;
     parameters: never;
@@ -3286,9 +3462,9 @@ export interface operations {
                 /** @description To what it was done. */
                 target?: string | null;
                 /** @description At that moment or later. */
-                since?: string | null;
+                after?: string | null;
                 /** @description Before that moment. */
-                until?: string | null;
+                before?: string | null;
             };
             header?: never;
             path?: never;
@@ -4469,7 +4645,7 @@ export interface operations {
                 /** @description Whether to count all, up to 10,000. */
                 total?: boolean;
                 /** @description Where it is. */
-                state?: components["schemas"]["State-Input"] | null;
+                state?: components["schemas"]["MessageState"] | null;
                 /** @description Its routing key; with `*` at the end, how it begins. */
                 routing_key?: string | null;
                 /** @description Its ordering key; those of one are listed in their order. */
@@ -4678,7 +4854,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page_OperationAnswer_"];
+                    "application/json": components["schemas"]["OperationPage"];
                 };
             };
             /** @description `invalid-cursor`: This is no cursor of ours or `cursor-mismatch`: The cursor belongs to another filter or order */
@@ -4972,7 +5148,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page_OperationItemAnswer_"];
+                    "application/json": components["schemas"]["OperationItemPage"];
                 };
             };
             /** @description `invalid-cursor`: This is no cursor of ours or `cursor-mismatch`: The cursor belongs to another filter or order */
