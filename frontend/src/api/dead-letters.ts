@@ -1,0 +1,73 @@
+// The list of dead letters, their groups, and what is noted about groups.
+
+import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { answered, client, type Schemas } from "./client";
+
+export type Line = Schemas["DeadLetterLine"];
+export type Facets = Schemas["Facets"];
+export type Group = Schemas["DeadLetterGroup"];
+export type GroupedBy = Group["by"];
+export type Status = "open" | "requeued" | "discarded" | "any";
+export type Filters = Schemas["DeadLetterFilters"];
+
+export interface Page {
+  /** What was asked for, so that an answer that is still shown for the next question is known by it. */
+  scope: string;
+  items: readonly Line[];
+  total: { value: number; relation: string } | undefined;
+  facets: Facets | undefined;
+  next: string | null;
+  previous: string | null;
+  degraded: readonly string[];
+  unarchived: Schemas["Unarchived"] | null;
+}
+
+export const LIMIT = 50;
+
+/** Names what is listed: filter, order and page. */
+export function scopeOf(filters: Filters, sort: "newest" | "oldest", cursor: string | undefined): string {
+  return JSON.stringify([filters, sort, cursor]);
+}
+
+/** One page, with how many there are in all and of what kinds. */
+export function deadLetters(filters: Filters, sort: "newest" | "oldest", cursor: string | undefined) {
+  return queryOptions({
+    queryKey: ["dead-letters", "list", filters, sort, cursor] as const,
+    async queryFn({ signal }): Promise<Page> {
+      const query = { ...filters, sort, limit: LIMIT, total: true, facets: true, ...(cursor && { cursor }) };
+      const { total, facets, ...page } = await answered(client.GET("/dlq", { params: { query }, signal }));
+      return {
+        ...page,
+        scope: scopeOf(filters, sort, cursor),
+        total: total ?? undefined,
+        facets: facets ?? undefined,
+      };
+    },
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** What failed alike, the largest group first. */
+export function deadLetterGroups(filters: Filters, by: GroupedBy) {
+  return queryOptions({
+    queryKey: ["groups", filters, by] as const,
+    async queryFn({ signal }) {
+      const query = { ...filters, by, limit: LIMIT };
+      const groups = await answered(client.GET("/dlq/groups", { params: { query }, signal }));
+      return { ...groups, scope: JSON.stringify([filters, by]) };
+    },
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** Notes something about a group; null takes the note away. */
+export function useNoteGroup({ by, id }: Pick<Group, "by" | "id">) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: ({ note, key }: { note: string | null; key: string }) =>
+      answered(
+        client.PUT("/dlq/groups/note", { body: { by, id, note }, headers: { "Idempotency-Key": key } }),
+      ),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["groups"] }),
+  });
+}

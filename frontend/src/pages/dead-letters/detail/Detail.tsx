@@ -1,0 +1,123 @@
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useId, useRef } from "react";
+import { deadLetter, type Letter, useReveal } from "~/api/dead-letter";
+import { useFallbackInterval } from "~/api/live";
+import { failureOf } from "~/api/problems";
+import { useShortcuts } from "~/lib/keyboard";
+import { Empty, IconButton, Loaded, Loading, State } from "~/ui";
+import { shortType } from "../list/Row";
+import { Actions } from "./Actions";
+import styles from "./Detail.module.css";
+import { Sections } from "./Sections";
+import { Told } from "./Told";
+
+export interface DetailProps {
+  id: string;
+  /** The letters beside it in the list, where they are known. */
+  before: string | undefined;
+  after: string | undefined;
+  /** Rows are selected: keys mean those, not this letter. */
+  selecting: boolean;
+  /** Opens another letter; none closes this one. */
+  onGo(id: string | undefined): void;
+  /** It was decided about. */
+  onSettled(): void;
+}
+
+/** One dead letter with everything that is known of it. */
+export function Detail(props: DetailProps) {
+  const { id, selecting, onGo } = props;
+  const query = useQuery({ ...deadLetter(id), refetchInterval: useFallbackInterval() });
+  const reveal = useReveal(id);
+  const heading = useId();
+  useShortcuts(
+    "Dead letter",
+    [{ keys: "Escape", label: "Close the dead letter", run: () => onGo(undefined) }],
+    !selecting,
+  );
+  if (query.error && failureOf(query.error).code === "not-found")
+    return <Gone {...props} heading={heading} />;
+  return (
+    <section aria-labelledby={heading} className={styles.letter}>
+      <Head {...props} heading={heading} letter={query.data} />
+      <Loaded query={query} loading={<Loading lines={10} />}>
+        {(masked) => {
+          // what was revealed is of one version; another one is masked again
+          const letter = reveal.data?.version === masked.version ? revealed(reveal.data, masked) : masked;
+          return (
+            <>
+              <Actions letter={letter} {...props} />
+              <Told letter={letter} />
+              <Sections letter={letter} reveal={reveal} />
+            </>
+          );
+        }}
+      </Loaded>
+    </section>
+  );
+}
+
+/** What was revealed, with what has become of the letter since. */
+function revealed(shown: Letter, now: Letter): Letter {
+  const { body, headers, properties, editions, error, trail, preview } = shown;
+  return { ...now, body, headers, properties, editions, error, trail, preview, revealed: true };
+}
+
+function Head({
+  id,
+  letter,
+  heading,
+  before,
+  after,
+  onGo,
+}: DetailProps & { letter: Letter | undefined; heading: string }) {
+  return (
+    <header className={styles.head}>
+      <Title id={heading}>
+        {letter ? shortType(letter.error.type) : "Dead letter"} <span className={styles.id}>{id}</span>
+      </Title>
+      {letter && <State of={letter.status} />}
+      <span className={styles.steps}>
+        <IconButton
+          icon="up"
+          label="Previous dead letter"
+          whyNot={before === undefined ? "It is the first of this page." : undefined}
+          onClick={() => onGo(before)}
+        />
+        <IconButton
+          icon="down"
+          label="Next dead letter"
+          whyNot={after === undefined ? "It is the last of this page." : undefined}
+          onClick={() => onGo(after)}
+        />
+        <IconButton icon="cross" label="Close the dead letter" onClick={() => onGo(undefined)} />
+      </span>
+    </header>
+  );
+}
+
+/** The heading takes focus where the list it was opened from is out of sight. */
+function Title({ id, children }: { id: string; children: ReactNode }) {
+  const title = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (!window.matchMedia("(max-width: 1100px)").matches) return;
+    title.current?.focus({ preventScroll: true });
+    window.scrollTo(0, 0);
+  }, []);
+  return (
+    <h2 id={id} ref={title} tabIndex={-1}>
+      {children}
+    </h2>
+  );
+}
+
+function Gone({ id, heading, onGo, ...props }: DetailProps & { heading: string }) {
+  return (
+    <section aria-labelledby={heading} className={styles.letter}>
+      <Head {...props} id={id} onGo={onGo} letter={undefined} heading={heading} />
+      <Empty title={`There is no dead letter ${id}.`}>
+        It may have been deleted for good, or sent after all; its chain may still know the message.
+      </Empty>
+    </section>
+  );
+}

@@ -1,0 +1,46 @@
+import type { JsonNode } from "~/lib/json";
+import { writeJson } from "~/lib/json-text";
+import { Table } from "~/ui";
+import styles from "./Headers.module.css";
+
+/** Headers or properties with their types: what AMQP told, else what JSON tells. */
+export function Headers({
+  label,
+  of,
+  types = {},
+}: {
+  label: string;
+  of: JsonNode;
+  /** By JSON pointer. */
+  types?: Readonly<Record<string, unknown>>;
+}) {
+  if (of.kind !== "object" || of.members.length === 0) return <p className={styles.none}>There are none.</p>;
+  return (
+    <Table label={label} head={["Name", "Type", "Value"]}>
+      {of.members.map(({ key, node }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a name may come twice
+        <tr key={`${key} ${index}`}>
+          <th scope="row" className={styles.name}>
+            <code>{key}</code>
+          </th>
+          <td className={styles.type}>{typeOf(key, node, types)}</td>
+          <td className={styles.value}>
+            <code>{textOf(node)}</code>
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function typeOf(key: string, node: JsonNode, types: Readonly<Record<string, unknown>>): string {
+  const told = types[`/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`];
+  if (typeof told === "string") return told;
+  if (node.kind !== "literal") return node.kind;
+  return node.source === "null" ? "null" : "boolean";
+}
+
+function textOf(node: JsonNode): string {
+  if (node.kind === "string") return node.value;
+  return writeJson(node, node.kind === "object" || node.kind === "array" ? 2 : 0);
+}

@@ -1,0 +1,37 @@
+import { useMemo } from "react";
+import type { Letter } from "~/api/dead-letter";
+import { Icon, Moment } from "~/ui";
+import styles from "./Timeline.module.css";
+import { Traceback } from "./Traceback";
+import { timelineOf } from "./timeline";
+
+/** Every failure and requeue, oldest first. */
+export function Timeline({ letter }: { letter: Letter }) {
+  const happenings = useMemo(() => timelineOf(letter), [letter]);
+  return (
+    <ol className={styles.timeline}>
+      {happenings.map(({ key, at, what, more, tone, icon, failure }) => (
+        <li key={key} data-tone={tone}>
+          <span className={styles.icon}>
+            <Icon name={icon} />
+          </span>
+          <div className={styles.words}>
+            <p className={styles.line}>
+              <strong>{what}</strong>
+              <span className={styles.when}>
+                {at === null ? "at a time that nobody knows" : <Moment at={at} short milliseconds />}
+              </span>
+            </p>
+            {more && <p className={styles.more}>{more}</p>}
+            {failure?.traceback && (
+              <details>
+                <summary>Traceback</summary>
+                <Traceback text={failure.traceback} />
+              </details>
+            )}
+          </div>
+        </li>
+      ))}
+    </ol>
+  );
+}

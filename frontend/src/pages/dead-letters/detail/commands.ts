@@ -1,0 +1,26 @@
+// What a person would type into a shell to do the same. The token is a variable there: it stands in no history.
+
+export type Deed = "show" | "requeue" | "discard" | "restore";
+
+/** The request, for curl; `api` is the address of the admin with its slash at the end. */
+export function curl(deed: Deed, id: string, api: string): string {
+  const auth = '-H "Authorization: Bearer $OUTBOX_TOKEN"';
+  if (deed === "show") return `curl -sS ${quoted(`${api}dlq/${encodeURIComponent(id)}`)} ${auth}`;
+  const body = JSON.stringify({ selector: { ids: [id] } });
+  return [
+    `curl -sS -X POST ${quoted(api + deed)}`,
+    auth,
+    "-H 'Content-Type: application/json'",
+    `--data-raw ${quoted(body)}`,
+  ].join(" ");
+}
+
+/** The same with the command of this system. */
+export function command(deed: Deed, id: string, api: string): string {
+  return `OUTBOX_TOKEN="$OUTBOX_TOKEN" outbox dlq ${deed} ${quoted(id)} --url ${quoted(api.replace(/\/$/, ""))}`;
+}
+
+/** One word of a shell, whatever is in it. */
+export function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,93 @@
+// A Python traceback, told apart into frames and what is between them.
+
+export interface Frame {
+  kind: "frame";
+  path: string;
+  line: string;
+  name: string;
+  /** The lines of code, and the marks below them. */
+  code: readonly string[];
+  /** Of the program itself, not of a library, the language or this system. */
+  own: boolean;
+}
+
+export interface Words {
+  kind: "words";
+  text: string;
+}
+
+/** Frames that are shown as one line until somebody asks for them. */
+export interface Fold {
+  kind: "fold";
+  frames: readonly Frame[];
+}
+
+export type Part = Frame | Words;
+
+const FRAME = /^[ |]*File "([^"]*)", line (\d+)(?:, in (.*))?$/;
+const CODE = /^(?: {4}|[ |]+ {4})/;
+
+/** The parts of a traceback in their order. */
+export function partsOf(traceback: string): readonly Part[] {
+  const parts: Part[] = [];
+  let code: string[] | undefined;
+  for (const line of traceback.replace(/\n$/, "").split("\n")) {
+    const found = FRAME.exec(line);
+    if (found) {
+      const [, path = "", at = "", name = ""] = found;
+      code = [];
+      parts.push({ kind: "frame", path, line: at, name, code, own: isOwn(path) });
+    } else if (code && CODE.test(line)) {
+      code.push(line.replace(/^[ |]{4}/, ""));
+    } else {
+      code = undefined;
+      const last = parts.at(-1);
+      if (last?.kind === "words") last.text += `\n${line}`;
+      else parts.push({ kind: "words", text: line });
+    }
+  }
+  return parts;
+}
+
+/** The same with all frames folded, but the one that tells the most: the deepest of the program's own. */
+export function folded(parts: readonly Part[]): readonly (Part | Fold)[] {
+  const telling = tellingFrame(parts);
+  const result: (Part | Fold)[] = [];
+  let run: Frame[] = [];
+  function close() {
+    if (run.length > 0) result.push({ kind: "fold", frames: run });
+    run = [];
+  }
+  for (const part of parts) {
+    if (part.kind === "frame" && part !== telling) {
+      run.push(part);
+    } else {
+      close();
+      result.push(part);
+    }
+  }
+  close();
+  return result;
+}
+
+/** The deepest frame of the program itself in the last exception that has one; without any, the deepest of all. */
+export function tellingFrame(parts: readonly Part[]): Frame | undefined {
+  const frames = parts.filter((part): part is Frame => part.kind === "frame");
+  return frames.findLast(({ own }) => own) ?? frames.at(-1);
+}
+
+const STANDARD_LIBRARY = /\/lib\/python\d+(?:\.\d+)?t?\/|\/python\d*\/lib\//i;
+const INSTALLED = /\/(?:site|dist)-packages\//i;
+const SYSTEM =
+  /(?:^|\/)outbox\/(?:(?:engine|transports|postgres|observers|fastapi|cli|admin|embedded|testing)\/|(?:worker|relay|archiver)\.py$)/;
+
+function isOwn(given: string): boolean {
+  const path = given.replaceAll("\\", "/");
+  if (path.startsWith("<frozen") || SYSTEM.test(path)) return false;
+  return !STANDARD_LIBRARY.test(path) && !INSTALLED.test(path);
+}
+
+/** The end of a path, which tells files apart. */
+export function shortPath(path: string): string {
+  return path.replaceAll("\\", "/").split("/").slice(-2).join("/");
+}

@@ -1,0 +1,52 @@
+import { diffLines } from "diff";
+import { useMemo } from "react";
+import { plural } from "~/lib/format";
+import styles from "./Changes.module.css";
+import { type ChangedLine, linesOf } from "./lines";
+
+/** What differs between two texts, line by line; lines that are the same are left out where there are many. */
+export function Changes({ title, before, after }: { title: string; before: string; after: string }) {
+  const lines = useMemo(() => linesOf(diffLines(before, after)), [before, after]);
+  if (before === after) return <p className={styles.same}>{title}: unchanged.</p>;
+  return (
+    <section>
+      <h3>{title}</h3>
+      <div className={styles.scroll}>
+        <table className={styles.changes} aria-label={`Changes of the ${title.toLowerCase()}`}>
+          <tbody>
+            {lines.map((line, index) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: lines never move
+              <Line key={index} line={line} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+const SIGNS = { added: "+", removed: "−", same: " " };
+const WORDS = { added: "added: ", removed: "removed: ", same: "" };
+
+function Line({ line }: { line: ChangedLine }) {
+  if (line.kind === "left out") {
+    return (
+      <tr className={styles.out}>
+        <td colSpan={4}>{plural(line.count, "line")} the same</td>
+      </tr>
+    );
+  }
+  return (
+    <tr data-kind={line.kind}>
+      <td className={styles.number}>{line.before}</td>
+      <td className={styles.number}>{line.after}</td>
+      <td className={styles.sign}>
+        <span aria-hidden="true">{SIGNS[line.kind]}</span>
+        <span className="unseen">{WORDS[line.kind]}</span>
+      </td>
+      <td>
+        <code>{line.text}</code>
+      </td>
+    </tr>
+  );
+}

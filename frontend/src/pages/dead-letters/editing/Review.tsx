@@ -1,0 +1,35 @@
+import { lazy, Suspense } from "react";
+import { Loading, TextField } from "~/ui";
+import type { Base, Draft } from "./draft";
+import styles from "./Editor.module.css";
+
+const Changes = lazy(() => import("./Changes").then(({ Changes }) => ({ default: Changes })));
+
+/** What was changed, part by part, and why. */
+export function Review({
+  base,
+  draft,
+  reason,
+  onReason,
+}: {
+  base: Base;
+  draft: Draft;
+  reason: string;
+  onReason(reason: string): void;
+}) {
+  return (
+    <div className={styles.steps}>
+      <Suspense fallback={<Loading lines={6} />}>
+        <Changes title="Body" before={base.body} after={draft.body} />
+        <Changes title="Headers" before={base.headers} after={draft.headers} />
+      </Suspense>
+      <TextField
+        label="Reason"
+        hint="For the record: why it was edited. Optional."
+        maxLength={2000}
+        value={reason}
+        onChange={(event) => onReason(event.target.value)}
+      />
+    </div>
+  );
+}

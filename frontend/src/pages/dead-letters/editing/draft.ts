@@ -1,0 +1,127 @@
+// What is edited: body and headers as text, as they were and as they are to be, and the edit that comes of it.
+
+import type { Edit, Letter } from "~/api/dead-letter";
+import { readJson, readJsonOr } from "~/lib/json";
+import { writeJson, wrongIn } from "~/lib/json-text";
+
+/** How a body is written in the editor: as JSON, which is checked; as any text; or as bytes in base64. */
+export type Form = "json" | "text" | "base64";
+
+export interface Draft {
+  form: Form;
+  body: string;
+  headers: string;
+}
+
+/** What was read, at which version; the editor begins with it. */
+export interface Base extends Draft {
+  version: number;
+  /** JSON was on one line, and is written so again, whatever it looks like in the editor. */
+  compact: boolean;
+}
+
+const RESERVED = "x-outbox-";
+
+/** Whether the letter as it is shown cannot be edited: something of it is hidden. */
+export function isHidden({ body, headers }: Letter): boolean {
+  return body.masked || body.truncated || body.content === null || writeJson(headers).includes("***");
+}
+
+export function baseOf({ body, headers, version }: Letter): Base {
+  return { version, headers: writeJson(headers, 2), ...bodyOf(body.content ?? "", body.encoding ?? "text") };
+}
+
+/** The same where the body was fetched apart. */
+export function baseOfBytes(letter: Letter, bytes: Uint8Array): Base {
+  const text = textOf(bytes);
+  const body =
+    text === undefined ? bodyOf(base64Of(bytes), "base64") : bodyOf(text, letter.body.encoding ?? "text");
+  return { version: letter.version, headers: writeJson(letter.headers, 2), ...body };
+}
+
+function bodyOf(content: string, encoding: Form): Pick<Base, "form" | "body" | "compact"> {
+  const tree = encoding === "json" ? readJsonOr(content) : undefined;
+  const compact = tree !== undefined && !content.includes("\n");
+  if (!tree || !compact) return { form: encoding, body: content, compact: false };
+  return { form: "json", body: writeJson(tree, 2), compact };
+}
+
+/** Whether nothing differs from what was read. */
+export function isUnchanged(base: Base, draft: Draft): boolean {
+  const edit = editOf(base, draft);
+  return edit.body === undefined && edit.headers === undefined;
+}
+
+/** The edit, with what has changed alone. The draft has to be right. */
+export function editOf(base: Base, draft: Draft): Edit {
+  const edit: Edit = { version: base.version };
+  if (draft.form !== base.form || draft.body !== base.body) edit.body = contentOf(base, draft);
+  if (!sameJson(draft.headers, base.headers)) edit.headers = writeJson(readJson(draft.headers));
+  return edit;
+}
+
+function contentOf({ compact }: Base, { form, body }: Draft): NonNullable<Edit["body"]> {
+  if (form === "base64") return { encoding: "base64", content: body.replace(/\s+/g, "") };
+  return { encoding: "text", content: form === "json" && compact ? writeJson(readJson(body)) : body };
+}
+
+function sameJson(one: string, other: string): boolean {
+  const [first, second] = [readJsonOr(one), readJsonOr(other)];
+  return first && second ? writeJson(first) === writeJson(second) : one === other;
+}
+
+/** What is wrong with the body, as a sentence; undefined when it may go. */
+export function wrongBody({ form, body }: Draft): string | undefined {
+  if (form === "json") return sentenceOf(body);
+  if (form === "base64" && bytesOf(body) === undefined) {
+    return "This is not base64: letters, digits, + and /, four by four, with = at the end.";
+  }
+  return undefined;
+}
+
+export function wrongHeaders({ headers }: Draft): string | undefined {
+  const wrong = sentenceOf(headers);
+  if (wrong) return wrong;
+  const tree = readJson(headers);
+  if (tree.kind !== "object") return "Headers are a JSON object: { … }.";
+  const keys = tree.members.map(({ key }) => key);
+  const locked = keys.find((key) => key.toLowerCase().startsWith(RESERVED));
+  if (locked) return `The header “${locked}” belongs to the system: leave it out.`;
+  const twice = keys.find((key, index) => keys.indexOf(key) !== index);
+  return twice === undefined ? undefined : `The header “${twice}” is there twice.`;
+}
+
+function sentenceOf(text: string): string | undefined {
+  const wrong = wrongIn(text);
+  return wrong && `Line ${wrong.line}, column ${wrong.column}: ${wrong.what}.`;
+}
+
+/** The same body in another form; undefined where that cannot be. */
+export function inForm({ form, body }: Draft, wanted: Form): string | undefined {
+  if (form === wanted || (form !== "base64" && wanted !== "base64")) return body;
+  if (wanted === "base64") return base64Of(new TextEncoder().encode(body));
+  const bytes = bytesOf(body);
+  return bytes && textOf(bytes);
+}
+
+function bytesOf(base64: string): Uint8Array | undefined {
+  try {
+    return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  } catch {
+    return undefined; // which the person is told
+  }
+}
+
+function base64Of(bytes: Uint8Array): string {
+  let binary = "";
+  for (const byte of bytes) binary += String.fromCharCode(byte);
+  return btoa(binary).replace(/.{76}(?=.)/g, "$&\n");
+}
+
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined; // bytes that are no text stay bytes
+  }
+}

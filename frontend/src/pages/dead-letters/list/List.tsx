@@ -1,0 +1,141 @@
+import { useCallback, useRef, useState } from "react";
+import { type Counted, count, plural } from "~/lib/format";
+import { useShortcuts } from "~/lib/keyboard";
+import { Button, Checkbox, Loaded, Loading, Pager, ShownAge } from "~/ui";
+import type { Place } from "../parameters";
+import styles from "./List.module.css";
+import { Nothing } from "./Nothing";
+import { Row, rowOf } from "./Row";
+import { SelectionBar } from "./SelectionBar";
+import type { DeadLetterList } from "./useList";
+
+export interface ListProps {
+  list: DeadLetterList;
+  /** The letter that is shown beside it. */
+  open: string | undefined;
+  place: Place;
+  onOpen(id: string | undefined): void;
+  onTurn(cursor: string): void;
+}
+
+/** Dead letters one by one, and what can be done with those that are selected. */
+export function List({ list, open, place, onOpen, onTurn }: ListProps) {
+  const { query, held, selection, ids } = list;
+  const toggle = useStable(selection.toggle);
+  useWalking(list, open, onOpen);
+  return (
+    <section aria-label="Dead letters" aria-busy={list.turning}>
+      <Loaded query={query} loading={<Loading lines={8} />}>
+        {(page) => (
+          <div className={styles.list} data-turning={list.turning || undefined}>
+            <Head list={list} at={query.dataUpdatedAt} />
+            {ids.length === 0 && page.items.length === 0 ? (
+              <Nothing filters={list.filters} />
+            ) : (
+              <ul className={styles.rows}>
+                {held.items.map((line) => (
+                  <Row
+                    key={line.id}
+                    line={line}
+                    selected={selection.has(line.id)}
+                    open={line.id === open}
+                    gone={held.gone.has(line.id)}
+                    onToggle={toggle}
+                  />
+                ))}
+              </ul>
+            )}
+            <div className={styles.turn}>
+              <Pager
+                shown={ids.length}
+                next={page.next}
+                previous={page.previous}
+                onTurn={onTurn}
+                busy={list.turning}
+              />
+            </div>
+            <SelectionBar list={list} status={place.status} />
+          </div>
+        )}
+      </Loaded>
+    </section>
+  );
+}
+
+function Head({ list: { ids, selection, held, total }, at }: { list: DeadLetterList; at: number }) {
+  const selected = ids.filter(selection.has).length;
+  return (
+    <div className={styles.head}>
+      <Checkbox
+        label="Select all on this page"
+        hideLabel
+        checked={selected > 0 && selected === ids.length}
+        indeterminate={selected > 0 && selected < ids.length}
+        disabled={ids.length === 0}
+        onChange={selection.togglePage}
+      />
+      <span className={styles.total}>{total && words(total)}</span>
+      {(held.fresh > 0 || held.gone.size > 0) && (
+        <Button icon="operations" onClick={held.show}>
+          {changeOf(held.fresh, held.gone.size)}
+        </Button>
+      )}
+      <span className={styles.age}>
+        <ShownAge at={at} />
+      </span>
+    </div>
+  );
+}
+
+function words(total: { value: number; relation: string }): string {
+  const noun = total.value === 1 && total.relation === "eq" ? "dead letter" : "dead letters";
+  return `${count(total satisfies Counted)} ${noun}`;
+}
+
+function changeOf(fresh: number, gone: number): string {
+  if (gone === 0) return `${plural(fresh, "new one", "new")}, show`;
+  return `${plural(gone, "has", "have")} left the list, update it`;
+}
+
+/** `j` and `k` move from row to row; beside an open letter they open the next one. */
+function useWalking(
+  { ids, held, selection }: DeadLetterList,
+  open: string | undefined,
+  onOpen: ListProps["onOpen"],
+) {
+  const [last, setLast] = useState<string>();
+  function at(): string | undefined {
+    const focused = document.activeElement
+      ?.closest<HTMLElement>("li")
+      ?.querySelector<HTMLElement>("[data-letter]");
+    return focused?.dataset.letter ?? open ?? last;
+  }
+  function walk(step: 1 | -1) {
+    const from = at();
+    const index = from === undefined ? -1 : ids.indexOf(from);
+    let next = index < 0 && step < 0 ? ids.length - 1 : index + step;
+    while (open !== undefined && held.gone.has(ids[next] ?? "")) next += step;
+    const to = ids[next];
+    if (to === undefined) return;
+    setLast(to);
+    rowOf(to)?.focus();
+    if (open !== undefined) onOpen(to);
+  }
+  function mark(through: boolean) {
+    const id = at();
+    if (id !== undefined && ids.includes(id)) selection.toggle(id, through);
+  }
+  useShortcuts("Dead letters", [
+    { keys: "j", label: "Next row", run: () => walk(1) },
+    { keys: "k", label: "Previous row", run: () => walk(-1) },
+    { keys: "x", label: "Select the row", run: () => mark(false) },
+    { keys: "X", label: "Select all rows up to this one", run: () => mark(true) },
+  ]);
+}
+
+/** The same function for as long as the list is there, so that rows are drawn anew only when they change. */
+function useStable<A extends unknown[]>(act: (...given: A) => void): (...given: A) => void {
+  const latest = useRef(act);
+  latest.current = act;
+  return useCallback((...given: A) => latest.current(...given), []);
+}

@@ -1,0 +1,98 @@
+import { type MouseEvent, memo, useRef } from "react";
+import { Link } from "wouter";
+import type { Line } from "~/api/dead-letters";
+import { plural } from "~/lib/format";
+import { Ago, Badge, Checkbox, Icon, State } from "~/ui";
+import { addressOf } from "../parameters";
+import styles from "./Row.module.css";
+
+export interface RowProps {
+  line: Line;
+  selected: boolean;
+  open: boolean;
+  /** The latest answer does not have it any more. */
+  gone: boolean;
+  onToggle(id: string, through: boolean): void;
+}
+
+/** One dead letter in two lines: what failed and when, then where and with what. */
+export const Row = memo(function Row({ line, selected, open, gone, onToggle }: RowProps) {
+  const shift = useRef(false);
+  const { id, error } = line;
+  function onClick(event: MouseEvent) {
+    if (!event.shiftKey) return;
+    event.preventDefault();
+    onToggle(id, true);
+  }
+  return (
+    <li
+      className={styles.row}
+      data-selected={selected || undefined}
+      data-open={open || undefined}
+      data-gone={gone || undefined}
+      onMouseDown={(event) => event.shiftKey && event.preventDefault()}
+      onClickCapture={(event) => {
+        shift.current = event.shiftKey;
+      }}
+      onKeyDownCapture={(event) => {
+        shift.current = event.shiftKey;
+      }}
+    >
+      <span className={styles.check}>
+        <Checkbox
+          label={`Select dead letter ${id}`}
+          hideLabel
+          checked={selected}
+          onChange={() => onToggle(id, shift.current)}
+        />
+      </span>
+      <Link
+        href={addressOf(id)}
+        className={styles.link ?? ""}
+        aria-current={open ? "true" : undefined}
+        data-letter={id}
+        onClick={onClick}
+      >
+        <span className={styles.first}>
+          <strong className={styles.type}>{shortType(error.type)}</strong>
+          <span className={styles.message}>{error.message}</span>
+          <span className={styles.when}>
+            <Ago at={line.failed_at} />
+          </span>
+        </span>
+        <span className={styles.second}>
+          <Marks line={line} gone={gone} />
+          <span className={styles.where}>{line.queue || "on its way to any queue"}</span>
+          <span className={styles.where}>{line.routing_key}</span>
+          <span className={styles.failures}>{plural(line.failures, "failure")}</span>
+          <code className={styles.preview}>{line.preview}</code>
+        </span>
+      </Link>
+    </li>
+  );
+});
+
+function Marks({ line, gone }: { line: Line; gone: boolean }) {
+  return (
+    <>
+      {gone && <Badge icon="check">no longer here</Badge>}
+      {!gone && line.status !== "open" && <State of={line.status} />}
+      {line.deaths > 1 && (
+        <span className={styles.again}>
+          <Icon name="dead" /> came back dead{line.deaths > 2 && ` ${line.deaths - 1} times`}
+        </span>
+      )}
+    </>
+  );
+}
+
+/** `Reject` of `outbox.errors.Reject`: what differs between errors is at the end. */
+export function shortType(type: string): string {
+  return type.split(".").at(-1) || "Unknown error";
+}
+
+/** The link of a row that is on screen. */
+export function rowOf(id: string): HTMLElement | undefined {
+  const rows = document.querySelectorAll<HTMLElement>("[data-letter]");
+  return [...rows].find((row) => row.dataset.letter === id);
+}

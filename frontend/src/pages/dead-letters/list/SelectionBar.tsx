@@ -1,0 +1,98 @@
+import { useState } from "react";
+import type { Status } from "~/api/dead-letters";
+import { useWhyNot } from "~/api/session";
+import { count, number } from "~/lib/format";
+import { useShortcuts } from "~/lib/keyboard";
+import { RepairDialog, type RepairDialogProps } from "~/pages/repairs";
+import { Button, IconButton } from "~/ui";
+import { ACTIONS, type Action, whyNotFor } from "./actions";
+import styles from "./SelectionBar.module.css";
+import type { DeadLetterList } from "./useList";
+
+/** At the bottom while anything is selected: how much is, the step to everything that matches, and what can be done. */
+export function SelectionBar({ list, status }: { list: DeadLetterList; status: Status }) {
+  const [action, setAction] = useState<Action>();
+  const { selection, ids, selecting } = list;
+  const { selected } = selection;
+  useShortcuts(
+    "Selection",
+    [
+      { keys: "R", label: "Requeue what is selected", run: () => setAction("requeue") },
+      { keys: "Escape", label: "Select nothing", run: selection.clear },
+    ],
+    selecting,
+  );
+  const chosen = useMeant(list);
+  return (
+    <>
+      {selecting && (
+        <section className={styles.bar} aria-label="What is selected">
+          <span className={styles.words}>{chosen.words}</span>
+          {selected.kind === "some" && ids.every(selection.has) && <Everything list={list} />}
+          <IconButton icon="cross" label="Select nothing" onClick={selection.clear} />
+          <Actions status={status} onChoose={setAction} />
+        </section>
+      )}
+      {action && (
+        <RepairDialog
+          action={action}
+          selector={chosen.selector}
+          describe={chosen.describe}
+          onClose={() => setAction(undefined)}
+          onDone={selection.clear}
+        />
+      )}
+    </>
+  );
+}
+
+/** What is selected, for the dialog and in words. */
+function useMeant({ selection: { selected }, filters, matching }: DeadLetterList): {
+  selector: RepairDialogProps["selector"];
+  words: string;
+  describe: string;
+} {
+  if (selected.kind === "some") {
+    const ids = [...selected.ids];
+    return {
+      selector: { ids },
+      words: `${number(ids.length)} selected`,
+      describe: ids.length === 1 ? `dead letter ${ids[0]}` : `${number(ids.length)} selected dead letters`,
+    };
+  }
+  const all = matching ? `All ${count(matching)}` : "All";
+  return {
+    selector: { filter: filters },
+    words: `${all} matching are selected`,
+    describe: `${all.toLowerCase()} dead letters that match the filter`,
+  };
+}
+
+/** Offered once the whole page is selected, when there is more than the page. */
+function Everything({ list: { matching, ids, selection } }: { list: DeadLetterList }) {
+  if (!matching || matching.value <= ids.length) return null;
+  return (
+    <Button look="quiet" onClick={selection.selectEverything}>
+      Select all {count(matching)} matching
+    </Button>
+  );
+}
+
+function Actions({ status, onChoose }: { status: Status; onChoose(action: Action): void }) {
+  const may = { repair: useWhyNot("repair"), purge: useWhyNot("purge") };
+  return (
+    <span className={styles.actions}>
+      {ACTIONS.map(({ action, label, icon, permission }) => (
+        <Button
+          key={action}
+          look={action === "requeue" ? "primary" : "plain"}
+          icon={icon}
+          whyNot={may[permission] ?? whyNotFor(action, status)}
+          onClick={() => onChoose(action)}
+        >
+          {label}
+        </Button>
+      ))}
+    </span>
+  );
+}

@@ -1,0 +1,81 @@
+import { useQuery } from "@tanstack/react-query";
+import { useCallback, useEffect, useMemo } from "react";
+import { deadLetters, type Line, type Page, type Status, scopeOf } from "~/api/dead-letters";
+import { useFallbackInterval } from "~/api/live";
+import { type Counted, count, number } from "~/lib/format";
+import { useHeld } from "~/lib/held";
+import { useSelection } from "~/lib/selection";
+import { filtersOf, type Place } from "../parameters";
+
+export type DeadLetterList = ReturnType<typeof useList>;
+
+/** The list that the address asks for: its rows, held in their places, and which of them are selected. */
+export function useList(place: Place) {
+  const filters = useMemo(() => filtersOf(place), [place]);
+  const query = useQuery({
+    ...deadLetters(filters, place.sort, place.cursor),
+    refetchInterval: useFallbackInterval(),
+  });
+  const { data } = query;
+  const asked = scopeOf(filters, place.sort, place.cursor);
+  const held = useHeld(data?.items, data?.scope ?? asked, idOf);
+  const ids = useMemo(() => held.items.map(idOf), [held.items]);
+  const selection = useSelection(ids, JSON.stringify(filters));
+  useNothingLeft(held.items.length > 0 && held.gone.size === held.items.length, held.show);
+
+  /** The row next to one, in either direction, that is still there. */
+  const beside = useCallback(
+    (id: string, step: 1 | -1): string | undefined => {
+      const at = ids.indexOf(id);
+      const ahead = step === 1 ? ids.slice(at + 1) : ids.slice(0, Math.max(0, at)).reverse();
+      return ahead.find((one) => !held.gone.has(one));
+    },
+    [ids, held.gone],
+  );
+  return {
+    query,
+    filters,
+    held,
+    selection,
+    selecting: selection.selected.kind === "everything" || selection.selected.ids.size > 0,
+    ids,
+    beside,
+    total: data?.total,
+    matching: data && matchingIn(data, place.status),
+    /** An answer to another question is still shown. */
+    turning: data !== undefined && data.scope !== asked,
+    /** How many have a status, as far as that is known. */
+    countOf(status: Status): string | undefined {
+      if (status === place.status && data?.total) return count(data.total);
+      if (!data?.facets) return undefined;
+      const { relation } = data.facets;
+      if (status === "any") return count({ value: sum(data.facets.status), relation });
+      const found = data.facets.status.find(({ value }) => value === status)?.count ?? 0;
+      return relation === "gte" && found > 0 ? `${number(found)}+` : number(found);
+    },
+  };
+}
+
+/** Once every row that is held has gone, there is nothing to hold any more. */
+function useNothingLeft(gone: boolean, show: () => void): void {
+  useEffect(() => {
+    if (gone) show();
+  }, [gone, show]);
+}
+
+/** How many match, also where the list's own count ends: facets count further, though they may be a minute old. */
+function matchingIn({ total, facets }: Page, status: Status): Counted | undefined {
+  if (!facets || total?.relation !== "gte") return total;
+  const found =
+    status === "any" ? sum(facets.status) : (facets.status.find(({ value }) => value === status)?.count ?? 0);
+  if (found <= total.value) return total;
+  return { value: found, relation: facets.relation === "eq" ? "about" : "gte" };
+}
+
+function sum(facet: readonly { count: number }[]): number {
+  return facet.reduce((all, one) => all + one.count, 0);
+}
+
+function idOf(line: Line): string {
+  return line.id;
+}

@@ -1,0 +1,49 @@
+// What the page's address says: which view, which filter, which page of the list.
+
+import type { Filters, Status } from "~/api/dead-letters";
+import { choice, maybe, text, type Values, whole } from "~/lib/url-state";
+
+export const PARAMETERS = {
+  view: choice(["messages", "groups"], "messages"),
+  by: choice(["fingerprint", "queue", "routing_key"], "fingerprint"),
+  status: choice(["open", "requeued", "discarded", "any"], "open"),
+  source: maybe(["relay", "worker", "broker"]),
+  queue: text,
+  routing_key: text,
+  exception_type: text,
+  group_id: text,
+  tracking_id: text,
+  message_id: text,
+  failed_after: text,
+  failed_before: text,
+  min_failures: whole(1, 2 ** 31 - 1),
+  q: text,
+  sort: choice(["newest", "oldest"], "newest"),
+  cursor: text,
+};
+
+export type Place = Values<typeof PARAMETERS>;
+
+/** The filter in the address as the API takes it: what is not set is left out. */
+export function filtersOf({ view, by, sort, cursor, ...filters }: Place): Filters {
+  const set = Object.entries(filters).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(set) as unknown as Filters;
+}
+
+/** Whether anything narrows the list besides the status. */
+export function isNarrowed({ status: _, ...others }: Filters): boolean {
+  return Object.keys(others).length > 0;
+}
+
+/** Leads to one letter, or without an id to the list, with the address's search part as it is. */
+export function addressOf(id: string | undefined): string {
+  const path = id === undefined ? "/dead-letters" : `/dead-letters/${encodeURIComponent(id)}`;
+  return path + window.location.search;
+}
+
+export const STATUSES: readonly (readonly [Status, string])[] = [
+  ["open", "Open"],
+  ["requeued", "Requeued"],
+  ["discarded", "Discarded"],
+  ["any", "All"],
+];
