@@ -1,0 +1,64 @@
+// Pausing relays, workers and queues, and taking that back. Pauses themselves come with the components.
+
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useRef } from "react";
+import { randomKey } from "~/lib/random";
+import { answered, client, type Schemas } from "./client";
+import type { Resource } from "./queries";
+
+export type Pause = Schemas["PauseNow"];
+export type Scope = Schemas["PauseScope"];
+
+export interface Target {
+  scope: Scope;
+  /** Empty: all relays, or all workers. */
+  name: string;
+}
+
+export function usePause(onPaused: (pause: Pause) => void) {
+  const queries = useQueryClient();
+  const headers = useKeys();
+  return useMutation({
+    mutationFn: (wanted: Target & { reason: string | null; until: string | null }) =>
+      answered(client.POST("/pause", { body: wanted, headers: headers(wanted) })),
+    onSuccess(pause) {
+      readAgain(queries);
+      onPaused(pause);
+    },
+  });
+}
+
+export function useResume(onResumed: (came: Schemas["Resumed"]) => void) {
+  const queries = useQueryClient();
+  const headers = useKeys();
+  return useMutation({
+    mutationFn: (wanted: Target & { reason: string | null }) =>
+      answered(client.POST("/resume", { body: wanted, headers: headers(wanted) })),
+    onSuccess(came) {
+      readAgain(queries);
+      onResumed(came);
+    },
+  });
+}
+
+/** `all relays`, `worker-1`, `the queue mail`. */
+export function nameOf({ scope, name }: { scope: string; name: string }): string {
+  if (scope === "queue") return `the queue ${name}`;
+  return name ? `the ${scope} ${name}` : `all ${scope}s`;
+}
+
+const CHANGED: readonly Resource[] = ["pauses", "components", "backlog", "messages", "topology"];
+
+function readAgain(queries: ReturnType<typeof useQueryClient>): void {
+  for (const resource of CHANGED) void queries.invalidateQueries({ queryKey: [resource] });
+}
+
+/** The same request sent again has the same key. */
+function useKeys(): (request: unknown) => { "Idempotency-Key": string } {
+  const sent = useRef({ text: "", key: "" });
+  return (request) => {
+    const text = JSON.stringify(request);
+    if (sent.current.text !== text) sent.current = { text, key: randomKey() };
+    return { "Idempotency-Key": sent.current.key };
+  };
+}

@@ -1,0 +1,74 @@
+// Exchanges, queues and workers, the ways between them, and what is wrong with those.
+
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { answered, client, type Schemas } from "./client";
+import { useInterval } from "./live";
+
+export interface Node {
+  id: string;
+  kind: Schemas["TopologyNode"]["kind"];
+  name: string;
+  exists: boolean;
+  /** Messages in it that nobody has in hand; undefined where that is not known, or it is no queue. */
+  queued: number | undefined;
+  /** Messages that wait in it for their next attempt. */
+  retrying: number | undefined;
+  consumers: number | undefined;
+}
+
+export interface Edge {
+  source: string;
+  target: string;
+  kind: Schemas["TopologyEdge"]["kind"];
+  key: string | undefined;
+}
+
+export type Warning = Schemas["TopologyWarning"];
+
+export interface Topology {
+  asOf: string;
+  broker: Schemas["BrokerKind"];
+  brokerError: string | undefined;
+  degraded: readonly string[];
+  bindingsKnown: boolean;
+  nodes: readonly Node[];
+  edges: readonly Edge[];
+  warnings: readonly Warning[];
+}
+
+const LOOKED_AT_EVERY = 15_000;
+
+export function useTopology() {
+  return useQuery({
+    queryKey: ["topology"] as const,
+    queryFn: async ({ signal }) => topologyOf(await answered(client.GET("/topology", { signal }))),
+    placeholderData: keepPreviousData,
+    refetchInterval: useInterval(LOOKED_AT_EVERY),
+  });
+}
+
+function topologyOf(found: Schemas["Topology"]): Topology {
+  return {
+    asOf: found.as_of,
+    broker: found.broker,
+    brokerError: found.broker_error ?? undefined,
+    degraded: found.degraded,
+    bindingsKnown: found.bindings_known,
+    nodes: found.nodes.map(({ id, kind, name, exists, queued, retrying, consumers }) => ({
+      id,
+      kind,
+      name,
+      exists,
+      queued: queued ?? undefined,
+      retrying: retrying ?? undefined,
+      consumers: consumers ?? undefined,
+    })),
+    edges: found.edges.map(({ source, target, kind, key }) => ({
+      source,
+      target,
+      kind,
+      key: key ?? undefined,
+    })),
+    warnings: found.warnings,
+  };
+}

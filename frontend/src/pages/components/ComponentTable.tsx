@@ -1,0 +1,126 @@
+import { Fragment, useRef } from "react";
+import type { Component } from "~/api/components";
+import type { Pause, Target } from "~/api/pauses";
+import { useShortcuts } from "~/lib/keyboard";
+import { Ago, Badge, Icon, State, Table } from "~/ui";
+import styles from "./Components.module.css";
+import { Detail } from "./Detail";
+import { doing, queuesOf } from "./doing";
+
+export interface ComponentTableProps {
+  items: readonly Component[];
+  /** Ids of those that the service no longer tells of. */
+  gone: ReadonlySet<string>;
+  pauses: readonly Pause[];
+  open: string | undefined;
+  onOpen(id: string | undefined): void;
+  onPause(target: Target): void;
+  onResume(pause: Pause): void;
+}
+
+/** One row each; the one that is open shows everything that is known of it below. */
+export function ComponentTable({
+  items,
+  gone,
+  pauses,
+  open,
+  onOpen,
+  onPause,
+  onResume,
+}: ComponentTableProps) {
+  const place = useRef<HTMLDivElement>(null);
+  useShortcuts("Components", [
+    { keys: "j", label: "Next component", run: () => step(place.current, 1) },
+    { keys: "k", label: "Component before", run: () => step(place.current, -1) },
+    { keys: "Escape", label: "Close what is open", run: () => open && onOpen(undefined) },
+  ]);
+  return (
+    <div ref={place} className={styles.list}>
+      <Table label="Components" head={["Component", "Condition", "Does", "Last sign", "Host", "Version"]}>
+        {items.map((one) => (
+          <Fragment key={one.id}>
+            <Row one={one} gone={gone.has(one.id)} open={open === one.id} onOpen={onOpen} />
+            {open === one.id && (
+              <tr className={styles.detail} id={`detail-${one.id}`}>
+                <td colSpan={6}>
+                  <Detail of={one} pauses={pauses} onPause={onPause} onResume={onResume} />
+                </td>
+              </tr>
+            )}
+          </Fragment>
+        ))}
+      </Table>
+    </div>
+  );
+}
+
+function Row({
+  one,
+  gone,
+  open,
+  onOpen,
+}: {
+  one: Component;
+  gone: boolean;
+  open: boolean;
+  onOpen(id: string | undefined): void;
+}) {
+  const queues = queuesOf(one);
+  return (
+    <tr data-ended={one.condition === "stopped" || gone || undefined} data-selected={open || undefined}>
+      <th scope="row">
+        <button
+          type="button"
+          className={styles.name}
+          data-row
+          aria-expanded={open}
+          aria-controls={open ? `detail-${one.id}` : undefined}
+          onClick={() => onOpen(open ? undefined : one.id)}
+        >
+          <Icon name={open ? "down" : "right"} />
+          <span>
+            {one.name}
+            <span className={styles.kind}>
+              {one.kind}
+              {queues && `, ${queues}`}
+            </span>
+          </span>
+        </button>
+      </th>
+      <td>
+        {gone ? <Badge icon="stop">gone</Badge> : <State of={one.condition} />}
+        <span className={styles.below}>
+          since <Ago at={one.since} />
+        </span>
+      </td>
+      <td>
+        <ul className={styles.does}>
+          {doing(one).map((said) => (
+            <li key={said}>{said}</li>
+          ))}
+          {one.doing.lastError && one.condition !== "stopped" && (
+            <li className={styles.below}>
+              last error <Ago at={one.doing.lastError.at} />
+            </li>
+          )}
+        </ul>
+      </td>
+      <td className={styles.nowrap}>
+        <Ago at={one.seenAt} />
+      </td>
+      <td>
+        {one.host}
+        <span className={styles.below}>process {one.processId}</span>
+      </td>
+      <td>{one.version}</td>
+    </tr>
+  );
+}
+
+/** Focus goes to another row's button, which Enter opens. */
+function step(place: HTMLElement | null, by: 1 | -1): void {
+  const rows = [...(place?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
+  const at = rows.indexOf(document.activeElement as HTMLElement);
+  const to = at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + by));
+  rows[to]?.focus();
+}

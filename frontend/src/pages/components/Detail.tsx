@@ -1,0 +1,111 @@
+import { Link } from "wouter";
+import type { Component } from "~/api/components";
+import { nameOf, type Pause, type Scope, type Target } from "~/api/pauses";
+import { useWhyNot } from "~/api/session";
+import { number, span } from "~/lib/format";
+import { Ago, Badge, Button, Facts, Moment } from "~/ui";
+import styles from "./Components.module.css";
+import { Consumers } from "./Consumers";
+import { wordOf } from "./doing";
+
+/** Everything that one component said of itself. */
+export function Detail({
+  of,
+  pauses,
+  onPause,
+  onResume,
+}: {
+  of: Component;
+  pauses: readonly Pause[];
+  onPause(target: Target): void;
+  onResume(pause: Pause): void;
+}) {
+  const { doing: told } = of;
+  return (
+    <div className={styles.inside}>
+      <div className={styles.columns}>
+        <Facts
+          of={[
+            ["Started", <Moment key="" at={of.startedAt} />],
+            ["Last sign of life", <Moment key="" at={of.seenAt} />],
+            ["Gives one every", span(of.everySeconds)],
+            ["Sent last", told.lastSentAt && <Ago key="" at={told.lastSentAt} />],
+            ["Wakes by", told.wakesBy],
+            ["Honours", of.holds.map((hold) => `the pause of ${nameOf(hold)}`).join(", ")],
+          ]}
+        />
+        <Facts
+          of={[
+            ["In hand", told.inHand === undefined ? undefined : number(told.inHand)],
+            ["Unsent", told.unsent === undefined ? undefined : number(told.unsent)],
+            ...Object.entries(told.totals).map(
+              ([name, total]) => [`${capital(wordOf(name))} since its start`, number(total)] as const,
+            ),
+          ]}
+        />
+      </div>
+      {Object.entries(told.waitingFor).map(([what, why]) => (
+        <p key={what} className={styles.wrong}>
+          <Badge tone="warn">waits for the {what}</Badge> {why}
+        </p>
+      ))}
+      {told.lastError && (
+        <div className={styles.error}>
+          <h3>Last error</h3>
+          <p>
+            <Moment at={told.lastError.at} short />, about {told.lastError.about}
+          </p>
+          <pre>{told.lastError.text}</pre>
+          {of.kind === "worker" && (
+            <Link href={`/dead-letters?${new URLSearchParams({ queue: told.lastError.about })}`}>
+              Dead letters of {told.lastError.about}
+            </Link>
+          )}
+        </div>
+      )}
+      {of.kind === "worker" && (
+        <Consumers of={of.consumers} pauses={pauses} onPause={onPause} onResume={onResume} />
+      )}
+      {(of.kind === "relay" || of.kind === "worker") && of.condition !== "stopped" && (
+        <Turn
+          target={{ scope: of.kind, name: of.name }}
+          pauses={pauses}
+          onPause={onPause}
+          onResume={onResume}
+        />
+      )}
+    </div>
+  );
+}
+
+/** Pauses, or resumes what is paused. */
+export function Turn({
+  target,
+  pauses,
+  onPause,
+  onResume,
+}: {
+  target: { scope: Scope; name: string };
+  pauses: readonly Pause[];
+  onPause(target: Target): void;
+  onResume(pause: Pause): void;
+}) {
+  const whyNot = useWhyNot("pause");
+  const paused = pauses.find(({ scope, name }) => scope === target.scope && name === target.name);
+  return (
+    <span>
+      <Button
+        icon={paused ? "play" : "pause"}
+        whyNot={whyNot}
+        aria-label={`${paused ? "Resume" : "Pause"} ${nameOf(target)}`}
+        onClick={() => (paused ? onResume(paused) : onPause(target))}
+      >
+        {paused ? "Resume" : "Pause"} {target.scope === "queue" ? "" : target.scope}
+      </Button>
+    </span>
+  );
+}
+
+function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
