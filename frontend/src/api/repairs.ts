@@ -48,6 +48,8 @@ export interface Plan {
   warnings: readonly string[];
   token: string;
   expiresAt: string;
+  /** When it was answered, by the server's clock; undefined where something in between took that away. */
+  at: string | undefined;
 }
 
 export type Answer = { at: "once"; repaired: Repaired } | { at: "length"; operation: Operation };
@@ -112,25 +114,26 @@ const CHANGED: readonly Resource[] = [
 ];
 
 async function dryRun(wanted: Wanted, signal: AbortSignal): Promise<Plan> {
-  const found = await sendTo(wanted, { dry_run: true }, signal);
-  return planOf(found as Schemas["PlanAnswer"]);
+  const { found, at } = await sendTo(wanted, { dry_run: true }, signal);
+  return planOf(found as Schemas["PlanAnswer"], at);
 }
 
-function planOf(found: Schemas["PlanAnswer"]): Plan {
+function planOf(found: Schemas["PlanAnswer"], at: string | undefined): Plan {
   return {
     count: found.count,
     byQueue: found.by_queue,
     byException: found.by_exception,
-    sample: found.sample.map(({ id, queue, exception_type, exception_message, failed_at, preview }) => ({
+    sample: found.sample.map(({ id, queue, error, failed_at, preview }) => ({
       id,
       queue,
-      error: { type: exception_type, message: exception_message },
+      error,
       failedAt: failed_at,
       preview,
     })),
     warnings: found.warnings,
     token: found.confirm_token,
     expiresAt: found.expires_at,
+    at,
   };
 }
 
@@ -144,7 +147,7 @@ async function repair(wanted: Wanted, manner: Manner, token: string, key: string
           ...(stopRatio !== undefined && { stop_on_failure_ratio: stopRatio }),
         }
       : {};
-  const found = await sendTo(
+  const { found } = await sendTo(
     wanted,
     { dry_run: false, confirm_token: token, ...(reason && { reason }), ...careful },
     undefined,
@@ -155,26 +158,45 @@ async function repair(wanted: Wanted, manner: Manner, token: string, key: string
     : { at: "once", repaired: found as Repaired };
 }
 
+/** The same dead letters without those that died after a dry run; undefined where that leaves none out. */
+export function until(selector: Selector, at: string | undefined): Selector | undefined {
+  if ("ids" in selector || at === undefined) return undefined;
+  const moment = new Date(at).getTime() + 1_000;
+  const filter: Partial<Schemas["DeadLetterFilters"]> =
+    "filter" in selector ? selector.filter : { group_id: selector.group_id };
+  if (filter.failed_before && new Date(filter.failed_before).getTime() <= moment) return undefined;
+  const whole = { ...filter, failed_before: new Date(moment).toISOString() };
+  return { filter: whole as Schemas["DeadLetterFilters"] };
+}
+
 interface Further {
   dry_run: boolean;
   confirm_token?: string;
   reason?: string;
 }
 
-function sendTo(wanted: Wanted, further: Further, signal?: AbortSignal, key?: string) {
+async function sendTo(wanted: Wanted, further: Further, signal?: AbortSignal, key?: string) {
+  const request = posted(wanted, further, signal, key);
+  const found = await answered<Found>(request);
+  const { response } = await request;
+  const at = new Date(response.headers.get("date") ?? "");
+  return { found, at: Number.isNaN(at.getTime()) ? undefined : at.toISOString() };
+}
+
+function posted(wanted: Wanted, further: Further, signal?: AbortSignal, key?: string) {
   const { action, selector, destination, maxItems, force, edit } = wanted;
   const common = { selector, ...(maxItems !== undefined && { max_items: maxItems }), ...further };
   const options = { params: { header: key ? { "Idempotency-Key": key } : {} }, ...(signal && { signal }) };
   switch (action) {
     case "requeue": {
       const body = { ...common, force, ...(destination && { destination }), ...(edit && { edit }) };
-      return answered<Found>(client.POST("/requeue", { body, ...options }));
+      return client.POST("/requeue", { body, ...options });
     }
     case "restore":
-      return answered<Found>(client.POST("/restore", { body: common, ...options }));
+      return client.POST("/restore", { body: common, ...options });
     default: {
       const body = { ...common, purge: action === "purge", force: action === "purge" && force };
-      return answered<Found>(client.POST("/discard", { body, ...options }));
+      return client.POST("/discard", { body, ...options });
     }
   }
 }

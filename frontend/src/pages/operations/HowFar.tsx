@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import type { Operation } from "~/api/operations";
+import { type Operation, reached } from "~/api/operations";
 import { useNow } from "~/lib/clock";
 import { age, number, plural, rate, secondsSince, span } from "~/lib/format";
 import { Icon, type IconName, Panel } from "~/ui";
@@ -9,14 +9,14 @@ import { Progress, percent } from "./Progress";
 
 /** Progress, speed, what is left, and why it stands still if it does. */
 export function HowFar({ of }: { of: Operation }) {
-  const { total, settled, going_on, state } = of;
+  const { total, going_on, state } = of;
   return (
     <Panel title="How far it is" aside={<DiedAgain of={of} words />}>
       <div className={styles.far}>
         <Progress of={of} />
         <dl className={styles.numbers}>
           <Figure name="Done">
-            {number(settled)} of {number(total)} <span className={styles.quiet}>({percent(of)} %)</span>
+            {number(reached(of))} of {number(total)} <span className={styles.quiet}>({percent(of)} %)</span>
           </Figure>
           <Figure name={going_on ? "Speed so far" : "Speed"}>{rate(of.letters_per_second)}</Figure>
           {going_on ? (
@@ -43,7 +43,7 @@ function Figure({ name, children }: { name: string; children: ReactNode }) {
   );
 }
 
-/** What is left, counted down since it was told. */
+/** How long the others will take. */
 function Left({ of: { remaining_seconds } }: { of: Operation }) {
   return remaining_seconds === null ? "nobody can say yet" : `about ${span(remaining_seconds)}`;
 }
@@ -51,8 +51,8 @@ function Left({ of: { remaining_seconds } }: { of: Operation }) {
 /** In a sentence: what it waits for, or how it ended. */
 function Phase({ of }: { of: Operation }) {
   const now = useNow();
-  const { state, options, canary_until, counts, total, settled, stopped_because } = of;
-  const left = total - settled;
+  const { state, options, canary_until, total, stopped_because } = of;
+  const left = total - reached(of);
   const watched = canary_until ? -secondsSince(canary_until, now) : 0;
   if (state === "stopped")
     return (
@@ -63,8 +63,7 @@ function Phase({ of }: { of: Operation }) {
   if (state === "cancelled")
     return (
       <Sentence icon="cross" tone="neutral">
-        Somebody cancelled it. What was done stays done.{" "}
-        {(counts.skipped ?? 0) > 0 && untouched(counts.skipped ?? 0)}
+        Somebody cancelled it. What was done stays done. {left > 0 && untouched(left)}
       </Sentence>
     );
   if (state === "paused")

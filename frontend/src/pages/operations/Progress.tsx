@@ -1,11 +1,12 @@
-import { FAILURES_FIRST, type Operation } from "~/api/operations";
+import { FAILURES_FIRST, type Operation, reached, wasEnded } from "~/api/operations";
 import { number } from "~/lib/format";
 import styles from "./Progress.module.css";
 
 /** How far an operation is, each outcome with a part of the bar as long as its share. */
 export function Progress({ of, thin = false }: { of: Operation; thin?: boolean }) {
-  const { id, total, settled, counts } = of;
-  const parts = FAILURES_FIRST.filter((outcome) => outcome !== "pending").toReversed();
+  const { id, total, counts, state } = of;
+  const untouched = wasEnded(state) ? ["pending", "skipped"] : ["pending"];
+  const parts = FAILURES_FIRST.filter((outcome) => !untouched.includes(outcome)).toReversed();
   return (
     <div
       className={styles.track}
@@ -15,7 +16,7 @@ export function Progress({ of, thin = false }: { of: Operation; thin?: boolean }
       aria-valuemin={0}
       aria-valuemax={100}
       aria-valuenow={percent(of)}
-      aria-valuetext={`${number(settled)} of ${number(total)}`}
+      aria-valuetext={`${number(reached(of))} of ${number(total)}`}
     >
       {parts.map((outcome) => {
         const count = counts[outcome] ?? 0;
@@ -33,6 +34,6 @@ export function Progress({ of, thin = false }: { of: Operation; thin?: boolean }
 }
 
 /** Whole percent; 100 only when it is all. */
-export function percent({ progress }: Operation): number {
-  return Math.floor(progress * 100);
+export function percent(of: Operation): number {
+  return of.total === 0 ? 100 : Math.floor((100 * reached(of)) / of.total);
 }

@@ -106,14 +106,14 @@ function Carefully({ repairing: { options, errors, careful, change } }: { repair
     <fieldset className={styles.group}>
       <legend>How carefully</legend>
       <Checkbox
-        label="Some go first, the others follow when those went well"
+        label="Canary: some go first, the others follow if those go well"
         checked={careful}
         onChange={(canary) => change({ canary })}
       />
       {careful && (
         <div className={styles.pair}>
           <TextField
-            label="So many first"
+            label="How many go first"
             inputMode="numeric"
             autoComplete="off"
             value={options.canaryCount}
@@ -141,7 +141,7 @@ function Carefully({ repairing: { options, errors, careful, change } }: { repair
           onChange={(event) => change({ rate: event.target.value })}
         />
         <TextField
-          label="Stop when more than … % came back dead"
+          label="Stop past, in % dead again"
           hint={careful ? "Empty: one of the first is enough." : "Empty: it does not stop itself."}
           inputMode="decimal"
           autoComplete="off"

@@ -10,7 +10,7 @@ import { WORDS } from "./words";
 export function Seen({
   action,
   selector,
-  repairing: { run, isCurrent },
+  repairing: { run, isCurrent, pinned },
 }: {
   action: Action;
   selector: Selector;
@@ -21,6 +21,11 @@ export function Seen({
   return (
     <section className={styles.seen} aria-label="What the dry run found" aria-busy={!isCurrent}>
       <Headline action={action} selector={selector} plan={plan} isCurrent={isCurrent} />
+      {pinned && (
+        <p className={styles.quiet}>
+          Those that died after <Moment at={pinned.at} short /> are left out, so that the number holds.
+        </p>
+      )}
       {plan.warnings.length > 0 && <Warnings of={plan.warnings} />}
       {plan.count > 0 && (
         <>

@@ -7,13 +7,16 @@ import type { Repairing } from "./useRepairing";
 
 /** What went wrong with the dry run or the deed, and what to do about it. */
 export function Trouble({ repairing }: { repairing: Repairing }) {
-  const { notice, run, repair, isLost, lookAgain } = repairing;
-  const drift = repair.error && driftOf(repair.error);
+  const { notice, run, repair, isLost, lookAgain, leaveOutNew } = repairing;
+  const drift = driftOf(repair.error);
   return (
     <>
       {notice && <Notice title="Looked again">{notice}</Notice>}
       {drift && (
-        <Notice title="The number has changed" action={<LookAgain onLook={() => lookAgain()} />}>
+        <Notice
+          title="The number has changed"
+          action={<LookAgain onLook={() => lookAgain()} onLeaveOut={leaveOutNew} />}
+        >
           {drift}
         </Notice>
       )}
@@ -37,11 +40,14 @@ function Lost({ thrown }: { thrown: unknown }) {
   );
 }
 
-function LookAgain({ onLook }: { onLook(): void }) {
+function LookAgain({ onLook, onLeaveOut }: { onLook(): void; onLeaveOut: (() => void) | undefined }) {
   return (
-    <Button icon="operations" onClick={onLook}>
-      Look again
-    </Button>
+    <div className={styles.buttons}>
+      <Button icon="operations" onClick={onLook}>
+        Look again
+      </Button>
+      {onLeaveOut && <Button onClick={onLeaveOut}>Leave out what died since</Button>}
+    </div>
   );
 }
 

@@ -47,6 +47,7 @@ export const TOO_OLD = "The dry run had become too old to act on, so here is a n
 
 /** How the number has changed since the dry run, as a sentence. */
 export function driftOf(thrown: unknown): string | undefined {
+  if (!thrown) return undefined;
   const { code, more } = failureOf(thrown);
   if (code !== "count-drifted") return undefined;
   const [expected, found] = [Number(more.expected), Number(more.found)];

@@ -2,7 +2,15 @@
 
 import { useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
-import { type Answer, mayHaveBeenDone, type Plan, useDryRun, useRepair } from "~/api/repairs";
+import {
+  type Answer,
+  mayHaveBeenDone,
+  type Plan,
+  type Selector,
+  until,
+  useDryRun,
+  useRepair,
+} from "~/api/repairs";
 import { useWhyNot } from "~/api/session";
 import { useNow } from "~/lib/clock";
 import { number, plural } from "~/lib/format";
@@ -19,14 +27,17 @@ import {
   UNTOUCHED,
   wantedOf,
 } from "./options";
-import { errorsOf, TOO_OLD, whyAgain } from "./troubles";
+import { driftOf, errorsOf, TOO_OLD, whyAgain } from "./troubles";
 import { useSettled } from "./useSettled";
 import { WORDS } from "./words";
 
 export type Repairing = ReturnType<typeof useRepairing>;
 
 export function useRepairing(props: RepairDialogProps) {
-  const { action, selector } = props;
+  const { action } = props;
+  /** Without what died since a dry run, where the number would not stand still otherwise. */
+  const [pinned, setPinned] = useState<{ selector: Selector; at: string }>();
+  const selector = pinned?.selector ?? props.selector;
   const [options, setOptions] = useState<Options>(UNTOUCHED);
   const [typed, setTyped] = useState("");
   const [notice, setNotice] = useState<string>();
@@ -38,7 +49,7 @@ export function useRepairing(props: RepairDialogProps) {
     force: false,
     edit: props.edit,
   };
-  const { settled, isSettled } = useSettled(wantedOf(props, options), first);
+  const { settled, isSettled } = useSettled(wantedOf({ ...props, selector }, options), first);
   const run = useDryRun(settled);
   const repair = useRepair(useTelling(props, setNotice, () => void run.refetch()));
   const mayNot = useWhyNot(action === "purge" ? "purge" : "repair");
@@ -61,14 +72,26 @@ export function useRepairing(props: RepairDialogProps) {
     if (Object.keys(errors).length > 0) return Object.values(errors)[0];
     if (run.error) return "The dry run was refused.";
     if (!isCurrent) return "The dry run is under way.";
+    if (driftOf(repair.error)) return "Look again first: the number has changed.";
     if (count === 0) return `There is nothing to ${WORDS[action].verb.toLowerCase()}.`;
     if (isOpenEnded(selector) && !isTyped(typed, count)) return `Type ${number(count)} first.`;
     return undefined;
   }
 
+  const before =
+    action === "requeue" || action === "discard" ? until(props.selector, run.data?.at) : undefined;
+
   return {
-    ...{ options, typed, notice, run, repair, errors, count, careful, isCurrent, isLost, whyNot },
+    ...{ options, typed, notice, run, repair, errors, count, careful, isCurrent, isLost, whyNot, pinned },
     setTyped,
+    /** Leaves out what died since the dry run, where that can be. */
+    leaveOutNew:
+      before && run.data?.at
+        ? () => {
+            setPinned({ selector: before, at: run.data?.at ?? "" });
+            repair.reset();
+          }
+        : undefined,
     lookAgain,
     change(changes: Partial<Options>) {
       setOptions({ ...options, ...changes });
