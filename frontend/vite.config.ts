@@ -1,13 +1,21 @@
 import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
+import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
 const service = process.env.OUTBOX_URL ?? "http://127.0.0.1:8000";
 
+/** The admin writes the base into the page that it serves; the development server does it for the one mount that it has. */
+const baseInDevelopment: Plugin = {
+  name: "base-in-development",
+  apply: "serve",
+  transformIndexHtml: (page) => page.replace('<base href="./" />', '<base href="/outbox/ui/" />'),
+};
+
 export default defineConfig(({ command }) => ({
   // Built files name each other relatively: the admin may be mounted under any prefix.
   base: command === "serve" ? "/outbox/ui/" : "./",
-  plugins: [react()],
+  plugins: [react(), baseInDevelopment],
   resolve: { alias: { "~": fileURLToPath(new URL("./src", import.meta.url)) } },
   build: {
     outDir: "../outbox/admin/ui/static",
