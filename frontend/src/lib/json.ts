@@ -67,8 +67,9 @@ interface Open {
 const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const LITERAL = /true|false|null/y;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON allows none of them within strings
-const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/y;
+
+/** What comes before it has to be escaped. */
+const FIRST_IN_STRINGS = 0x20;
 
 class Reader {
   private at = 0;
@@ -138,9 +139,27 @@ class Reader {
   }
 
   private string(): string {
-    const source = this.take(STRING);
-    if (!source) throw this.error("no string");
-    return source.includes("\\") ? (JSON.parse(source) as string) : source.slice(1, -1);
+    if (this.text[this.at] !== '"') throw this.error("no string");
+    const start = this.at;
+    let escaped = false;
+    for (this.at += 1; this.text[this.at] !== '"'; this.at += 1) {
+      if (this.text[this.at] === "\\") {
+        escaped = true;
+        this.at += 1;
+      }
+      // beyond the end there is NaN
+      if (!(this.text.charCodeAt(this.at) >= FIRST_IN_STRINGS)) throw this.error("no end of the string");
+    }
+    this.at += 1;
+    return escaped ? this.unescaped(start) : this.text.slice(start + 1, this.at - 1);
+  }
+
+  private unescaped(start: number): string {
+    try {
+      return JSON.parse(this.text.slice(start, this.at)) as string;
+    } catch {
+      throw this.error("no such escape in a string");
+    }
   }
 
   private skips(character: string): boolean {

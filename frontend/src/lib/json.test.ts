@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { JsonError, memberOf, readJson, readJsonOr, writeJson } from "./json";
+
+describe("readJson", () => {
+  it("keeps numbers as they were written", () => {
+    const numbers = ["9007199254740993", "-0", "1.50", "2e400", "0.1E-7", "123456789012345678901234567890"];
+    expect(writeJson(readJson(`[${numbers.join(",")}]`))).toBe(`[${numbers.join(", ")}]`);
+  });
+
+  it("keeps the order of members, and keys that come twice", () => {
+    const node = readJson('{"b": 1, "2": true, "b": null, "": "x"}');
+    expect(writeJson(node)).toBe('{"b": 1, "2": true, "b": null, "": "x"}');
+    expect(memberOf(node, "b")).toEqual({ kind: "literal", source: "null" });
+  });
+
+  it("reads escapes, and leaves everything else in strings alone", () => {
+    const text = String.raw`"\u00e9\n\"\\\/ \ud83d\ude00 <b>é😀</b>"`;
+    expect(readJson(text)).toEqual({ kind: "string", value: JSON.parse(text) });
+  });
+
+  it("agrees with the platform about what is JSON", () => {
+    const texts = [
+      ...[" [ ] ", "{}", "0", '"a"', "[1,[2,{}]]", ' {"a" : [ 1 , 2 ] } ', "\t\r\nnull\n", "[[],[{}],0]"],
+      ...[
+        "",
+        " ",
+        "[",
+        "]",
+        "{",
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        '{"a"}',
+        '{"a":}',
+        '{"a":1,}',
+        "{a:1}",
+        "01",
+        "1.",
+        ".5",
+      ],
+      ...[
+        "+1",
+        "1e",
+        "--1",
+        "nul",
+        "nulll",
+        "NaN",
+        "'a'",
+        '"a',
+        '"\t"',
+        String.raw`"\x"`,
+        String.raw`"\u12"`,
+        "1 2",
+      ],
+      ...["[1]]", "{}{}", "\u00a01", "\ufeff1", '{"a":1 "b":2}', "[}", '{"a":[}', "true false"],
+    ];
+    for (const text of texts) {
+      expect([text, readJsonOr(text) !== undefined]).toEqual([text, isJson(text)]);
+    }
+  });
+
+  it("says where a document breaks off", () => {
+    expect(() => readJson('{"a": [1, 2')).toThrow('"," or "]" is missing at character 12');
+    expect(() => readJson("[1, x]")).toThrow(JsonError);
+  });
+
+  it("reads documents of any depth, and large ones in their time", () => {
+    const deep = 100_000;
+    let node = readJson("[".repeat(deep) + "]".repeat(deep));
+    let depth = 1;
+    for (; node.kind === "array" && node.items[0]; node = node.items[0]) depth += 1;
+    expect(depth).toBe(deep);
+    const wide = readJson(
+      JSON.stringify(Array.from({ length: 20_000 }, (_, id) => ({ id, name: `row ${id}` }))),
+    );
+    expect(wide.kind === "array" && wide.items.length).toBe(20_000);
+    const long = "a".repeat(1_000_000);
+    expect(readJson(`"${long}"`)).toEqual({ kind: "string", value: long });
+  });
+});
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
