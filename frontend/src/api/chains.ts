@@ -111,13 +111,13 @@ export function beginnings(filters: BeginningFilters, cursor: string | undefined
   });
 }
 
-function beginningOf(wire: Schemas["BeginningAnswer"]): Beginning {
+function beginningOf(wire: Schemas["ChainLine"]): Beginning {
   return {
     rootId: wire.root_id,
     routingKey: wire.routing_key,
     state: wire.state,
     sentAt: wire.sent_at,
-    seconds: wire.duration,
+    seconds: wire.duration_seconds,
     messages: wire.messages,
     deaths: wire.deaths,
     more: wire.more,
@@ -164,7 +164,7 @@ export function chainOf(wire: Schemas["ChainAnswer"]): Chain {
   return {
     rootId: wire.root_id,
     state: wire.state,
-    seconds: wire.duration,
+    seconds: wire.duration_seconds,
     criticalPath: wire.critical_path,
     truncated: wire.truncated,
     unknown: wire.unknown,
@@ -180,11 +180,11 @@ function messageOf(wire: Schemas["NodeAnswer"]): ChainMessage {
     routingKey: wire.routing_key,
     publishedAt: wire.published_at,
     sentAt: wire.sent_at,
-    waitedSeconds: wire.waited,
+    waitedSeconds: wire.waited_seconds,
     dueAt: wire.due_at,
     relay: wire.relay,
-    error: wire.error,
-    requeues: wire.requeues,
+    error: wire.last_error,
+    requeues: wire.requeue_count,
     legs: wire.legs.map(legOf),
   };
 }
@@ -195,21 +195,20 @@ function legOf(wire: Schemas["LegAnswer"]): Leg {
     state: wire.state,
     attempts: wire.attempts,
     receivedAt: wire.received_at,
-    waitedSeconds: wire.waited,
-    handlingSeconds: wire.ran,
+    waitedSeconds: wire.waited_seconds,
+    handlingSeconds: wire.handling_seconds,
     dueAt: wire.due_at,
     tries: wire.tries.map(attemptOf),
   };
 }
 
 function attemptOf(wire: Schemas["TryAnswer"]): Attempt {
-  const failed = wire.error_type !== null || wire.error_message !== null;
   return {
     endedAt: wire.at,
     number: wire.attempt,
     outcome: wire.outcome,
-    seconds: wire.ran,
-    error: failed ? { type: wire.error_type ?? "", message: wire.error_message ?? "" } : null,
+    seconds: wire.handling_seconds,
+    error: wire.error,
     worker: wire.component,
   };
 }

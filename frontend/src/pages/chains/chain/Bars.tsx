@@ -1,7 +1,7 @@
 import { span } from "~/lib/format";
 import { Icon } from "~/ui";
 import styles from "./Bars.module.css";
-import type { Lane, Span } from "./lanes";
+import { type Lane, reachOf, type Span } from "./lanes";
 import { KINDS, OUTCOMES } from "./words";
 
 /** What of a lane is in sight, as bars and ticks on a scale of `width` pixels. Screen readers get the row's words instead. */
@@ -21,13 +21,15 @@ export function Bars({
 }) {
   const scale = width / (view.to - view.from);
   const x = (at: number) => Math.min(Math.max((at - view.from) * scale, -EDGE), width + EDGE);
-  const ends = lanes.flatMap(({ pieces, marks }) => [
-    ...pieces.map(({ to }) => to),
-    ...marks.map(({ at }) => at),
-  ]);
-  const starts = lanes.flatMap(({ pieces }) => pieces.map(({ from }) => from));
+  const taken = reachOf(lanes);
   return (
-    <div className={styles.bars} aria-hidden="true" data-critical={critical || undefined}>
+    <div className={styles.bars} aria-hidden="true">
+      {critical && taken && (
+        <span
+          className={styles.frame}
+          style={{ left: x(taken.from) - 3, width: x(taken.to) - x(taken.from) + 6 }}
+        />
+      )}
       {lanes.flatMap(({ pieces }) =>
         pieces.map(({ kind, from, to, open }) => (
           <span
@@ -53,9 +55,7 @@ export function Bars({
           </span>
         )),
       )}
-      {ends.length > 0 && (
-        <Length from={Math.min(...starts, ...ends)} to={Math.max(...ends)} x={x} width={width} bad={bad} />
-      )}
+      {taken && <Length {...taken} x={x} width={width} bad={bad} />}
     </div>
   );
 }

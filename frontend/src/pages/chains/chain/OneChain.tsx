@@ -4,7 +4,7 @@ import { type Chain, FEWER, MOST, useChain } from "~/api/chains";
 import { failureOf } from "~/api/problems";
 import { useShortcuts } from "~/lib/keyboard";
 import { useUrlState } from "~/lib/url-state";
-import { Empty, Loaded, Page, Panel, State, Tabs } from "~/ui";
+import { Empty, Loaded, Page, State, Tabs } from "~/ui";
 import { oneChain, type View } from "../address";
 import { Search } from "../Search";
 import { ChainTable } from "./ChainTable";
@@ -71,7 +71,10 @@ function Shown({ chain, asked, readAt }: { chain: Chain; asked: string; readAt: 
       <Summary chain={chain} tree={drawn.tree} extent={drawn.extent} />
       <Notices chain={chain} tree={drawn.tree} asked={asked} choose={handled.choose} />
       <div className={styles.beside} data-detail={selected ? true : undefined}>
-        <Panel title="Messages" flush>
+        <section className={styles.drawing} aria-labelledby="messages">
+          <h2 id="messages" className="unseen">
+            Messages
+          </h2>
           <Tabs
             label="How the chain is shown"
             tabs={VIEWS}
@@ -88,7 +91,7 @@ function Shown({ chain, asked, readAt }: { chain: Chain; asked: string; readAt: 
               />
             )}
           </Tabs>
-        </Panel>
+        </section>
         {selected && (
           <Detail
             item={selected}

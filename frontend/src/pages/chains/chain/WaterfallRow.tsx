@@ -64,9 +64,9 @@ function Name({ row, lanes, width }: { row: MessageRow | LegRow; lanes: Lanes | 
   const beside = legs.length === 1 ? legs[0]?.queue : undefined;
   return (
     <span className={styles.name} style={{ width }}>
-      {row.kind === "message" && <Fold unfolded={row.unfolded} />}
+      <Fold unfolded={row.kind === "message" ? row.unfolded : undefined} />
       <StateIcon of={leg?.state ?? state} />
-      <span className={styles.key} title={leg ? leg.queue : item.message.id}>
+      <span className={leg ? styles.queue : styles.key} title={leg ? leg.queue : item.message.id}>
         {leg ? leg.queue : nameOf(item)}
       </span>
       {item.orphan && <em className={styles.orphan}>parent unknown</em>}

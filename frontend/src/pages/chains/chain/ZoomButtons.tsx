@@ -18,10 +18,10 @@ export function ZoomButtons({ zoom }: { zoom: Zoom }) {
         whyNot={zoom.toSelected ? undefined : "Select a message first."}
         onClick={zoom.toSelected}
       >
-        To the selected
+        Zoom to selected
       </Button>
       <Button look="quiet" whyNot={whole} onClick={() => zoom.show(undefined)}>
-        All
+        Whole time
       </Button>
     </fieldset>
   );

@@ -51,10 +51,14 @@ export function lanesOf(message: ChainMessage, now: number): Lanes {
   };
 }
 
-/** What its lanes reach over; undefined where no time is known. */
+/** What the lanes of a message reach over; undefined where no time is known. */
 export function reach({ outbox, legs }: Lanes): Span | undefined {
+  return reachOf([outbox, ...legs]);
+}
+
+export function reachOf(lanes: readonly Lane[]): Span | undefined {
   return around(
-    [outbox, ...legs].flatMap(({ pieces, marks }) => [
+    lanes.flatMap(({ pieces, marks }) => [
       ...pieces.flatMap(({ from, to }) => [from, to]),
       ...marks.map(({ at }) => at),
     ]),
