@@ -5,19 +5,13 @@ import { Icon } from "~/ui";
 import styles from "./DiedAgain.module.css";
 
 /** How many came back dead, with the way to them. */
-export function DiedAgain({
-  of: { id, died_again: count },
-  words = false,
-}: {
-  of: Operation;
-  words?: boolean;
-}) {
-  if (count === 0) return words ? null : <span className={styles.none}>0</span>;
+export function DiedAgain({ of: { id, died_again: count } }: { of: Operation }) {
+  if (count === 0) return <span className={styles.none}>0</span>;
   return (
     <Link href={`/operations/${id}?outcome=died-again`} className={styles.dead ?? ""}>
       <Icon name="dead" />
       {number(count)}
-      {words ? " came back dead" : <span className="unseen"> came back dead</span>}
+      <span className="unseen"> came back dead</span>
     </Link>
   );
 }

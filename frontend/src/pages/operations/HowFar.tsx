@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { type Operation, reached } from "~/api/operations";
+import { type Operation, reached, wasEnded } from "~/api/operations";
 import { useNow } from "~/lib/clock";
 import { age, number, plural, rate, secondsSince, span } from "~/lib/format";
 import { Icon, type IconName, Panel } from "~/ui";
@@ -11,14 +11,16 @@ import { Progress, percent } from "./Progress";
 export function HowFar({ of }: { of: Operation }) {
   const { total, going_on, state } = of;
   return (
-    <Panel title="How far it is" aside={<DiedAgain of={of} words />}>
+    <Panel title="How far it is">
       <div className={styles.far}>
         <Progress of={of} />
         <dl className={styles.numbers}>
           <Figure name="Done">
             {number(reached(of))} of {number(total)} <span className={styles.quiet}>({percent(of)} %)</span>
           </Figure>
-          <Figure name={going_on ? "Speed so far" : "Speed"}>{rate(of.letters_per_second)}</Figure>
+          {!wasEnded(state) && (
+            <Figure name={going_on ? "Speed so far" : "Speed"}>{rate(of.letters_per_second)}</Figure>
+          )}
           {going_on ? (
             <Figure name="Left">{state === "paused" ? "paused" : <Left of={of} />}</Figure>
           ) : (

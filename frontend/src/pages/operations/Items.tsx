@@ -18,7 +18,7 @@ export function Items({ of }: { of: Operation }) {
     { value: "all" as const, label: "All", count: number(of.total) },
     ...shown.map((one) => ({
       value: one,
-      label: lookOf(one).label,
+      label: capital(lookOf(one).label),
       count: number(of.counts[one] ?? 0),
     })),
   ];
@@ -36,6 +36,7 @@ export function Items({ of }: { of: Operation }) {
             <>
               <Letters items={items} scope={scope} outcome={outcome} />
               <Pager
+                order="place"
                 shown={items.length}
                 next={next}
                 previous={previous}
@@ -91,6 +92,10 @@ function Letters({
       </Table>
     </>
   );
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function idOf({ id }: Item): string {

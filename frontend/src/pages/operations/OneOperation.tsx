@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { useConnection } from "~/api/live";
 import { type Operation, operation } from "~/api/operations";
+import { usePreferences } from "~/lib/preferences";
 import { Ago, Facts, Icon, Loaded, Moment, Page, Panel, State } from "~/ui";
 import { Deeds } from "./Deeds";
 import { HowFar } from "./HowFar";
@@ -71,7 +72,8 @@ function Asked({ of }: { of: Operation }) {
 
 /** Which dead letters were meant; they were fixed when it began. */
 function Which({ of }: { of: Operation }) {
-  const meant = meantBy(of);
+  const { zone } = usePreferences();
+  const meant = meantBy(of, zone);
   if (meant.kind === "filter")
     return (
       <>

@@ -1,7 +1,7 @@
 // What an operation was asked for, as sentences.
 
 import type { Operation } from "~/api/operations";
-import { number, plural, span } from "~/lib/format";
+import { moment, number, plural, span, type Zone } from "~/lib/format";
 
 const TITLES: Record<Operation["action"], string> = {
   requeue: "Requeue",
@@ -49,7 +49,7 @@ export type Meant =
   | { kind: "filter"; phrases: readonly string[]; address: string };
 
 /** Which dead letters were meant, and the address of a list of them, whatever became of them since. */
-export function meantBy({ selector }: Operation): Meant {
+export function meantBy({ selector }: Operation, zone: Zone): Meant {
   if (Array.isArray(selector.ids)) {
     const ids = selector.ids.map(String);
     return { kind: "ids", ids, count: Number(selector.count ?? ids.length) };
@@ -61,12 +61,12 @@ export function meantBy({ selector }: Operation): Meant {
   found.set("status", "any");
   return {
     kind: "filter",
-    phrases: filter.map(([name, value]) => PHRASES[name]?.(value) ?? `${name} ${value}`),
+    phrases: filter.map(([name, value]) => PHRASES[name]?.(value, zone) ?? `${name} ${value}`),
     address: `/dead-letters?${found}`,
   };
 }
 
-const PHRASES: Record<string, (value: string) => string> = {
+const PHRASES: Record<string, (value: string, zone: Zone) => string> = {
   status: (value) => `that were ${value}`,
   source: (value) => `that the ${value} gave up`,
   queue: (value) => `of the queue ${value}`,
@@ -75,8 +75,8 @@ const PHRASES: Record<string, (value: string) => string> = {
   group_id: (value) => `of the group ${value}`,
   tracking_id: (value) => `of the chain of ${value}`,
   message_id: (value) => `of the message ${value}`,
-  failed_after: (value) => `that died at ${value} or later`,
-  failed_before: (value) => `that died before ${value}`,
+  failed_after: (value, zone) => `that died at ${moment(value, zone)} or later`,
+  failed_before: (value, zone) => `that died before ${moment(value, zone)}`,
   min_failures: (value) => `with ${value} failures or more`,
   q: (value) => `found by “${value}”`,
 };
