@@ -54,7 +54,7 @@ function columns(answer: Schemas["StatsAnswer"]): Statistics {
   return {
     from: seconds(answer.from),
     to: seconds(answer.to),
-    step: answer.step,
+    step: answer.step_seconds,
     startsAt: answer.starts_at.map(seconds),
     complete: answer.complete,
     widened: answer.widened,
@@ -64,7 +64,7 @@ function columns(answer: Schemas["StatsAnswer"]): Statistics {
     processed: series?.processed ?? [],
     dead: series?.dead ?? [],
     backlog: series?.backlog ?? [],
-    oldestAge: series?.oldest_age ?? [],
+    oldestAge: series?.oldest_age_seconds ?? [],
   };
 }
 

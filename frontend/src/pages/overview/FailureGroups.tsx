@@ -51,11 +51,13 @@ function Group({ group, onRequeue }: { group: FailureGroup; onRequeue(): void })
           {title}
         </Link>
         <span className={styles.facts}>
-          Last <Ago at={last_seen} />
-          {note && <> · {note.text}</>}
+          <span>
+            Last <Ago at={last_seen} />
+          </span>
+          <Sparkline values={sparkline} label={deaths(sparkline)} />
+          {note && <span className={styles.note}>{note.text}</span>}
         </span>
       </div>
-      <Sparkline values={sparkline} label={deaths(sparkline)} />
       <span className={styles.open}>
         <strong>{number(open)}</strong> open
       </span>

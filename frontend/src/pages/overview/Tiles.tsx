@@ -4,7 +4,7 @@ import { type Backlog, inQueues, type WaitingState } from "~/api/backlog";
 import { type Component, useNewLetters, useOpenLetters } from "~/api/overview";
 import { count, number, plural, rate, span } from "~/lib/format";
 import { Badge, Loading, Problem } from "~/ui";
-import { flow, judged, LATE_AFTER, living, OVERDUE_AFTER } from "./health";
+import { flow, judged, LATE_AFTER, living, OVERDUE_AFTER, oldestPending } from "./health";
 import { Tile } from "./Tile";
 import styles from "./Tiles.module.css";
 
@@ -18,7 +18,7 @@ export function Tiles({
 }) {
   return (
     <div className={styles.tiles}>
-      <Oldest seconds={backlog.oldest_pending_seconds} />
+      <Oldest seconds={oldestPending(backlog)} />
       <Waiting backlog={backlog} />
       <Speed backlog={backlog} />
       <Letters />
@@ -36,9 +36,8 @@ function Oldest({ seconds }: { seconds: number | null }) {
       value={
         <Link href="/messages?state=pending">{seconds === null ? "Nothing pending" : span(seconds)}</Link>
       }
-      beside={<Badge tone={tone}>{word}</Badge>}
     >
-      Late after {span(LATE_AFTER)}, overdue after {span(OVERDUE_AFTER)}.
+      <Badge tone={tone}>{word}</Badge> Late after {span(LATE_AFTER)}, overdue after {span(OVERDUE_AFTER)}.
     </Tile>
   );
 }

@@ -11,6 +11,12 @@ export const LATE_AFTER = 60;
 /** Seconds after which it is called overdue, because that is longer than a deployment or a restart takes. */
 export const OVERDUE_AFTER = 300;
 
+/** How long the oldest has been due; null where nothing is. Its age and the counts are taken one after the other. */
+export function oldestPending({ states, oldest_pending_seconds: oldest }: Backlog): number | null {
+  const due = [states.pending, states.blocked, states.retrying, states.held].some(({ value }) => value > 0);
+  return due ? (oldest ?? 0) : null;
+}
+
 export interface Judgement {
   tone: Tone;
   word: string;
@@ -62,9 +68,7 @@ export function perSecond(
 
 /** Whether nothing waits anywhere: neither in the outbox for a relay, nor at the broker for a worker. */
 export function isIdle(backlog: Backlog): boolean {
-  const { pending, blocked, retrying, held } = backlog.states;
-  const waiting = [pending, blocked, retrying, held].some(({ value }) => value > 0);
-  return !waiting && (inQueues(backlog) ?? 0) === 0;
+  return oldestPending(backlog) === null && (inQueues(backlog) ?? 0) === 0;
 }
 
 /** `Last sent 3 s ago.`, as exactly as is known: by what relays say, or else by the minutes of the last hour. */
@@ -95,7 +99,8 @@ export interface Trouble {
 
 /** What somebody has to look at, the gravest first. Pauses and dead letters are told elsewhere on the page. */
 export function troubles(backlog: Backlog, components: readonly Component[] | undefined): Trouble[] {
-  const { states, oldest_pending_seconds: oldest } = backlog;
+  const { states } = backlog;
+  const oldest = oldestPending(backlog);
   const found: Trouble[] = [];
   if (components) found.push(...missing(components));
   const { tone, word } = judged(oldest);

@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { usePreferences } from "~/lib/preferences";
 import { growing, type Line, type Steps, settled } from "./lines";
-import { options } from "./options";
+import { letGo, options } from "./options";
 import styles from "./Plot.module.css";
 import { usePalette } from "./theme";
 
@@ -35,6 +35,7 @@ export function Plot({ label, steps, lines, words, at, onPoint, onBrush }: PlotP
       move(to);
     } else if (event.key === "Enter" && anchor.current !== undefined) {
       const [first, end] = ordered(anchor.current, here);
+      if (plot.current) letGo(plot.current);
       onBrush(steps.startsAt[first] ?? steps.from, (steps.startsAt[end] ?? steps.to) + steps.step);
       anchor.current = undefined;
     } else if (event.key === "Escape" && anchor.current !== undefined) {
@@ -118,7 +119,7 @@ function usePlot(
     };
     const { steps } = latest.current;
     const made = new uPlot(
-      options(() => latest.current.lines, { palette, zone, font }, heard),
+      options(() => latest.current, { palette, zone, font }, heard),
       data(steps, latest.current.lines),
       host,
     );

@@ -26,7 +26,8 @@ export interface Steps {
 }
 
 /** Around 0/0, a few pixels wide; for canvas and SVG alike. */
-export const SHAPES: Record<Exclude<Mark, "none">, string> = {
+export const SHAPES: Record<Exclude<Mark, "none"> | "dot", string> = {
+  dot: "M-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0z",
   circle: "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
   square: "M-3.2-3.2h6.4v6.4h-6.4z",
   triangle: "M0-4.2 4.2 3.2h-8.4z",
@@ -45,15 +46,16 @@ export function growing(values: readonly (number | null)[], complete: readonly b
   return values.map((value, index) => (complete[index] && (complete[index + 1] ?? true) ? null : value));
 }
 
-/** Where marks stand: every so many steps, at values between nothing, and at the newest. */
-export function marked(values: readonly (number | null)[], every: number): number[] {
+/** Where marks stand: every so many steps, at values between nothing, and at the newest; without `every` where no line would be. */
+export function marked(values: readonly (number | null)[], every?: number): number[] {
   const known = (index: number) => values[index] !== null && values[index] !== undefined;
   const newest = values.findLastIndex((value) => value !== null);
   return values
     .map((_, index) => index)
     .filter((index) => {
       const alone = !known(index - 1) && !known(index + 1);
-      return known(index) && (index % every === 0 || alone || index === newest);
+      const due = every !== undefined && (index % every === 0 || index === newest);
+      return known(index) && (due || alone);
     });
 }
 
@@ -65,8 +67,20 @@ export function nothingKnown(lines: readonly Line[]): boolean {
 export function hasGaps(lines: readonly Line[], complete: readonly boolean[]): boolean {
   return lines.some(({ values }) => {
     const settledValues = values.filter((_, index) => complete[index]);
-    return settledValues.includes(null) && settledValues.some((value) => value !== null);
+    return settledValues.includes(null);
   });
+}
+
+/** Runs of steps of which no line knows anything: the first and the last of each. */
+export function unknownRuns(lines: readonly Line[], complete: readonly boolean[]): [number, number][] {
+  const runs: [number, number][] = [];
+  for (const index of complete.keys()) {
+    if (!complete[index] || lines.some(({ values }) => values[index] != null)) continue;
+    const run = runs.at(-1);
+    if (run?.[1] === index - 1) run[1] = index;
+    else runs.push([index, index]);
+  }
+  return runs;
 }
 
 /** The step that a chart tells of while nobody points at one: the newest of which all is told, or else the newest known. */

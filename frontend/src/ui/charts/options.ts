@@ -2,7 +2,8 @@
 
 import uPlot from "uplot";
 import type { Zone } from "~/lib/format";
-import { type Line, marked, SHAPES } from "./lines";
+import { drawMarks, drawUnknown } from "./drawing";
+import type { Line, Steps } from "./lines";
 import type { Palette } from "./theme";
 
 export interface Look {
@@ -17,7 +18,6 @@ export interface Heard {
 }
 
 const DASH = [5, 4];
-const MARKS_APART = 64;
 const FILL = 0.13;
 const NICE_SECONDS = [
   0.001, 0.01, 0.1, 0.25, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800,
@@ -27,21 +27,27 @@ const NICE_SECONDS = [
 /** Plots with the same key move their cursors together. */
 const TOGETHER = "outbox";
 
-/** `lines` tells those of now: their values change while the plot stays. */
-export function options(lines: () => readonly Line[], look: Look, heard: Heard): uPlot.Options {
-  const right = lines().find((line) => line.right);
-  const left = lines().find((line) => !line.right);
+export interface Shown {
+  lines: readonly Line[];
+  steps: Steps;
+}
+
+/** `shown` tells what is shown now: values change while the plot stays. */
+export function options(shown: () => Shown, look: Look, heard: Heard): uPlot.Options {
+  const { lines } = shown();
+  const right = lines.find((line) => line.right);
+  const left = lines.find((line) => !line.right);
   return {
     width: 300,
     height: 200,
     legend: { show: false },
-    padding: [10, right ? 0 : 12, 0, 0],
+    padding: [10, right ? 0 : 22, 0, 0],
     tzDate: (seconds) => {
       const at = new Date(seconds * 1000);
       return look.zone === "utc" ? uPlot.tzDate(at, "UTC") : at;
     },
     scales: { x: { time: true }, left: { range: fromNothing }, right: { range: fromNothing } },
-    series: [{}, ...lines().flatMap((line) => [drawn(line, look), drawn(line, look, true)])],
+    series: [{}, ...lines.flatMap((line) => [drawn(line, look), drawn(line, look, true)])],
     axes: [
       time(look),
       ...(left ? [axis(left, look, "left")] : []),
@@ -56,7 +62,8 @@ export function options(lines: () => readonly Line[], look: Look, heard: Heard):
     hooks: {
       setCursor: [(plot) => heard.onPoint(plot.cursor.idx ?? null)],
       setSelect: [(plot) => brush(plot, heard)],
-      draw: [(plot) => drawMarks(plot, lines(), look)],
+      drawClear: [(plot) => drawUnknown(plot, shown(), look)],
+      draw: [(plot) => drawMarks(plot, shown(), look)],
     },
   };
 }
@@ -122,42 +129,13 @@ function clock(seconds: number, step: number, zone: Zone): string {
 function brush(plot: uPlot, { onBrush }: Heard): void {
   const { left, width } = plot.select;
   if (width < 4) return;
-  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-  onBrush(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+  const [from, to] = [plot.posToVal(left, "x"), plot.posToVal(left + width, "x")];
+  letGo(plot);
+  onBrush(from, to);
 }
 
-function drawMarks(plot: uPlot, lines: readonly Line[], { palette }: Look): void {
-  const [times = []] = plot.data;
-  const perStep = plot.bbox.width / uPlot.pxRatio / Math.max(1, times.length);
-  const every = Math.max(1, Math.round(MARKS_APART / perStep));
-  for (const line of lines) {
-    if (line.mark === "none") continue;
-    const shape = new Path2D(SHAPES[line.mark]);
-    for (const index of marked(line.values, every)) {
-      const [x, y] = [times[index], line.values[index]];
-      if (x == null || y == null) continue;
-      drawMark(
-        plot,
-        shape,
-        x,
-        y,
-        line.right ? "right" : "left",
-        palette.series[line.colour - 1] ?? palette.text,
-      );
-    }
-  }
-
-  function drawMark(at: uPlot, shape: Path2D, x: number, y: number, scale: string, colour: string): void {
-    const { ctx } = at;
-    ctx.save();
-    ctx.setLineDash([]);
-    ctx.translate(at.valToPos(x, "x", true), at.valToPos(y, scale, true));
-    ctx.scale(uPlot.pxRatio, uPlot.pxRatio);
-    ctx.fillStyle = palette.surface;
-    ctx.strokeStyle = colour;
-    ctx.lineWidth = 1.5;
-    ctx.fill(shape);
-    ctx.stroke(shape);
-    ctx.restore();
-  }
+/** Takes the selection and the cursor away. */
+export function letGo(plot: uPlot): void {
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  plot.setCursor({ left: -10, top: -10 });
 }

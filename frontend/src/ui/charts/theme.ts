@@ -7,6 +7,7 @@ export interface Palette {
   quiet: string;
   grid: string;
   surface: string;
+  sunken: string;
   series: readonly string[];
 }
 
@@ -45,6 +46,7 @@ function palette(): Palette {
     quiet: colour("--quiet"),
     grid: colour("--line"),
     surface: colour("--surface"),
+    sunken: colour("--sunken"),
     series: [1, 2, 3, 4, 5].map((index) => colour(`--series-${index}`)),
   };
   probe.remove();
