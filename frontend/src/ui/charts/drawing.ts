@@ -1,0 +1,75 @@
+// What a chart draws besides uPlot's lines: marks that tell them apart, and where nothing is known.
+
+import uPlot from "uplot";
+import { type Line, marked, SHAPES, unknownRuns } from "./lines";
+import type { Look, Shown } from "./options";
+
+const MARKS_APART = 64;
+const WORDS = "nothing known";
+/** In pixels, more than the words take. */
+const ROOM_FOR_WORDS = 110;
+
+export function drawMarks(plot: uPlot, { lines, steps }: Shown, { palette }: Look): void {
+  const perStep = plot.bbox.width / uPlot.pxRatio / Math.max(1, steps.startsAt.length);
+  const every = Math.max(1, Math.round(MARKS_APART / perStep));
+  for (const line of lines) {
+    const shape = new Path2D(SHAPES[line.mark === "none" ? "dot" : line.mark]);
+    const colour = palette.series[line.colour - 1] ?? palette.text;
+    for (const index of marked(line.values, line.mark === "none" ? undefined : every)) {
+      drawMark(
+        plot,
+        shape,
+        placeOf(plot, line, index),
+        line.mark === "none" ? colour : palette.surface,
+        colour,
+      );
+    }
+  }
+}
+
+function placeOf(plot: uPlot, line: Line, index: number): [number, number] {
+  const x = plot.valToPos(plot.data[0]?.[index] ?? 0, "x", true);
+  return [x, plot.valToPos(line.values[index] ?? 0, line.right ? "right" : "left", true)];
+}
+
+function drawMark(
+  { ctx }: uPlot,
+  shape: Path2D,
+  [x, y]: [number, number],
+  fill: string,
+  stroke: string,
+): void {
+  ctx.save();
+  ctx.setLineDash([]);
+  ctx.translate(x, y);
+  ctx.scale(uPlot.pxRatio, uPlot.pxRatio);
+  ctx.fillStyle = fill;
+  ctx.strokeStyle = stroke;
+  ctx.lineWidth = 1.5;
+  ctx.fill(shape);
+  ctx.stroke(shape);
+  ctx.restore();
+}
+
+/** Shades the time of which nothing is known, and says so where there is room. */
+export function drawUnknown(plot: uPlot, { lines, steps }: Shown, { palette, font }: Look): void {
+  const { ctx, bbox } = plot;
+  const place = (seconds: number) => {
+    const x = plot.valToPos(seconds, "x", true);
+    return Math.min(bbox.left + bbox.width, Math.max(bbox.left, x));
+  };
+  ctx.save();
+  for (const [first, last] of unknownRuns(lines, steps.complete)) {
+    const from = place(steps.startsAt[first] ?? 0);
+    const to = place((steps.startsAt[last] ?? 0) + steps.step);
+    ctx.fillStyle = palette.sunken;
+    ctx.fillRect(from, bbox.top, to - from, bbox.height);
+    if (to - from < ROOM_FOR_WORDS * uPlot.pxRatio) continue;
+    ctx.fillStyle = palette.quiet;
+    ctx.font = font.replace(/^(\d+)px/, (_, size: string) => `${Number(size) * uPlot.pxRatio}px`);
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
+    ctx.fillText(WORDS, (from + to) / 2, bbox.top + bbox.height / 2);
+  }
+  ctx.restore();
+}
