@@ -1,0 +1,139 @@
+// Where everything is drawn: exchanges at the left, queues with what belongs to them in the middle, workers at the right.
+
+import type { Edge, Node, Topology } from "~/api/topology";
+import { folded } from "./folding";
+
+export interface Box extends Node {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+export interface Way {
+  id: string;
+  source: string;
+  target: string;
+  kind: Edge["kind"];
+  path: string;
+}
+
+export interface Layout {
+  width: number;
+  height: number;
+  boxes: readonly Box[];
+  ways: readonly Way[];
+}
+
+const EDGE = 1;
+const GAP = 10;
+const COLUMNS = { exchange: 190, queue: 320, worker: 210 };
+const BETWEEN = 110;
+const TALL = 46;
+const FLAT = 30;
+const INDENT = 28;
+const MIDDLE = EDGE + COLUMNS.exchange + BETWEEN;
+const RIGHT = MIDDLE + COLUMNS.queue + BETWEEN;
+
+/** Lays out a topology; folded, retry queues and workers that are alike are one box each. */
+export function layout(topology: Pick<Topology, "nodes" | "edges">, unfolded: boolean): Layout {
+  const { nodes, edges } = unfolded ? topology : folded(topology);
+  const middle = queuesInOrder(nodes, edges);
+  const placed = new Map(middle.map((box) => [box.id, box]));
+  for (const box of [
+    ...beside(nodes, "exchange", EDGE, edges, placed),
+    ...beside(nodes, "worker", RIGHT, edges, placed),
+  ]) {
+    placed.set(box.id, box);
+  }
+  const boxes = [...placed.values()];
+  return {
+    width: RIGHT + COLUMNS.worker + EDGE,
+    height: Math.max(TALL, ...boxes.map(({ y, height }) => y + height)) + EDGE,
+    boxes,
+    ways: waysBetween(edges, placed),
+  };
+}
+
+/** Queues by name, each with its dead letters right below it; queues of retries, which many share, at the end. */
+function queuesInOrder(nodes: readonly Node[], edges: readonly Edge[]): readonly Box[] {
+  const deaths = new Map(
+    edges.flatMap(({ kind, source, target }) => (kind === "dead-letter" ? [[source, target]] : [])),
+  );
+  const byName = (kind: Node["kind"]) =>
+    nodes.filter((node) => node.kind === kind).sort((a, b) => a.name.localeCompare(b.name));
+  const letters = new Map(byName("dead-letters").map((node) => [node.id, node]));
+  const boxes: Box[] = [];
+  let y = EDGE;
+  function put(node: Node, indent: number, height: number): void {
+    boxes.push({ ...node, x: MIDDLE + indent, y, width: COLUMNS.queue - indent, height });
+    y += height + GAP;
+  }
+  for (const queue of byName("queue")) {
+    put(queue, 0, TALL);
+    const dead = letters.get(deaths.get(queue.id) ?? "");
+    if (!dead) continue;
+    y -= GAP / 2;
+    put(dead, INDENT, FLAT);
+    letters.delete(dead.id);
+  }
+  for (const dead of letters.values()) put(dead, INDENT, FLAT);
+  for (const retry of byName("retry")) put(retry, INDENT, FLAT);
+  return boxes;
+}
+
+/** Boxes beside the queues, each as near to the middle of its own as those above leave it. */
+function beside(
+  nodes: readonly Node[],
+  kind: "exchange" | "worker",
+  x: number,
+  edges: readonly Edge[],
+  queues: ReadonlyMap<string, Box>,
+): readonly Box[] {
+  const width = COLUMNS[kind];
+  const wanted = nodes
+    .filter((node) => node.kind === kind)
+    .map((node) => ({ node, at: middleOf(node.id, edges, queues) }))
+    .sort((a, b) => a.at - b.at || a.node.name.localeCompare(b.node.name));
+  let free = EDGE;
+  return wanted.map(({ node, at }, index) => {
+    const rest = (wanted.length - index) * (TALL + GAP) - GAP;
+    const y = Math.max(free, Math.min(at - TALL / 2, lowest(queues) - rest));
+    free = y + TALL + GAP;
+    return { ...node, x, y, width, height: TALL };
+  });
+}
+
+function middleOf(id: string, edges: readonly Edge[], queues: ReadonlyMap<string, Box>): number {
+  const middles = edges.flatMap(({ source, target }) => {
+    const box = source === id ? queues.get(target) : target === id ? queues.get(source) : undefined;
+    return box ? [box.y + box.height / 2] : [];
+  });
+  return middles.length === 0 ? 0 : middles.reduce((sum, one) => sum + one, 0) / middles.length;
+}
+
+function lowest(boxes: ReadonlyMap<string, Box>): number {
+  return Math.max(0, ...[...boxes.values()].map(({ y, height }) => y + height));
+}
+
+/** One way between two boxes, however many keys bind them. */
+function waysBetween(edges: readonly Edge[], boxes: ReadonlyMap<string, Box>): readonly Way[] {
+  const ways = new Map<string, Way>();
+  for (const { source, target, kind } of edges) {
+    const [from, to] = [boxes.get(source), boxes.get(target)];
+    const id = `${source} ${target} ${kind}`;
+    if (from && to && !ways.has(id)) ways.set(id, { id, source, target, kind, path: pathOf(kind, from, to) });
+  }
+  return [...ways.values()];
+}
+
+function pathOf(kind: Edge["kind"], from: Box, to: Box): string {
+  const end = to.y + to.height / 2;
+  if (kind === "retry" || kind === "dead-letter") {
+    const trunk = from.x + (kind === "retry" ? 8 : 17);
+    return `M${trunk} ${from.y + from.height}V${end}H${to.x}`;
+  }
+  const [x, y] = [from.x + from.width, from.y + from.height / 2];
+  const bend = (to.x - x) / 2;
+  return `M${x} ${y}C${x + bend} ${y} ${to.x - bend} ${end} ${to.x} ${end}`;
+}
