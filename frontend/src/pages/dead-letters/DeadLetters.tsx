@@ -91,5 +91,5 @@ function useReturn(id: string | undefined): void {
 }
 
 function isNarrow(): boolean {
-  return window.matchMedia("(max-width: 1100px)").matches;
+  return window.matchMedia("(max-width: 1180px)").matches;
 }

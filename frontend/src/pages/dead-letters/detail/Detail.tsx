@@ -100,7 +100,7 @@ function Head({
 function Title({ id, children }: { id: string; children: ReactNode }) {
   const title = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    if (!window.matchMedia("(max-width: 1100px)").matches) return;
+    if (!window.matchMedia("(max-width: 1180px)").matches) return;
     title.current?.focus({ preventScroll: true });
     window.scrollTo(0, 0);
   }, []);

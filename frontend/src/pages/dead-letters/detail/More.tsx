@@ -45,7 +45,7 @@ export function More({ letter, onPurge }: { letter: Letter; onPurge(): void }) {
                 act={() => setDownloading(true)}
               />
               <Item
-                icon="trash"
+                icon="dead"
                 text="Delete for good"
                 whyNot={mayPurge ?? whyNotFor("purge", status, "one")}
                 act={onPurge}

@@ -1,6 +1,7 @@
 import { useState } from "react";
 import type { Letter, useReveal } from "~/api/dead-letter";
 import { useWhyNot } from "~/api/session";
+import { writeJson } from "~/lib/json-text";
 import { Badge, Button, Dialog, Problem } from "~/ui";
 
 /** Asks before it shows what is masked, because that is written down; and masks it again. */
@@ -48,4 +49,16 @@ export function Reveal({ letter, reveal }: { letter: Letter; reveal: ReturnType<
       </Dialog>
     </>
   );
+}
+
+/** Whether anything of it is hidden, or was before it was revealed. */
+export function isMasked({ revealed, body, headers, properties, error, trail, editions }: Letter): boolean {
+  if (revealed || body.masked || editions.some((edition) => edition.body.masked)) return true;
+  const texts = [
+    writeJson(headers),
+    writeJson(properties),
+    error.message,
+    ...trail.map(({ message }) => message),
+  ];
+  return texts.some((text) => text.includes("***"));
 }

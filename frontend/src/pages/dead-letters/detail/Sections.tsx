@@ -6,7 +6,7 @@ import { Ago, CopyButton, Facts, Moment } from "~/ui";
 import { Payload } from "~/ui/payload";
 import { Editions } from "./Editions";
 import { Headers } from "./Headers";
-import { Reveal } from "./Reveal";
+import { isMasked, Reveal } from "./Reveal";
 import styles from "./Sections.module.css";
 import { Timeline } from "./Timeline";
 import { Traceback } from "./Traceback";
@@ -30,7 +30,7 @@ export function Sections({ letter, reveal }: { letter: Letter; reveal: ReturnTyp
           truncated={body.truncated}
           masked={body.masked}
           label={`Body of dead letter ${letter.id}`}
-          actions={<Reveal letter={letter} reveal={reveal} />}
+          actions={isMasked(letter) && <Reveal letter={letter} reveal={reveal} />}
         />
       </Section>
       <Section title="What happened">

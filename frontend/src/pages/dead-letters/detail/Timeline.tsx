@@ -1,5 +1,6 @@
 import { useMemo } from "react";
 import type { Letter } from "~/api/dead-letter";
+import { span } from "~/lib/format";
 import { Icon, Moment } from "~/ui";
 import styles from "./Timeline.module.css";
 import { Traceback } from "./Traceback";
@@ -10,7 +11,7 @@ export function Timeline({ letter }: { letter: Letter }) {
   const happenings = useMemo(() => timelineOf(letter), [letter]);
   return (
     <ol className={styles.timeline}>
-      {happenings.map(({ key, at, what, more, tone, icon, failure }) => (
+      {happenings.map(({ key, at, after, what, more, tone, icon, failure }) => (
         <li key={key} data-tone={tone}>
           <span className={styles.icon}>
             <Icon name={icon} />
@@ -19,7 +20,8 @@ export function Timeline({ letter }: { letter: Letter }) {
             <p className={styles.line}>
               <strong>{what}</strong>
               <span className={styles.when}>
-                {at === null ? "at a time that nobody knows" : <Moment at={at} short milliseconds />}
+                {at === null ? "at a time that nobody knows" : <Moment at={at} short />}
+                {after !== undefined && `, ${span(after)} later`}
               </span>
             </p>
             {more && <p className={styles.more}>{more}</p>}

@@ -1,6 +1,6 @@
 import { useMemo, useState } from "react";
 import { plural } from "~/lib/format";
-import { Button, CopyButton, Icon } from "~/ui";
+import { CopyButton, Icon, IconButton } from "~/ui";
 import styles from "./Traceback.module.css";
 import { type Fold, type Frame, folded, partsOf, shortPath } from "./traceback";
 
@@ -14,9 +14,12 @@ export function Traceback({ text }: { text: string }) {
     <div className={styles.traceback}>
       <div className={styles.tools}>
         {folds && (
-          <Button look="quiet" aria-expanded={whole} onClick={() => setWhole(!whole)}>
-            {whole ? "Fold the frames" : "Unfold all frames"}
-          </Button>
+          <IconButton
+            icon={whole ? "up" : "down"}
+            label={whole ? "Fold the frames" : "Unfold all frames"}
+            aria-expanded={whole}
+            onClick={() => setWhole(!whole)}
+          />
         )}
         <CopyButton text={text} label="Copy the traceback" />
       </div>
@@ -35,8 +38,10 @@ function Folded({ fold: { frames } }: { fold: Fold }) {
     <details className={styles.fold}>
       <summary>
         <Icon name="right" />
-        {plural(frames.length, "more frame")}
-        {last && <span>, to {shortPath(last.path)}</span>}
+        <span>
+          {plural(frames.length, "more frame")}
+          {last && `, to ${shortPath(last.path)}`}
+        </span>
       </summary>
       {frames.map((frame, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: frames never move

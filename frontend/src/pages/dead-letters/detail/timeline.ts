@@ -10,6 +10,8 @@ export interface Happening {
   what: string;
   /** In a few words, below. */
   more?: string | undefined;
+  /** Seconds since what happened before it. */
+  after?: number | undefined;
   tone: Tone;
   icon: IconName;
   /** The failure, for its traceback. */
@@ -18,7 +20,7 @@ export interface Happening {
 
 /** Every failure, requeue, edit and decision, oldest first; of what has no time, nobody knows when. */
 export function timelineOf(letter: Letter): readonly Happening[] {
-  const all = [
+  const all: readonly Happening[] = [
     created(letter),
     ...letter.trail.map(failed),
     ...letter.lives.flatMap((life, index) => lived(life, index)),
@@ -34,10 +36,8 @@ export function timelineOf(letter: Letter): readonly Happening[] {
     ),
     ...decided(letter),
   ];
-  return all
-    .map((one, index) => ({ one, index }))
-    .sort((a, b) => timeOf(a.one) - timeOf(b.one) || a.index - b.index)
-    .map(({ one }) => one);
+  const sorted = [...all].sort((a, b) => timeOf(a) - timeOf(b) || all.indexOf(a) - all.indexOf(b));
+  return sorted.map((one, index) => ({ ...one, after: secondsBetween(sorted[index - 1]?.at, one.at) }));
 }
 
 function created({ created_at, routing_key }: Letter): Happening {
@@ -126,6 +126,11 @@ function decided({
 /** The same requeue, told by the letter and by the history, may differ by the time of a transaction. */
 function near(one: string, other: string): boolean {
   return Math.abs(new Date(one).getTime() - new Date(other).getTime()) < 1_000;
+}
+
+function secondsBetween(before: string | null | undefined, at: string | null): number | undefined {
+  if (before == null || at === null) return undefined;
+  return (new Date(at).getTime() - new Date(before).getTime()) / 1000;
 }
 
 function timeOf({ at }: Happening): number {

@@ -128,7 +128,8 @@ function Since({ group }: { group: Group }) {
 }
 
 /** The filter that means this group. */
-function narrowTo({ by, id }: Group): { group_id: string } | { queue: string } | { routing_key: string } {
+function narrowTo({ by, id }: Group): Partial<Filters> & Partial<Place> {
+  if (id === "") return { source: "relay" };
   if (by === "queue") return { queue: id };
   return by === "routing_key" ? { routing_key: id } : { group_id: id };
 }

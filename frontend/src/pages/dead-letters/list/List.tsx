@@ -1,5 +1,5 @@
 import { useCallback, useRef, useState } from "react";
-import { type Counted, count, plural } from "~/lib/format";
+import { type Counted, count, number } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
 import { Button, Checkbox, Loaded, Loading, Pager, ShownAge } from "~/ui";
 import type { Place } from "../parameters";
@@ -20,7 +20,7 @@ export interface ListProps {
 
 /** Dead letters one by one, and what can be done with those that are selected. */
 export function List({ list, open, place, onOpen, onTurn }: ListProps) {
-  const { query, held, selection, ids } = list;
+  const { query, selection, ids, items, gone } = list;
   const toggle = useStable(selection.toggle);
   useWalking(list, open, onOpen);
   return (
@@ -33,13 +33,13 @@ export function List({ list, open, place, onOpen, onTurn }: ListProps) {
               <Nothing filters={list.filters} />
             ) : (
               <ul className={styles.rows}>
-                {held.items.map((line) => (
+                {items.map((line) => (
                   <Row
                     key={line.id}
                     line={line}
                     selected={selection.has(line.id)}
                     open={line.id === open}
-                    gone={held.gone.has(line.id)}
+                    gone={gone.has(line.id)}
                     onToggle={toggle}
                   />
                 ))}
@@ -62,7 +62,8 @@ export function List({ list, open, place, onOpen, onTurn }: ListProps) {
   );
 }
 
-function Head({ list: { ids, selection, held, total }, at }: { list: DeadLetterList; at: number }) {
+function Head({ list, at }: { list: DeadLetterList; at: number }) {
+  const { ids, selection, gone, fresh, total, update } = list;
   const selected = ids.filter(selection.has).length;
   return (
     <div className={styles.head}>
@@ -75,9 +76,9 @@ function Head({ list: { ids, selection, held, total }, at }: { list: DeadLetterL
         onChange={selection.togglePage}
       />
       <span className={styles.total}>{total && words(total)}</span>
-      {(held.fresh > 0 || held.gone.size > 0) && (
-        <Button icon="operations" onClick={held.show}>
-          {changeOf(held.fresh, held.gone.size)}
+      {(fresh > 0 || gone.size > 0) && (
+        <Button icon="operations" onClick={update}>
+          {changeOf(fresh, gone.size)}
         </Button>
       )}
       <span className={styles.age}>
@@ -93,13 +94,13 @@ function words(total: { value: number; relation: string }): string {
 }
 
 function changeOf(fresh: number, gone: number): string {
-  if (gone === 0) return `${plural(fresh, "new one", "new")}, show`;
-  return `${plural(gone, "has", "have")} left the list, update it`;
+  const parts = [fresh > 0 && `${number(fresh)} new`, gone > 0 && `${number(gone)} gone`].filter(Boolean);
+  return `${parts.join(", ")}: show`;
 }
 
 /** `j` and `k` move from row to row; beside an open letter they open the next one. */
 function useWalking(
-  { ids, held, selection }: DeadLetterList,
+  { ids, gone, selection }: DeadLetterList,
   open: string | undefined,
   onOpen: ListProps["onOpen"],
 ) {
@@ -114,7 +115,7 @@ function useWalking(
     const from = at();
     const index = from === undefined ? -1 : ids.indexOf(from);
     let next = index < 0 && step < 0 ? ids.length - 1 : index + step;
-    while (open !== undefined && held.gone.has(ids[next] ?? "")) next += step;
+    while (open !== undefined && gone.has(ids[next] ?? "")) next += step;
     const to = ids[next];
     if (to === undefined) return;
     setLast(to);

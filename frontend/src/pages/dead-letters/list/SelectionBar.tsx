@@ -28,8 +28,8 @@ export function SelectionBar({ list, status }: { list: DeadLetterList; status: S
       {selecting && (
         <section className={styles.bar} aria-label="What is selected">
           <span className={styles.words}>{chosen.words}</span>
-          {selected.kind === "some" && ids.every(selection.has) && <Everything list={list} />}
           <IconButton icon="cross" label="Select nothing" onClick={selection.clear} />
+          {selected.kind === "some" && ids.every(selection.has) && <Everything list={list} />}
           <Actions status={status} onChoose={setAction} />
         </section>
       )}

@@ -14,9 +14,9 @@ interface Offered {
 
 export const ACTIONS: readonly Offered[] = [
   { action: "requeue", label: "Requeue", icon: "operations", permission: "repair" },
-  { action: "discard", label: "Discard", icon: "cross", permission: "repair" },
+  { action: "discard", label: "Discard", icon: "trash", permission: "repair" },
   { action: "restore", label: "Restore", icon: "restore", permission: "repair" },
-  { action: "purge", label: "Delete for good", icon: "trash", permission: "purge" },
+  { action: "purge", label: "Delete for good", icon: "dead", permission: "purge" },
 ];
 
 /** Why an action has nothing to do with dead letters of this status; undefined where it has. */

@@ -6,6 +6,9 @@ import { type Counted, count, number } from "~/lib/format";
 import { useHeld } from "~/lib/held";
 import { useSelection } from "~/lib/selection";
 import { filtersOf, type Place } from "../parameters";
+import { movedOf } from "./moved";
+
+const NONE: ReadonlySet<string> = new Set();
 
 export type DeadLetterList = ReturnType<typeof useList>;
 
@@ -21,21 +24,29 @@ export function useList(place: Place) {
   const held = useHeld(data?.items, data?.scope ?? asked, idOf);
   const ids = useMemo(() => held.items.map(idOf), [held.items]);
   const selection = useSelection(ids, JSON.stringify(filters));
-  useNothingLeft(held.items.length > 0 && held.gone.size === held.items.length, held.show);
+  const { gone, fresh } = useMemo(
+    () => (data ? movedOf(held.items, data, place.sort) : { gone: NONE, fresh: 0 }),
+    [data, held.items, place.sort],
+  );
+  useNothingLeft(held.items.length > 0 && gone.size === held.items.length, held.show);
 
   /** The row next to one, in either direction, that is still there. */
   const beside = useCallback(
     (id: string, step: 1 | -1): string | undefined => {
       const at = ids.indexOf(id);
       const ahead = step === 1 ? ids.slice(at + 1) : ids.slice(0, Math.max(0, at)).reverse();
-      return ahead.find((one) => !held.gone.has(one));
+      return ahead.find((one) => !gone.has(one));
     },
-    [ids, held.gone],
+    [ids, gone],
   );
   return {
     query,
     filters,
-    held,
+    items: held.items,
+    gone,
+    fresh,
+    /** Shows the list as it is now. */
+    update: held.show,
     selection,
     selecting: selection.selected.kind === "everything" || selection.selected.ids.size > 0,
     ids,
