@@ -1,0 +1,135 @@
+import { Fragment, useRef } from "react";
+import { Link } from "wouter";
+import type { Entry } from "~/api/audit";
+import { useShortcuts } from "~/lib/keyboard";
+import { Badge, CopyButton, Facts, Icon, Moment, Table } from "~/ui";
+import styles from "./Audit.module.css";
+import { pageOf, wordsOf } from "./actions";
+
+/** Entries, newest first; one of them open, with everything that was written down. */
+export function Entries({
+  items,
+  open,
+  onOpen,
+  onNarrow,
+}: {
+  items: readonly Entry[];
+  open: string | undefined;
+  onOpen(id: string | undefined): void;
+  onNarrow(changes: { actor?: string; target?: string }): void;
+}) {
+  const place = useRef<HTMLDivElement>(null);
+  useShortcuts("Audit", [
+    { keys: "j", label: "Next entry", run: () => step(place.current, 1) },
+    { keys: "k", label: "Entry before", run: () => step(place.current, -1) },
+    { keys: "Escape", label: "Close the details", run: () => open && onOpen(undefined) },
+  ]);
+  return (
+    <div ref={place} className={styles.list}>
+      <Table label="Audit" head={["When", "Who", "What", "To what", "Outcome"]}>
+        {items.map((entry) => (
+          <Fragment key={entry.id}>
+            <Row entry={entry} open={open === entry.id} onOpen={onOpen} />
+            {open === entry.id && (
+              <tr className={styles.detail} id={`entry-${entry.id}`}>
+                <td colSpan={5}>
+                  <Details of={entry} onNarrow={onNarrow} />
+                </td>
+              </tr>
+            )}
+          </Fragment>
+        ))}
+      </Table>
+    </div>
+  );
+}
+
+function Row({ entry, open, onOpen }: { entry: Entry; open: boolean; onOpen(id: string | undefined): void }) {
+  const page = pageOf(entry);
+  return (
+    <tr data-selected={open || undefined}>
+      <th scope="row">
+        <button
+          type="button"
+          className={styles.when}
+          data-row
+          aria-expanded={open}
+          aria-controls={open ? `entry-${entry.id}` : undefined}
+          onClick={() => onOpen(open ? undefined : entry.id)}
+        >
+          <Icon name={open ? "down" : "right"} />
+          <Moment at={entry.at} short />
+        </button>
+      </th>
+      <td>
+        {entry.actor} <span className={styles.quiet}>{entry.role}</span>
+      </td>
+      <td>
+        {wordsOf(entry.action)}
+        <code className={styles.code}>{entry.action}</code>
+      </td>
+      <td className={styles.target}>
+        {page && entry.target ? <Link href={page}>{entry.target}</Link> : entry.target || "—"}
+        {entry.reason && <span className={styles.reason}>{entry.reason}</span>}
+      </td>
+      <td>
+        {entry.outcome === "denied" ? (
+          <Badge tone="bad" icon="lost">
+            denied
+          </Badge>
+        ) : (
+          <Badge tone="good">done</Badge>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function Details({
+  of,
+  onNarrow,
+}: {
+  of: Entry;
+  onNarrow(changes: { actor?: string; target?: string }): void;
+}) {
+  const details = Object.keys(of.details).length > 0 ? JSON.stringify(of.details, null, 2) : undefined;
+  return (
+    <div className={styles.inside}>
+      <Facts
+        of={[
+          ["At", <Moment key="" at={of.at} milliseconds />],
+          ["Reason", of.reason],
+          ["From", of.address],
+          [
+            "Request",
+            of.request_id && (
+              <>
+                <code>{of.request_id}</code> <CopyButton text={of.request_id} label="Copy the request's id" />
+              </>
+            ),
+          ],
+          ["Entry", of.id],
+        ]}
+      />
+      {details && <pre className={styles.json}>{details}</pre>}
+      <p className={styles.narrow}>
+        <button type="button" className={styles.link} onClick={() => onNarrow({ actor: of.actor })}>
+          Everything that {of.actor} did
+        </button>
+        {of.target && (
+          <button type="button" className={styles.link} onClick={() => onNarrow({ target: of.target })}>
+            Everything done to {of.target}
+          </button>
+        )}
+      </p>
+    </div>
+  );
+}
+
+/** Focus goes to another row's button, which Enter opens. */
+function step(place: HTMLElement | null, by: 1 | -1): void {
+  const rows = [...(place?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
+  const at = rows.indexOf(document.activeElement as HTMLElement);
+  const to = at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + by));
+  rows[to]?.focus();
+}
