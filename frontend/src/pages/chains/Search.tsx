@@ -19,7 +19,7 @@ export function Search({ keys = "/" }: { keys?: string }) {
     navigate(chainAddress(id));
   }
   return (
-    <search>
+    <search className={styles.place}>
       <form className={styles.search} onSubmit={submit}>
         <label className="unseen" htmlFor="chain-id">
           Id of any message of a chain

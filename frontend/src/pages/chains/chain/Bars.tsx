@@ -83,7 +83,7 @@ function Length({
   const room = bad ? ROOM + 34 : ROOM;
   const behind = end + room <= width;
   if (!behind && start < room) return null;
-  const place = behind ? { left: end + 9 } : { right: width - start + 6 };
+  const place = behind ? { left: end + (bad ? 13 : 9) } : { right: width - start + 6 };
   return (
     <span className={styles.length} style={place}>
       {bad && <strong>{bad} </strong>}

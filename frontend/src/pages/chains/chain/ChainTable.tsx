@@ -1,6 +1,6 @@
 import { useMemo } from "react";
 import { number } from "~/lib/format";
-import { Button, Moment, Span, State, Table } from "~/ui";
+import { Button, Span, State, Table } from "~/ui";
 import styles from "./ChainTable.module.css";
 import type { Drawn, Handled } from "./drawn";
 import { type Line, linesOf, type SortBy, sorted } from "./lines";
@@ -20,7 +20,7 @@ const COLUMNS: readonly (readonly [SortBy | undefined, string])[] = [
   [undefined, "Follows from"],
   [undefined, "Queue"],
   ["state", "State"],
-  ["published", "Published"],
+  ["published", "Published after"],
   ["outbox", "In the outbox"],
   ["broker", "In the broker"],
   ["handling", "Handling"],
@@ -45,6 +45,7 @@ export function ChainTable({ drawn, handled, order }: { drawn: Drawn; handled: H
           <LineRow
             key={line.key}
             line={line}
+            origin={drawn.extent?.from}
             selected={line.item.message.id === handled.selected}
             choose={handled.choose}
           />
@@ -75,9 +76,23 @@ export function ChainTable({ drawn, handled, order }: { drawn: Drawn; handled: H
   );
 }
 
-function LineRow({ line, selected, choose }: { line: Line; selected: boolean; choose(id: string): void }) {
+function LineRow({
+  line,
+  origin,
+  selected,
+  choose,
+}: {
+  line: Line;
+  /** When the chain began. */
+  origin: number | undefined;
+  selected: boolean;
+  choose(id: string): void;
+}) {
   const { item, leg, state, error } = line;
   const { message, parent } = item;
+  const published = message.publishedAt === null ? undefined : Date.parse(message.publishedAt);
+  const publishedAfter =
+    published === undefined || origin === undefined ? undefined : (published - origin) / 1000;
   return (
     <tr data-selected={selected || undefined}>
       <th scope="row">
@@ -98,8 +113,8 @@ function LineRow({ line, selected, choose }: { line: Line; selected: boolean; ch
       <td>
         <State of={state} />
       </td>
-      <td className={styles.moment}>
-        {message.publishedAt ? <Moment at={message.publishedAt} short milliseconds /> : "—"}
+      <td data-number title={message.publishedAt ?? undefined}>
+        <Span seconds={publishedAfter} />
       </td>
       <td data-number>
         <Span seconds={message.waitedSeconds} />

@@ -1,9 +1,9 @@
 import { Moment } from "~/ui";
 import type { Span } from "./lanes";
 import styles from "./Ruler.module.css";
-import { ticks } from "./ruler-marks";
+import { type Tick, ticks } from "./ruler-marks";
 
-/** The axis of time above the rows, with lines down through them. */
+/** The axis of time above the rows, and behind them its lines. */
 export function Ruler({
   view,
   origin,
@@ -18,20 +18,24 @@ export function Ruler({
   height: number;
 }) {
   const marks = ticks(view, origin, width);
-  const scale = width / (view.to - view.from);
+  const x = ({ at }: Tick) => ((at - view.from) * width) / (view.to - view.from);
   return (
-    <div className={styles.ruler} aria-hidden="true">
-      <span className={styles.origin} style={{ width: names }}>
-        <span>since</span> <Moment at={new Date(origin).toISOString()} short />
-      </span>
-      {marks.map(({ at, label }) => {
-        const left = (at - view.from) * scale;
-        return (
-          <span key={at} className={styles.tick} style={{ left: names + left, height }}>
-            {left < width - 30 && <span className={styles.label}>{label}</span>}
+    <>
+      <div className={styles.ruler} aria-hidden="true">
+        <span className={styles.origin} style={{ width: names }}>
+          since <Moment at={new Date(origin).toISOString()} short />
+        </span>
+        {marks.map((mark) => (
+          <span key={mark.at} className={styles.tick} style={{ left: names + x(mark) }}>
+            {x(mark) < width - 30 && mark.label}
           </span>
-        );
-      })}
-    </div>
+        ))}
+      </div>
+      <div className={styles.lines} aria-hidden="true">
+        {marks.map((mark) => (
+          <span key={mark.at} className={styles.line} style={{ left: names + x(mark), height }} />
+        ))}
+      </div>
+    </>
   );
 }

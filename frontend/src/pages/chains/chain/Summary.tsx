@@ -1,7 +1,7 @@
 import type { Chain } from "~/api/chains";
 import { number, span } from "~/lib/format";
 import { CopyButton, Moment } from "~/ui";
-import { isGrave, rank } from "./gravity";
+import { needsSomebody } from "./gravity";
 import type { Span } from "./lanes";
 import styles from "./Summary.module.css";
 import type { Tree } from "./tree";
@@ -9,7 +9,7 @@ import type { Tree } from "./tree";
 /** The chain in a line: how large, how long, and how much of it needs somebody. */
 export function Summary({ chain, tree, extent }: { chain: Chain; tree: Tree; extent: Span | undefined }) {
   const { items } = tree;
-  const grave = items.filter(({ message }) => isGrave(rank(message.state)));
+  const needy = items.filter(({ message }) => needsSomebody(message.state));
   const retried = items.filter(({ message }) => message.legs.some(({ attempts }) => attempts > 1)).length;
   return (
     <dl className={styles.summary}>
@@ -23,7 +23,7 @@ export function Summary({ chain, tree, extent }: { chain: Chain; tree: Tree; ext
           </dd>
         </div>
       )}
-      <Figure name="Need somebody" value={number(grave.length)} bad={grave.length > 0} />
+      <Figure name="Need somebody" value={number(needy.length)} bad={needy.length > 0} />
       <Figure name="Retried" value={number(retried)} />
       <Figure name="Critical path" value={number(chain.criticalPath.length)} />
       <div className={styles.root}>

@@ -16,6 +16,7 @@ const WORST_FIRST: readonly string[] = [
   "processed",
   "unknown",
 ];
+const NEEDY: ReadonlySet<string> = new Set(["dead", "parked", "held"]);
 const GRAVE = WORST_FIRST.indexOf("retrying");
 
 /** The lower, the graver. */
@@ -27,4 +28,9 @@ export function rank(state: string): number {
 /** Whether somebody should see it even where its siblings are folded. */
 export function isGrave(ranked: number): boolean {
   return ranked <= GRAVE;
+}
+
+/** Whether it stays as it is until somebody does something. */
+export function needsSomebody(state: string): boolean {
+  return NEEDY.has(state);
 }

@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import { boxesOf, inSight } from "./boxes";
+import { drawnOf } from "./drawn";
+import { lanesOf } from "./lanes";
+import { linesOf, sorted } from "./lines";
+import { type Folding, rowsOf } from "./rows";
+import { at, attempt, chain, leg, message, second, wide } from "./samples";
+import { treeOf } from "./tree";
+
+const FOLDED: Folding = { open: new Set(), shut: new Set(), shown: undefined };
+
+describe("lanes", () => {
+  const now = Date.parse(at(100));
+  const drawn = ({ outbox, legs: [first] }: ReturnType<typeof lanesOf>) =>
+    [...outbox.pieces, ...(first?.pieces ?? [])].map(
+      ({ kind, from, to, open }) => `${kind} ${second(from)}-${second(to)}${open ? "…" : ""}`,
+    );
+
+  it("tell the outbox, the broker, each attempt, and what lay between them", () => {
+    const tries = [attempt(4, "retried"), attempt(9, "died", 2, 2), attempt(30, "processed", 1, 3)];
+    const lanes = lanesOf(message("a", null, { legs: [leg({ tries })] }), now);
+    expect(drawn(lanes)).toEqual([
+      "outbox 0-1",
+      "broker 1-3",
+      "handling 3-4",
+      "retry 4-7",
+      "handling 7-9",
+      "dead 9-29",
+      "handling 29-30",
+    ]);
+    expect(lanes.legs[0]?.marks.map(({ outcome }) => outcome)).toEqual(["retried", "died"]);
+  });
+
+  it("go on until now for what has not ended", () => {
+    const held = message("a", null, { state: "held", sentAt: null, waitedSeconds: null });
+    expect(drawn(lanesOf(held, now))).toEqual(["outbox 0-100…"]);
+    const retrying = leg({ state: "retrying", tries: [attempt(4, "retried")] });
+    expect(drawn(lanesOf(message("a", null, { legs: [retrying] }), now)).at(-1)).toBe("retry 4-100…");
+    const queued = leg({ state: "in a queue", attempts: 0 });
+    expect(drawn(lanesOf(message("a", null, { legs: [queued] }), now)).at(-1)).toBe("broker 1-100…");
+  });
+
+  it("never run backwards where clocks differ, and stay empty where nothing is known", () => {
+    const early = message("a", null, { publishedAt: at(5), sentAt: at(3), waitedSeconds: null });
+    expect(drawn(lanesOf({ ...early, legs: [leg({ tries: [attempt(2, "processed")] })] }, now))).toEqual([
+      "handling 1-2",
+    ]);
+    const unknown = message("a", null, { publishedAt: null, sentAt: null, waitedSeconds: null });
+    expect(drawnOf(chain([unknown]), now).extent).toBeUndefined();
+  });
+});
+
+describe("boxes", () => {
+  it("put a first child beside its parent, the next below, and draw what is in sight alone", () => {
+    const rows = rowsOf(treeOf(chain([...wide(2), message("grandchild", "c0")])), FOLDED, false);
+    const boxes = boxesOf(rows);
+    const [root, first, grandchild, next] = boxes.list;
+    expect(new Set([root?.y, first?.y, grandchild?.y]).size).toBe(1);
+    expect(next?.y).toBeGreaterThan(first?.y ?? 0);
+    expect(next?.x).toBe(first?.x);
+    const all = boxesOf(rowsOf(treeOf(chain(wide(2_000))), { ...FOLDED, open: new Set(["root"]) }, false));
+    expect(inSight(all, { top: 50_000, left: 0, width: 1_000, height: 700 }).length).toBeLessThan(20);
+  });
+});
+
+describe("lines of the table", () => {
+  it("sort by a column, with what has no value last in both directions", () => {
+    const tree = treeOf(
+      chain([
+        message("a", null, { waitedSeconds: 2 }),
+        message("b", "a", { waitedSeconds: null }),
+        message("c", "a", { waitedSeconds: 5, legs: [leg(), leg({ queue: "audit", state: "dead" })] }),
+      ]),
+    );
+    const lines = linesOf(tree.items);
+    const ids = (sortedLines: typeof lines) => sortedLines.map(({ item }) => item.message.id).join("");
+    expect(ids([...sorted(lines, "outbox", true)])).toBe("ccab");
+    expect(ids([...sorted(lines, "outbox", false)])).toBe("accb");
+    expect(sorted(lines, "state", false)[0]?.state).toBe("dead");
+  });
+});
