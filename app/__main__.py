@@ -141,19 +141,27 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _link(host: str, listener: socket.socket) -> str:
-    reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-    return f"http://{reachable}:{listener.getsockname()[1]}"
+    return f"http://{development.reachable(host)}:{listener.getsockname()[1]}"
 
 
 def _welcome(link: str, settings: Settings) -> str:
     """What to open, and what to try."""
+    api = Runs.API in settings.run
     links = {"Service": link, "API docs": f"{link}/docs", "Health": f"{link}/outbox/health/ready"}
     if settings.metrics:
         links["Metrics"] = f"{link}/metrics"
+    if api:
+        links = {"Dashboard": _dashboard(link, settings), **links}
     listed = [f"  {click.style(f'{name:<9}', bold=True)} {click.style(address, fg='cyan')}" for name, address in links.items()]
-    tokens = _token(link) if settings.development and Runs.API in settings.run else ()
-    example = _example(link) if Runs.API in settings.run else ()
+    tokens = _token(link) if settings.development and api else ()
+    example = _example(link) if api else ()
     return "\n".join(("", *listed, "", *tokens, *example, "  Ctrl-C ends everything.", ""))
+
+
+def _dashboard(link: str, settings: Settings) -> str:
+    if not development.has_dashboard():
+        return "was not built; `make dashboard` builds it"
+    return development.dashboard_link(development.token(), link) if settings.development else f"{link}{development.DASHBOARD}"
 
 
 def _shown_with_the_links(_token: str) -> None:
@@ -161,7 +169,10 @@ def _shown_with_the_links(_token: str) -> None:
 
 
 def _token(link: str) -> tuple[str, ...]:
-    return ("  The admin takes the token of this start, until it ends:", "", *development.usage(development.token(), link), "")
+    links = "The first link logs you in. Commands take its token too, until this ends:"
+    alone = "The admin takes the token of this start, until it ends:"
+    lead = links if development.has_dashboard() else alone
+    return (f"  {lead}", "", *development.usage(development.token(), link), "")
 
 
 def _example(link: str) -> tuple[str, ...]:

@@ -163,8 +163,10 @@ def _serves_the_api(request: Request) -> None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "this process does not serve the API: OUTBOX_RUN")
 
 
-def _front_door() -> RedirectResponse:
-    return RedirectResponse(docs.PATH)
+def _front_door(request: Request) -> RedirectResponse:
+    """To the dashboard if there is one. Relative, so that it holds under every prefix, also one that a proxy strips."""
+    dashboard = Runs.API in request.app.state.settings.run and development.has_dashboard()
+    return RedirectResponse("." + (development.DASHBOARD if dashboard else docs.PATH))
 
 
 main = create_service()

@@ -11,11 +11,17 @@ from outbox.admin import Role
 from outbox.admin.security.tokens import new_token
 from outbox.errors import ConfigurationError
 from tests.app.support import Service, service
+from tests.support.dashboard import build_dashboard
 from tests.support.processes import free_port, running
 
 pytestmark = [pytest.mark.slow]
 
 TOKEN = re.compile(r"outbox_[A-Za-z0-9_-]{43}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _dashboard() -> None:
+    build_dashboard()
 
 
 def _settings(database_url: str, **more: str) -> dict[str, str]:
@@ -29,7 +35,9 @@ def test_all_workers_take_the_token_of_development_which_is_shown_once(database_
         started = Service(process, f"http://127.0.0.1:{port}")
         started.is_ready()
         process.says("OUTBOX_TOKEN")
-        [token] = TOKEN.findall(process.output)
+        token, again = TOKEN.findall(process.output)
+        assert token == again, "it is in the dashboard's link and in what can be typed"
+        assert f"  Dashboard {started.url}/outbox/ui/#token={token}\n" in process.output
         for _ in range(10):
             answer = started.get("/outbox/session", headers={"authorization": f"Bearer {token}"})
             assert (answer.status_code, answer.json()["role"]) == (200, "admin")

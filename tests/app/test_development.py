@@ -9,17 +9,26 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from app.__main__ import suggested_command
+from outbox.admin import Role
+from outbox.admin.security.tokens import new_token
 from tests.app.support import Service
 from tests.support import eventually_sync
+from tests.support.dashboard import build_dashboard
 from tests.support.processes import OurProcess, free_port, running
 
 pytestmark = [pytest.mark.slow]
 
 EVERYTHING = ["-m", "app"]
 UP = "Ctrl-C ends everything."
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _dashboard() -> None:
+    build_dashboard()
 
 
 @pytest.fixture
@@ -36,7 +45,7 @@ def settings(data_dir: Path) -> dict[str, str]:
 def everything(folder: Path, settings: dict[str, str], *, name: str = "app") -> Iterator[Service]:
     with running(EVERYTHING, folder, settings, name=name) as process:
         process.says(UP, timeout=60)
-        link = next(line.split()[-1] for line in process.output.splitlines() if "http://" in line)
+        link = next(line.split()[-1] for line in process.output.splitlines() if line.startswith("  Service"))
         service = Service(process, link)
         service.is_ready()
         yield service
@@ -63,23 +72,44 @@ def test_it_comes_up_from_nothing_and_an_order_is_confirmed(tmp_path: Path, sett
         output = service.process.output
         assert str(data_dir) in output, "the folder of the data is printed"
         links = [line for line in output.splitlines() if "http://" in line]
-        assert links[0].split()[0] == "Service", "the service's link comes first"
+        assert links[0].split()[0] == "Dashboard", "the dashboard's link comes first"
         told = [line.split()[0] for line in output.splitlines() if line.startswith("  ") and line.split()]
-        order = [told.index(topic) for topic in ("Database", "Data", "Tables", "Broker", "Running", "Service")]
+        order = [told.index(topic) for topic in ("Database", "Data", "Tables", "Broker", "Running", "Dashboard", "Service")]
         assert order == sorted(order)
+
+
+def test_the_first_link_is_the_dashboards_and_logs_in(tmp_path: Path, settings: dict[str, str]) -> None:
+    with everything(tmp_path, settings) as service:
+        link = next(line.split()[-1] for line in service.process.output.splitlines() if "http://" in line)
+        page, _, token = link.partition("#token=")
+        assert page == f"{service.url}/outbox/ui/"
+        front_door = service.get("/", follow_redirects=True)
+        assert (str(front_door.url), front_door.text) == (page, service.get("/outbox/ui/").text)
+        assert httpx.post(f"{service.url}/outbox/session", json={"token": token}, timeout=20).json()["role"] == "admin"
+        assert service.process.output.count(token) == 2, "it is in the link and in what can be typed, and in no log"
+
+
+def test_where_people_have_tokens_the_link_is_without_one(tmp_path: Path, settings: dict[str, str]) -> None:
+    _, entry = new_token("alice", Role.OPERATOR)
+    with everything(tmp_path, settings | {"OUTBOX_ADMIN_TOKENS": str(entry)}) as service:
+        assert f"  Dashboard {service.url}/outbox/ui/\n" in service.process.output
+        assert "#token" not in service.process.output
+        assert "OUTBOX_TOKEN" not in service.process.output
 
 
 def test_what_it_prints_fits_into_80_columns(tmp_path: Path) -> None:
     settings = {"OUTBOX_LOG_LEVEL": "WARNING", "OUTBOX_DATA_DIR": str(tmp_path / "d")}
     with everything(tmp_path, settings) as service:
         lines = [line.replace(str(tmp_path / "d"), ".data/postgres") for line in service.process.output.splitlines()]
-        assert [line for line in lines if len(line) > 80] == []
+        assert [line for line in lines if len(line) > 80 and "#token=" not in line] == []
 
 
 def test_it_suggests_no_order_where_none_can_be_placed(tmp_path: Path, settings: dict[str, str]) -> None:
     with everything(tmp_path, settings | {"OUTBOX_RUN": "relay,worker"}) as service:
         assert service.get("/orders/6b1d0000-0000-0000-0000-000000000000").status_code == 404
         assert "curl" not in service.process.output
+        assert "Dashboard" not in service.process.output
+        assert service.get("/").headers["location"] == "./docs"
         assert "demo" not in service.process.output
 
 

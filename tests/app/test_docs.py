@@ -19,7 +19,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def test_the_docs_say_what_there_is_even_where_their_viewer_cannot_be_loaded(client: httpx.AsyncClient) -> None:
-    page = (await client.get("/", follow_redirects=True)).text
+    page = (await client.get("/docs")).text
     inside = page.partition('<div id="swagger-ui">')[2].partition("</div>")[0]
     assert "<code>POST /orders</code>" in inside
     assert "Writes the order and publishes `order.placed`, in one transaction" in inside
