@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { type Deed, type Operation, useOperationDeed } from "~/api/operations";
 import { useWhyNot } from "~/api/session";
 import { plural } from "~/lib/format";
@@ -9,7 +9,8 @@ export function Deeds({ of }: { of: Operation }) {
   const whyNot = useWhyNot("repair");
   const deed = useOperationDeed(of.id);
   const [asks, setAsks] = useState(false);
-  if (!of.going_on && !deed.error) return null;
+  useFocusKept(of.going_on);
+  if (!of.going_on) return null;
 
   function act(what: Deed) {
     deed.mutate(what, {
@@ -46,6 +47,17 @@ export function Deeds({ of }: { of: Operation }) {
       />
     </>
   );
+}
+
+/** Buttons that vanish, because it has ended, leave focus at the page's title. */
+function useFocusKept(goesOn: boolean): void {
+  useEffect(() => {
+    if (goesOn) return;
+    const timer = setTimeout(() => {
+      if (document.activeElement === document.body) document.getElementById("page-title")?.focus();
+    }, 100);
+    return () => clearTimeout(timer);
+  }, [goesOn]);
 }
 
 const DONE: Record<Deed, string> = {

@@ -102,7 +102,7 @@ function Row({ of, current }: { of: Operation; current: boolean }) {
           {number(reached(of))} of {number(of.total)}
         </span>
       </td>
-      <td data-number>
+      <td>
         <DiedAgain of={of} />
       </td>
       <td>{of.requested_by ?? "—"}</td>

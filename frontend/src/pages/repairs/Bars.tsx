@@ -8,10 +8,12 @@ export function Bars({
   title,
   of,
   nameless,
+  shorten = (name) => name,
 }: {
   title: string;
   of: Record<string, number>;
   nameless: string;
+  shorten?: (name: string) => string;
 }) {
   const found = Object.entries(of).sort(([, one], [, other]) => other - one);
   const [largest = 1] = found.map(([, count]) => count);
@@ -23,7 +25,7 @@ export function Bars({
         {found.slice(0, MOST).map(([name, count]) => (
           <li key={name}>
             <span className={styles.name} title={name || nameless}>
-              {name || nameless}
+              {shorten(name) || nameless}
             </span>
             <span className={styles.track} aria-hidden="true">
               <span className={styles.bar} style={{ width: `${(100 * count) / largest}%` }} />

@@ -9,7 +9,7 @@ import styles from "./RepairDialog.module.css";
 import { Seen } from "./Seen";
 import { Trouble } from "./Trouble";
 import { type Repairing, useRepairing } from "./useRepairing";
-import { WORDS } from "./words";
+import { meaningOf, WORDS } from "./words";
 
 /** Shows what a dry run found, asks how and why, does it, and says what came of it. */
 export function RepairDialog(props: RepairDialogProps) {
@@ -32,7 +32,7 @@ export function RepairDialog(props: RepairDialogProps) {
       wide
       onClose={onClose}
       title={`${words.verb} ${describe}`}
-      description={words.meaning}
+      description={meaningOf(action, props.selector)}
       actions={<Actions form={form} repairing={repairing} {...props} />}
     >
       <form id={form} className={styles.form} onSubmit={submit}>

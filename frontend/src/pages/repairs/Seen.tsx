@@ -10,7 +10,7 @@ import { WORDS } from "./words";
 export function Seen({
   action,
   selector,
-  repairing: { run, isCurrent, pinned },
+  repairing: { run, pinned, options },
 }: {
   action: Action;
   selector: Selector;
@@ -19,8 +19,14 @@ export function Seen({
   const plan = run.data;
   if (!plan) return run.error ? <div /> : <Loading lines={6} />;
   return (
-    <section className={styles.seen} aria-label="What the dry run found" aria-busy={!isCurrent}>
-      <Headline action={action} selector={selector} plan={plan} isCurrent={isCurrent} />
+    <section className={styles.seen} aria-label="What the dry run found" aria-busy={run.isFetching}>
+      <Headline
+        action={action}
+        selector={selector}
+        plan={plan}
+        isLooking={run.isFetching}
+        isCut={options.maxItems !== ""}
+      />
       {pinned && (
         <p className={styles.quiet}>
           Those that died after <Moment at={pinned.at} short /> are left out, so that the number holds.
@@ -30,7 +36,7 @@ export function Seen({
       {plan.count > 0 && (
         <>
           <Bars title="By queue" of={plan.byQueue} nameless="parked in the outbox" />
-          <Bars title="By exception" of={plan.byException} nameless="no exception" />
+          <Bars title="By exception" of={plan.byException} nameless="no exception" shorten={lastPart} />
           <Sample of={plan} />
         </>
       )}
@@ -42,35 +48,47 @@ function Headline({
   action,
   selector,
   plan,
-  isCurrent,
+  isLooking,
+  isCut,
 }: {
   action: Action;
   selector: Selector;
   plan: Plan;
-  isCurrent: boolean;
+  isLooking: boolean;
+  /** Some may be left out because more were not wanted. */
+  isCut: boolean;
 }) {
   const words = WORDS[action];
   const named = "ids" in selector ? new Set(selector.ids).size : undefined;
-  const skipped = named === undefined ? 0 : named - plan.count;
+  const skipped = named === undefined || isCut ? 0 : named - plan.count;
   if (plan.count === 0)
     return (
       <Empty title={`Nothing would be ${words.participle}.`}>
-        {named === undefined ? "Nothing fits by now." : `All ${number(named)} are ${words.skipped}.`}
+        {named === undefined
+          ? "Nothing fits by now."
+          : named === 1
+            ? `It is not ${words.needed}, or gone.`
+            : `None of the ${number(named)} is ${words.needed}.`}
       </Empty>
     );
   return (
     <div aria-live="polite">
       <p className={styles.headline}>
         <strong>{number(plan.count)}</strong> would be {words.participle}
-        {!isCurrent && <span className={styles.quiet}> · looking again …</span>}
+        {isLooking && <span className={styles.quiet}> · looking again …</span>}
       </p>
       {skipped > 0 && (
         <p className={styles.quiet}>
-          {plural(skipped, "is", "are")} left out: {words.skipped}.
+          {plural(skipped, "is", "are")} left out: not {words.needed}, or gone.
         </p>
       )}
     </div>
   );
+}
+
+/** Of a name with its module the name. */
+function lastPart(name: string): string {
+  return name.slice(name.lastIndexOf(".") + 1);
 }
 
 function Warnings({ of }: { of: readonly string[] }) {
@@ -99,7 +117,7 @@ function Sample({ of: { sample, count } }: { of: Plan }) {
               <Moment at={failedAt} short />
             </p>
             <p className={styles.line} title={error.message}>
-              {error.message || error.type}
+              {lastPart(error.type)}: {error.message}
             </p>
             <code className={styles.line} title={preview}>
               {preview}
