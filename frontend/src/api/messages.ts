@@ -108,6 +108,11 @@ export function contentOf(message: Message): Schemas["Content"] {
   };
 }
 
+/** Whether an error says more than the state does. */
+export function isTelling(error: string | null): error is string {
+  return error !== null && error !== "unroutable" && error !== "blocked";
+}
+
 /** Without what is not set. */
 function known<T extends object>(query: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   const set = Object.entries(query).filter(([, value]) => value !== undefined);

@@ -43,6 +43,7 @@ const STATES: Record<string, Look> = {
     icon: "operations",
     meaning: "An attempt failed, and another one was to follow.",
   },
+  duplicate: { label: "duplicate", tone: "neutral", meaning: "It came again, and was not handled again." },
   died: { label: "died", tone: "bad", meaning: "Its last attempt failed." },
   dead: { label: "dead", tone: "bad", meaning: "Its last attempt failed; it lies among the dead letters." },
   open: { label: "open", tone: "bad", meaning: "Nobody has decided about it." },

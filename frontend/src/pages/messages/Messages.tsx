@@ -21,6 +21,7 @@ export default function Messages() {
   const [place, change] = state;
   const list = useList(place);
   const [, navigate] = useLocation();
+  const go = (to: string) => navigate(addressOf(to), { replace: id !== undefined });
   useReturn(id);
   return (
     <Page title="Messages" tab={id === undefined ? "Messages" : `Message ${id}`} wide>
@@ -28,7 +29,7 @@ export default function Messages() {
         <div className={styles.top}>
           <Narrowing state={state} shown={list.held.items} />
         </div>
-        <div className={styles.list}>
+        <div className={styles.views}>
           <Tabs
             label="State"
             tabs={TABS.map((value) => ({
@@ -39,20 +40,31 @@ export default function Messages() {
             value={place.state ?? ALL}
             onChoose={(chosen) => change({ state: chosen === ALL ? undefined : chosen, cursor: undefined })}
           >
-            <List
-              list={list}
-              place={place}
-              open={id}
-              onOpen={(to) => navigate(addressOf(to), { replace: id !== undefined })}
-              onTurn={(cursor) => change({ cursor })}
-            />
+            <div className={styles.parts}>
+              <div className={styles.list}>
+                <List
+                  list={list}
+                  place={place}
+                  open={id}
+                  onOpen={go}
+                  onTurn={(cursor) => change({ cursor })}
+                />
+              </div>
+              {id !== undefined && (
+                <div className={styles.detail}>
+                  <Detail
+                    key={id}
+                    id={id}
+                    before={list.beside(id, -1)}
+                    after={list.beside(id, 1)}
+                    onGo={go}
+                    onClose={() => navigate(addressOf(undefined))}
+                  />
+                </div>
+              )}
+            </div>
           </Tabs>
         </div>
-        {id !== undefined && (
-          <div className={styles.detail}>
-            <Detail key={id} id={id} onClose={() => navigate(addressOf(undefined))} />
-          </div>
-        )}
       </div>
     </Page>
   );

@@ -68,7 +68,8 @@ export function Field({ ref, label, filters, chosen, onChoose, onSet, onTakeBack
         type="text"
         role="combobox"
         aria-label={chosen ? `${label}: ${chosen.label}` : label}
-        aria-expanded={open}
+        aria-expanded={offers.length > 0}
+        aria-invalid={chosen && typed !== "" && open && offers.length === 0}
         aria-controls={id}
         aria-autocomplete="list"
         aria-activedescendant={offers[at] ? `${id}-${at}` : undefined}
@@ -125,7 +126,7 @@ function Offers({
     document.getElementById(`${id}-${at}`)?.scrollIntoView?.({ block: "nearest" });
   }, [id, at]);
   return (
-    <div role="listbox" id={id} aria-label={label} className={styles.offers}>
+    <div role="listbox" id={id} aria-label={label} className={styles.offers} hidden={offers.length === 0}>
       {offers.map((offer, index) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents lint/a11y/useFocusableInteractive: the field hears the keys
         <div

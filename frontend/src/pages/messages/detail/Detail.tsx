@@ -5,7 +5,7 @@ import { useFallbackInterval } from "~/api/live";
 import { type Message, message, useReveal } from "~/api/messages";
 import { failureOf } from "~/api/problems";
 import { useShortcuts } from "~/lib/keyboard";
-import { Button, CopyButton, Empty, Loaded, Loading, State } from "~/ui";
+import { Button, CopyButton, Empty, IconButton, Loaded, Loading, State } from "~/ui";
 import { About } from "./About";
 import { Body } from "./Body";
 import styles from "./Detail.module.css";
@@ -13,14 +13,22 @@ import { Handled } from "./Handled";
 import { Headers } from "./Headers";
 import { Why } from "./Why";
 
+interface Around {
+  /** The messages next to it in the list. */
+  before: string | undefined;
+  after: string | undefined;
+  onGo(id: string): void;
+  onClose(): void;
+}
+
 /** One message: why it is where it is first, then everything else about it. */
-export function Detail({ id, onClose }: { id: string; onClose(): void }) {
+export function Detail({ id, ...around }: Around & { id: string }) {
   const query = useQuery({ ...message(id), refetchInterval: useFallbackInterval() });
-  useShortcuts("Message", [{ keys: "Escape", label: "Close the message", run: onClose }]);
+  useShortcuts("Message", [{ keys: "Escape", label: "Close the message", run: around.onClose }]);
   const gone = query.error && failureOf(query.error).code === "not-found";
   return (
     <article className={styles.detail} aria-label={`Message ${id}`}>
-      <Head id={id} message={query.data} onClose={onClose} />
+      <Head id={id} message={query.data} {...around} />
       {gone ? (
         <Gone id={id} message={query.data} />
       ) : (
@@ -46,28 +54,56 @@ function Parts({ message }: { message: Message }) {
 }
 
 /** Takes focus when it opens on a narrow screen, where the list is away. */
-function Head({ id, message, onClose }: { id: string; message: Message | undefined; onClose(): void }) {
+function Head({
+  id,
+  message,
+  before,
+  after,
+  onGo,
+  onClose,
+}: Around & { id: string; message: Message | undefined }) {
   const title = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    if (!document.activeElement?.hasAttribute("data-row")) title.current?.focus({ preventScroll: true });
+    if (window.matchMedia(NARROW).matches) title.current?.focus();
   }, []);
   return (
     <header className={styles.head}>
-      <Button look="quiet" icon="left" onClick={onClose}>
-        Back to the list
-      </Button>
       <div className={styles.title}>
         <h2 ref={title} tabIndex={-1}>
           {message?.routing_key ?? `Message ${id}`}
         </h2>
         {message && <State of={message.state} />}
+        <span className={styles.id}>
+          Message {id} <CopyButton text={id} label="Copy the message's number" />
+        </span>
       </div>
-      <p className={styles.id}>
-        Message {id} <CopyButton text={id} label="Copy the message's number" />
-      </p>
+      <div className={styles.leave}>
+        <span className={styles.back}>
+          <Button look="quiet" icon="left" onClick={onClose}>
+            Back to the list
+          </Button>
+        </span>
+        <IconButton
+          icon="up"
+          label="Previous message"
+          whyNot={before ? undefined : "It is the first one on this page of the list."}
+          onClick={() => before && onGo(before)}
+        />
+        <IconButton
+          icon="down"
+          label="Next message"
+          whyNot={after ? undefined : "It is the last one on this page of the list."}
+          onClick={() => after && onGo(after)}
+        />
+        <span className={styles.close}>
+          <IconButton icon="cross" label="Close the message" onClick={onClose} />
+        </span>
+      </div>
     </header>
   );
 }
+
+const NARROW = "(max-width: 1100px)";
 
 function Gone({ id, message }: { id: string; message: Message | undefined }) {
   const known = message?.message_id ?? message?.root_id;

@@ -26,7 +26,15 @@ export function Handled({ message: { handled, message_id, state } }: { message: 
                 )}
               </td>
               <td data-number>{fact.attempt ?? "—"}</td>
-              <td>{fact.error_type ?? "—"}</td>
+              <td className={styles.told}>
+                {fact.error ? (
+                  <>
+                    <strong>{fact.error.type}</strong> {fact.error.message}
+                  </>
+                ) : (
+                  "—"
+                )}
+              </td>
               <td>{fact.at ? <Moment at={fact.at} short /> : "—"}</td>
             </tr>
           ))}

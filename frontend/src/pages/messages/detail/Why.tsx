@@ -1,6 +1,8 @@
 import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
-import type { Message } from "~/api/messages";
+import { isTelling, type Message } from "~/api/messages";
+import { useNow } from "~/lib/clock";
+import { secondsSince } from "~/lib/format";
 import { Ago, Facts, Icon, lookOf, Moment } from "~/ui";
 import styles from "./Detail.module.css";
 
@@ -28,7 +30,7 @@ export function Why({ message }: { message: Message }) {
             ["Refused", message.attempts > 0 && times(message.attempts)],
           ]}
         />
-        {message.last_error !== null && <p className={styles.error}>{message.last_error}</p>}
+        {isTelling(message.last_error) && <p className={styles.error}>{message.last_error}</p>}
         {mend && (
           <p className={styles.mend}>
             <Icon name="right" />
@@ -77,11 +79,12 @@ function Sentence({ text }: { text: string }) {
 }
 
 function When({ at }: { at: string }) {
+  const ahead = secondsSince(at, useNow()) < 0;
   return (
     <>
-      <Ago at={at} /> <span className={styles.quiet}>(</span>
+      {!ahead && "was due "}
+      <Ago at={at} />, <span className={styles.quiet}>{ahead && "at "}</span>
       <Moment at={at} />
-      <span className={styles.quiet}>)</span>
     </>
   );
 }
@@ -91,7 +94,7 @@ function Unroutable({ message: { created_at } }: { message: Message }) {
   if (created_at === null) return "since some time after it was written";
   return (
     <>
-      since it was first tried, after <Moment at={created_at} /> (<Ago at={created_at} />)
+      since a relay first tried it; it was written <Ago at={created_at} />, at <Moment at={created_at} />
     </>
   );
 }

@@ -1,6 +1,6 @@
 import { useSearch } from "wouter";
 import { failureOf } from "~/api/problems";
-import { plural } from "~/lib/format";
+import { number } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
 import { Button, Empty, Loaded, Loading, lookOf, Pager, ShownAge } from "~/ui";
 import type { Place } from "../parameters";
@@ -45,7 +45,7 @@ export function List({
             <ShownAge at={query.dataUpdatedAt} />
             {held.fresh > 0 && (
               <Button look="quiet" icon="down" onClick={held.show}>
-                {plural(held.fresh, "other")} here now, show
+                {number(held.fresh)} new, show
               </Button>
             )}
           </div>

@@ -1,5 +1,5 @@
 import { Link } from "wouter";
-import type { MessageLine } from "~/api/messages";
+import { isTelling, type MessageLine } from "~/api/messages";
 import { Ago, Badge, State } from "~/ui";
 import { addressOf } from "../parameters";
 import styles from "./List.module.css";
@@ -30,7 +30,7 @@ export function Row({
         </span>
         <span className={styles.key}>{line.routing_key}</span>
         <span className={styles.about}>
-          <span className={styles.text}>{line.last_error ?? line.preview}</span>
+          <span className={styles.text}>{isTelling(line.last_error) ? line.last_error : line.preview}</span>
           {line.ordering_key !== null && <span className={styles.ordering}>key {line.ordering_key}</span>}
         </span>
         <span className={styles.when}>
