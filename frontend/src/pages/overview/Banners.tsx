@@ -55,7 +55,7 @@ function Paused({ pause }: { pause: Pause }) {
           It ends at <Moment at={pause.until} short />.
         </>
       )}{" "}
-      <Link href="/components">Look at pauses</Link>
+      <Link href="/components">See who is paused</Link>
     </>
   );
 }

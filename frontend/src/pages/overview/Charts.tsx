@@ -28,18 +28,18 @@ export function Charts() {
         <span className={styles.quiet}>Over time</span>
         <TimeRange range={range} onChoose={(chosen) => change(valuesOf(chosen))} />
       </header>
-      <div className={styles.charts}>
-        <Panel title="Backlog and its oldest age">
-          <Loaded query={query} loading={<Loading lines={6} />}>
-            {(statistics) => <BacklogChart statistics={statistics} onZoom={zoom} />}
-          </Loaded>
-        </Panel>
-        <Panel title="Throughput">
-          <Loaded query={query} loading={<Loading lines={6} />}>
-            {(statistics) => <ThroughputChart statistics={statistics} onZoom={zoom} />}
-          </Loaded>
-        </Panel>
-      </div>
+      <Loaded query={query} loading={<Loading lines={6} />}>
+        {(statistics) => (
+          <div className={styles.charts}>
+            <Panel title="Backlog and its oldest age">
+              <BacklogChart statistics={statistics} onZoom={zoom} />
+            </Panel>
+            <Panel title="Throughput">
+              <ThroughputChart statistics={statistics} onZoom={zoom} />
+            </Panel>
+          </div>
+        )}
+      </Loaded>
     </section>
   );
 }

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { Fragment, useState } from "react";
 import { Link } from "wouter";
 import { type FailureGroup, useTopGroups } from "~/api/overview";
 import { useWhyNot } from "~/api/session";
@@ -48,7 +48,7 @@ function Group({ group, onRequeue }: { group: FailureGroup; onRequeue(): void })
     <li className={styles.group}>
       <div className={styles.words}>
         <Link href={`/dead-letters?group_id=${encodeURIComponent(group.id)}`} className={styles.title ?? ""}>
-          {title}
+          <Breakable text={title} />
         </Link>
         <span className={styles.facts}>
           <span>
@@ -66,6 +66,17 @@ function Group({ group, onRequeue }: { group: FailureGroup; onRequeue(): void })
       </Button>
     </li>
   );
+}
+
+/** Names of modules and functions break behind their dots and slashes, not in the middle of a word. */
+function Breakable({ text }: { text: string }) {
+  return text.split(/(?<=[./:_])(?=\w)/).map((part, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: parts of one text never move
+    <Fragment key={index}>
+      {part}
+      <wbr />
+    </Fragment>
+  ));
 }
 
 function deaths(sparkline: readonly number[]): string {

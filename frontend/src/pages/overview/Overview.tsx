@@ -1,6 +1,6 @@
 import { useBacklog } from "~/api/backlog";
 import { useLiving } from "~/api/overview";
-import { Loaded, Loading, Page, ShownAge, useLiveWords } from "~/ui";
+import { Loaded, Loading, Page, ShownAge } from "~/ui";
 import { Banners } from "./Banners";
 import { Charts } from "./Charts";
 import { FailureGroups } from "./FailureGroups";
@@ -12,12 +12,10 @@ import { Verdict } from "./Verdict";
 export default function Overview() {
   const backlog = useBacklog();
   const components = useLiving();
-  const { words } = useLiveWords();
   return (
     <Page
       title="Overview"
       actions={
-        words !== "Live" &&
         backlog.dataUpdatedAt > 0 && (
           <span className={styles.age}>
             <ShownAge at={backlog.dataUpdatedAt} />

@@ -4,7 +4,7 @@ import { type Backlog, inQueues, type WaitingState } from "~/api/backlog";
 import { type Component, useNewLetters, useOpenLetters } from "~/api/overview";
 import { count, number, plural, rate, span } from "~/lib/format";
 import { Badge, Loading, Problem } from "~/ui";
-import { flow, judged, LATE_AFTER, living, OVERDUE_AFTER, oldestPending } from "./health";
+import { flow, judged, LATE_AFTER, living, OVERDUE_AFTER, oldestPending, WORTH_TELLING } from "./health";
 import { Tile } from "./Tile";
 import styles from "./Tiles.module.css";
 
@@ -33,11 +33,11 @@ function Oldest({ seconds }: { seconds: number | null }) {
     <Tile
       name="Oldest pending"
       tone={tone}
-      value={
-        <Link href="/messages?state=pending">{seconds === null ? "Nothing pending" : span(seconds)}</Link>
-      }
+      value={<Link href="/messages?state=pending">{seconds === null ? "None" : span(seconds)}</Link>}
     >
-      <Badge tone={tone}>{word}</Badge> Late after {span(LATE_AFTER)}, overdue after {span(OVERDUE_AFTER)}.
+      <Badge tone={tone}>{word}</Badge>
+      <br />
+      Late after {span(LATE_AFTER)}, overdue after {span(OVERDUE_AFTER)}.
     </Tile>
   );
 }
@@ -55,7 +55,7 @@ function Waiting({ backlog }: { backlog: Backlog }) {
       beside={<span className={styles.unit}>pending</span>}
     >
       {!backlog.complete && "A first estimate. "}
-      {states.pending.value > 0 && drained !== null && `Sent in about ${span(drained)}. `}
+      {drained !== null && drained > WORTH_TELLING && `Sent in about ${span(drained)}. `}
       {others.map((state) => (
         <span key={state} className={styles.part}>
           <Link href={`/messages?state=${state}`}>

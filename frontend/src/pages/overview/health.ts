@@ -24,13 +24,14 @@ export interface Judgement {
 
 /** How grave the age of the oldest pending message is; null: nothing is pending. */
 export function judged(oldest: number | null): Judgement {
-  if (oldest === null || oldest < LATE_AFTER) return { tone: "good", word: "In time" };
+  if (oldest === null) return { tone: "good", word: "Nothing waits" };
+  if (oldest < LATE_AFTER) return { tone: "good", word: "In time" };
   if (oldest < OVERDUE_AFTER) return { tone: "warn", word: "Late" };
   return { tone: "bad", word: "Overdue" };
 }
 
-/** Seconds of work: a backlog that is smaller than what comes in so long does not count as one that grows. */
-const WORTH_TELLING = 10;
+/** Seconds of work: a backlog that is smaller comes and goes by itself. */
+export const WORTH_TELLING = 10;
 
 /** Whether more comes than goes, and how that reads. */
 export function flow({ states, per_second: speed, drained_in_seconds: drained }: Backlog): string {
@@ -115,7 +116,7 @@ export function troubles(backlog: Backlog, components: readonly Component[] | un
     const them = plural(states.parked.value, "message is", "messages are");
     found.push({
       tone: "bad",
-      text: `${them} parked: they cannot be published.`,
+      text: `${them} parked: publishing failed for good.`,
       href: "/messages?state=parked",
     });
   }
@@ -123,7 +124,7 @@ export function troubles(backlog: Backlog, components: readonly Component[] | un
     const them = plural(states.held.value, "message is", "messages are");
     found.push({
       tone: "warn",
-      text: `${them} held: no queue is bound for them.`,
+      text: `${them} held: no queue is bound.`,
       href: "/messages?state=held",
     });
   }

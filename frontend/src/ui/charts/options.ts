@@ -62,7 +62,7 @@ export function options(shown: () => Shown, look: Look, heard: Heard): uPlot.Opt
     hooks: {
       setCursor: [(plot) => heard.onPoint(plot.cursor.idx ?? null)],
       setSelect: [(plot) => brush(plot, heard)],
-      drawClear: [(plot) => drawUnknown(plot, shown(), look)],
+      drawAxes: [(plot) => drawUnknown(plot, shown(), look)],
       draw: [(plot) => drawMarks(plot, shown(), look)],
     },
   };

@@ -1,0 +1,85 @@
+import { QueryClient, QueryClientProvider, useQuery } from "@tanstack/react-query";
+import { render, screen, within } from "@testing-library/react";
+import { describe, expect, it, vi } from "vitest";
+import type { Backlog } from "~/api/backlog";
+import type { Component } from "~/api/overview";
+import { Tiles } from "./Tiles";
+
+const since = "2026-11-20T19:30:00.000Z";
+
+vi.mock("~/api/overview", () => ({
+  useOpenLetters: () => ({ data: { value: 10_000, relation: "gte" }, error: null }),
+  useNewLetters: () => ({ data: { since, total: { value: 3, relation: "eq" } }, error: null }),
+}));
+
+const eq = (value: number) => ({ value, relation: "eq" });
+const backlog = {
+  complete: true,
+  states: {
+    pending: { value: 1_002_151, relation: "about" },
+    scheduled: eq(24_922),
+    held: eq(0),
+    blocked: eq(0),
+    retrying: eq(0),
+    parked: eq(2),
+  },
+  oldest_pending_seconds: 3_735.98,
+  per_second: { incoming: 120.4, outgoing: 2_104 },
+  drained_in_seconds: 505.2,
+  queues: null,
+} as unknown as Backlog;
+
+const components = [
+  { kind: "relay", condition: "alive" },
+  { kind: "relay", condition: "lost" },
+  { kind: "worker", condition: "alive" },
+] as Component[];
+
+function Shown() {
+  const query = useQuery({
+    queryKey: ["components"],
+    queryFn: () => ({ items: components }),
+    initialData: { items: components },
+  });
+  return <Tiles backlog={backlog} components={query} />;
+}
+
+function tile(name: string) {
+  render(
+    <QueryClientProvider client={new QueryClient()}>
+      <Shown />
+    </QueryClientProvider>,
+  );
+  const found = screen.getByRole("region", { name });
+  const links = within(found)
+    .getAllByRole("link")
+    .map((link) => [link.textContent, link.getAttribute("href")]);
+  return { text: found.textContent, links };
+}
+
+describe("the numbers of now", () => {
+  it("tell how old the oldest pending message is, in words too, and lead to the pending ones", () => {
+    const { text, links } = tile("Oldest pending");
+    expect(text).toContain("Overdue");
+    expect(links).toEqual([["1 h 2 min", "/messages?state=pending"]]);
+  });
+
+  it("lead each to the list with the same filter", () => {
+    expect(tile("Backlog").links.slice(0, 3)).toEqual([
+      ["≈ 1,002,151", "/messages?state=pending"],
+      ["24,922 scheduled", "/messages?state=scheduled"],
+      ["2 parked", "/messages?state=parked"],
+    ]);
+  });
+
+  it("lead from dead letters of the last hour to those since the same moment", () => {
+    expect(tile("Dead letters").links).toEqual([
+      ["10,000+", "/dead-letters"],
+      ["3 new in the last hour", `/dead-letters?failed_after=${encodeURIComponent(since)}`],
+    ]);
+  });
+
+  it("tell who is lost", () => {
+    expect(tile("Alive").text).toContain("1 is lost.");
+  });
+});
