@@ -38,8 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def dashboard() -> None:
     """The dashboard, built from these sources."""
     with one_process_at_a_time("dashboard"):
-        if (ROOT / "scripts" / "dashboard.py").exists():
-            subprocess.run([sys.executable, ROOT / "scripts" / "dashboard.py"], check=True, capture_output=True, timeout=300)
+        subprocess.run([sys.executable, ROOT / "scripts" / "dashboard.py"], check=True, capture_output=True, timeout=300)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from outbox import Consumer, Message
+from outbox import Consumer
 
 QUEUE = "payments.capture"
 
@@ -17,7 +17,7 @@ class LedgerOfflineError(Exception):
     """The ledger is away."""
 
 
-def capture(body: dict[str, Any], message: Message) -> None:
+def capture(body: dict[str, Any]) -> None:
     """Fails as the body says, unless somebody mended it."""
     if Path(os.environ["SHOP_MENDED"]).exists() or body.get("fails") is None:
         return

@@ -13,7 +13,8 @@ from outbox import Publisher
 from outbox.admin import Role
 from outbox.admin.security.tokens import new_token
 from tests.app.support import Service, service
-from tests.support import eventually
+from tests.dashboard.shop import QUEUE
+from tests.support import eventually, eventually_sync
 from tests.support.processes import OurProcess, running
 
 NAMES = {Role.ADMIN: "ada", Role.OPERATOR: "olga", Role.VIEWER: "vera"}
@@ -86,6 +87,7 @@ def staged(folder: Path, database_url: str, broker_url: str, *, settings: Mappin
                     **where,
                     "OUTBOX_ADMIN_TOKENS": entries,
                     "OUTBOX_MIGRATE": "true",
+                    "OUTBOX_ARCHIVE_QUEUES": "payments.capture,orders.payment",
                     "OUTBOX_MASK_PATHS": "$.card.number",
                     **(settings or {}),
                 },
@@ -93,4 +95,12 @@ def staged(folder: Path, database_url: str, broker_url: str, *, settings: Mappin
         )
         command = ["-m", "outbox.cli", "worker", "tests.dashboard.shop:consumers", "--monitoring-port", "0"]
         worker = stack.enter_context(running(command, folder, {**where, "SHOP_MENDED": str(mended)}, name="worker"))
-        yield Stage(served, worker, database_url, broker_url, {role: token for role, (token, _) in made.items()}, mended)
+        it = Stage(served, worker, database_url, broker_url, {role: token for role, (token, _) in made.items()}, mended)
+        eventually_sync(lambda: _consumes(it, QUEUE), timeout=60, message=f"nobody consumes {QUEUE}", interval=0.1)
+        yield it
+
+
+def _consumes(stage: Stage, queue: str) -> bool:
+    headers = {"authorization": f"Bearer {stage.tokens[Role.VIEWER]}"}
+    nodes = stage.service.get("/outbox/topology", headers=headers).json()["nodes"]
+    return any(node["name"] == queue and node["consumers"] for node in nodes)
