@@ -1,4 +1,4 @@
-import { useMemo } from "react";
+import { memo, useMemo } from "react";
 import { number } from "~/lib/format";
 import { Button, Span, State, Table } from "~/ui";
 import styles from "./ChainTable.module.css";
@@ -14,7 +14,7 @@ export interface Order {
   change(changes: { sort?: SortBy; down?: boolean; page?: number | undefined }): void;
 }
 
-const PAGE = 100;
+const PAGE = 50;
 const COLUMNS: readonly (readonly [SortBy | undefined, string])[] = [
   ["chain", "Message"],
   [undefined, "Follows from"],
@@ -76,7 +76,7 @@ export function ChainTable({ drawn, handled, order }: { drawn: Drawn; handled: H
   );
 }
 
-function LineRow({
+const LineRow = memo(function LineRow({
   line,
   origin,
   selected,
@@ -131,4 +131,4 @@ function LineRow({
       </td>
     </tr>
   );
-}
+});

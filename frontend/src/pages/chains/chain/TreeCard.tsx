@@ -1,17 +1,27 @@
+import { memo } from "react";
 import { span } from "~/lib/format";
 import { lookOf } from "~/ui";
 import { type Box, CARD, HEIGHT } from "./boxes";
-import type { RowProps } from "./cursor";
-import type { Drawn } from "./drawn";
+import { rowProps } from "./cursor";
 import { Fold } from "./Fold";
-import { reach } from "./lanes";
+import { type Lanes, reach } from "./lanes";
 import type { MessageRow } from "./rows";
 import { StateIcon } from "./StateIcon";
 import styles from "./TreeView.module.css";
 import { described, foldWords, nameOf } from "./words";
 
-export function TreeCard({ box, place, drawn }: { box: Box; place: RowProps; drawn: Drawn }) {
+interface Props {
+  box: Box;
+  prefix: string;
+  isCursor: boolean;
+  isSelected: boolean;
+  lanes: Lanes | undefined;
+}
+
+export const TreeCard = memo(function TreeCard(props: Props) {
+  const { box, lanes } = props;
   const { row } = box;
+  const place = rowProps(row, { ...props, index: box.index });
   const shape = { left: box.x, top: box.y, width: CARD, height: HEIGHT };
   if (row.kind === "leg") return null;
   if (row.kind === "fold") {
@@ -23,14 +33,13 @@ export function TreeCard({ box, place, drawn }: { box: Box; place: RowProps; dra
   }
   return (
     <div {...place} className={styles.card} style={shape} data-tone={lookOf(row.item.message.state).tone}>
-      <Words row={row} drawn={drawn} />
+      <Words row={row} lanes={lanes} />
     </div>
   );
-}
+});
 
-function Words({ row: { item, unfolded }, drawn }: { row: MessageRow; drawn: Drawn }) {
+function Words({ row: { item, unfolded }, lanes }: { row: MessageRow; lanes: Lanes | undefined }) {
   const { message } = item;
-  const lanes = drawn.lanes.get(item);
   const taken = lanes && reach(lanes);
   const seconds = taken && (taken.to - taken.from) / 1000;
   const { label, tone } = lookOf(message.state);

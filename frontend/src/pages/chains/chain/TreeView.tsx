@@ -3,6 +3,7 @@ import { boxesOf, CARD, COLUMN, HEIGHT, inSight, MARGIN } from "./boxes";
 import { useCursor } from "./cursor";
 import { type Drawn, type Handled, useRows } from "./drawn";
 import { Edges } from "./Edges";
+import { idOf } from "./rows";
 import { TreeCard } from "./TreeCard";
 import styles from "./TreeView.module.css";
 import { bringIntoSight, useViewport } from "./viewport";
@@ -32,7 +33,14 @@ export function TreeView({ drawn, handled }: { drawn: Drawn; handled: Handled })
       <div {...cursor.tree} className={styles.tree} style={{ width: boxes.width, height: boxes.height }}>
         <Edges boxes={boxes} seen={seen} />
         {inSight(boxes, seen).map((box) => (
-          <TreeCard key={box.row.key} box={box} place={cursor.row(box.index)} drawn={drawn} />
+          <TreeCard
+            key={box.row.key}
+            box={box}
+            prefix={cursor.prefix}
+            isCursor={box.index === cursor.index}
+            isSelected={handled.selected !== undefined && idOf(box.row) === handled.selected}
+            lanes={box.row.kind === "fold" ? undefined : drawn.lanes.get(box.row.item)}
+          />
         ))}
       </div>
     </div>

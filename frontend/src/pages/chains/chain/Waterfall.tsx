@@ -5,6 +5,7 @@ import { useCursor } from "./cursor";
 import { type Drawn, type Handled, useRows } from "./drawn";
 import { Legend } from "./Legend";
 import { Ruler } from "./Ruler";
+import { idOf } from "./rows";
 import { bringIntoSight, useViewport } from "./viewport";
 import styles from "./Waterfall.module.css";
 import { WaterfallRow } from "./WaterfallRow";
@@ -47,8 +48,10 @@ export function Waterfall({ drawn, handled }: { drawn: Drawn; handled: Handled }
             <WaterfallRow
               key={row.key}
               row={row}
-              place={cursor.row(first + offset)}
-              top={(first + offset) * rowHeight}
+              prefix={cursor.prefix}
+              index={first + offset}
+              isCursor={first + offset === cursor.index}
+              isSelected={handled.selected !== undefined && idOf(row) === handled.selected}
               height={rowHeight}
               names={names}
               width={width}

@@ -1,7 +1,7 @@
 import { memo } from "react";
 import { lookOf } from "~/ui";
 import { Bars } from "./Bars";
-import type { RowProps } from "./cursor";
+import { rowProps } from "./cursor";
 import { Fold } from "./Fold";
 import { type Lanes, reach, type Span } from "./lanes";
 import type { LegRow, MessageRow, Row } from "./rows";
@@ -9,29 +9,26 @@ import { StateIcon } from "./StateIcon";
 import styles from "./Waterfall.module.css";
 import { described, foldWords, nameOf } from "./words";
 
-export function WaterfallRow({
-  row,
-  place,
-  top,
-  height,
-  names,
-  width,
-  view,
-  lanes,
-}: {
+interface Props {
   row: Row;
-  place: RowProps;
-  top: number;
+  prefix: string;
+  index: number;
+  isCursor: boolean;
+  isSelected: boolean;
   height: number;
   /** How wide the names are, and how wide the time. */
   names: number;
   width: number;
   view: Span;
   lanes: Lanes | undefined;
-}) {
-  const shape = { top, height, paddingInlineStart: indent(row.level, names) };
+}
+
+/** Drawn anew only where something of it changed: a move of the cursor or of the place touches few rows. */
+export const WaterfallRow = memo(function WaterfallRow(props: Props) {
+  const { row, index, height, names, width, view, lanes } = props;
+  const shape = { top: index * height, height, paddingInlineStart: indent(row.level, names) };
   return (
-    <div {...place} className={styles.row} style={shape}>
+    <div {...rowProps(row, props)} className={styles.row} style={shape}>
       {row.kind === "fold" ? (
         <span className={styles.more}>
           <Fold unfolded={row.hidden === 0} />
@@ -47,7 +44,7 @@ export function WaterfallRow({
       )}
     </div>
   );
-}
+});
 
 const DEEPEST = 12;
 
@@ -76,7 +73,7 @@ function Name({ row, lanes, width }: { row: MessageRow | LegRow; lanes: Lanes | 
   );
 }
 
-const Drawing = memo(function Drawing({
+function Drawing({
   row,
   lanes,
   view,
@@ -100,7 +97,7 @@ const Drawing = memo(function Drawing({
       bad={isLeg || legs.length < 2 ? badWord(isLeg ? row.leg.state : state) : undefined}
     />
   );
-});
+}
 
 /** The word for what somebody has to look at. */
 function badWord(state: string): string | undefined {

@@ -28,22 +28,22 @@ export interface Cursor {
     onKeyDown(event: KeyboardEvent): void;
     onClick(event: MouseEvent): void;
   };
-  /** For the element of each row. */
-  row(index: number): RowProps;
+  /** Before the number of a row, it is the id of its element. */
+  prefix: string;
 }
 
 export interface RowProps {
   id: string;
   role: "treeitem";
-  "aria-level"?: number;
-  "aria-posinset"?: number;
-  "aria-setsize"?: number;
-  "aria-expanded"?: boolean | undefined;
-  "aria-selected"?: boolean | undefined;
+  "aria-level": number;
+  "aria-posinset": number;
+  "aria-setsize": number;
+  "aria-expanded": boolean | undefined;
+  "aria-selected": boolean | undefined;
   "data-row": number;
-  "data-cursor"?: true | undefined;
-  "data-selected"?: true | undefined;
-  "data-critical"?: true | undefined;
+  "data-cursor": true | undefined;
+  "data-selected": true | undefined;
+  "data-critical": true | undefined;
 }
 
 export function useCursor(
@@ -108,6 +108,7 @@ export function useCursor(
   }
   return {
     index,
+    prefix,
     tree: {
       role: "tree",
       "aria-label": label,
@@ -117,25 +118,29 @@ export function useCursor(
       onKeyDown,
       onClick,
     },
-    row: (at) => ({
-      id: `${prefix}${at}`,
-      role: "treeitem",
-      "data-row": at,
-      "data-cursor": at === index || undefined,
-      ...factsOf(rows[at], selected),
-    }),
   };
 }
 
-function factsOf(row: Row | undefined, selected: string | undefined): Partial<RowProps> {
-  if (!row) return {};
-  const isSelected = row.kind !== "fold" && row.item.message.id === selected;
+/** For the element of a row: what it is, to keys and screen readers. */
+export function rowProps(
+  row: Row,
+  {
+    prefix,
+    index,
+    isCursor,
+    isSelected,
+  }: { prefix: string; index: number; isCursor: boolean; isSelected: boolean },
+): RowProps {
   return {
+    id: `${prefix}${index}`,
+    role: "treeitem",
     "aria-level": row.level,
     "aria-posinset": row.position,
     "aria-setsize": row.siblings,
     "aria-expanded": unfoldedOf(row),
     "aria-selected": row.kind === "fold" ? undefined : isSelected,
+    "data-row": index,
+    "data-cursor": isCursor || undefined,
     "data-selected": isSelected || undefined,
     "data-critical": (row.kind !== "fold" && row.item.critical) || undefined,
   };

@@ -1,6 +1,6 @@
 // What part of the time is in sight, and what moves it.
 
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { useShortcuts } from "~/lib/keyboard";
 import type { Drawn } from "./drawn";
 import { reach, type Span } from "./lanes";
@@ -20,11 +20,13 @@ export interface Zoom {
   toSelected: (() => void) | undefined;
 }
 
+const NOTHING: Span = { from: 0, to: 1 };
+
 /** What part of the time is in sight. As long as nobody zooms it is the whole, also when that grows. */
 export function useZoom({ extent, lanes, tree }: Drawn, selected: string | undefined): Zoom {
   const [chosen, setChosen] = useState<Span>();
-  const whole = extent && withRoom(extent);
-  const within = whole ?? { from: 0, to: 1 };
+  const whole = useMemo(() => extent && withRoom(extent), [extent]);
+  const within = whole ?? NOTHING;
   const view = chosen ?? within;
   const item = selected === undefined ? undefined : tree.byId.get(selected);
   const taken = item && reach(lanes.get(item) ?? { outbox: { pieces: [], marks: [] }, legs: [] });
