@@ -1,13 +1,23 @@
 # The service: `uvicorn app:main` by default; `outbox relay`, `outbox worker …`, `python -m app migrate` as other commands.
 ARG PYTHON=3.13
 
+# The dashboard, with the Node that requirements/node.lock pins.
+FROM python:${PYTHON}-slim AS dashboard
+WORKDIR /build
+COPY requirements/node.lock requirements/
+COPY scripts scripts
+COPY frontend frontend
+RUN python scripts/dashboard.py
+
 FROM python:${PYTHON}-slim AS build
 WORKDIR /build
 RUN python -m venv /venv
 COPY requirements/service.lock requirements/
 RUN /venv/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements/service.lock
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md hatch_build.py ./
+COPY scripts scripts
 COPY outbox outbox
+COPY --from=dashboard /build/outbox/admin/ui/static outbox/admin/ui/static
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir dist . \
     && /venv/bin/pip install --no-cache-dir --no-deps dist/*.whl
 

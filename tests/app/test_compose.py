@@ -67,3 +67,13 @@ def test_the_image_runs_as_nobody_in_particular() -> None:
     lines = Path("Dockerfile").read_text().splitlines()
     assert "USER 10001" in lines
     assert lines.index("USER 10001") < next(i for i, line in enumerate(lines) if line.startswith("CMD"))
+
+
+def test_what_the_image_is_made_of_is_there_and_not_kept_from_it() -> None:
+    lines = [line.split() for line in Path("Dockerfile").read_text().splitlines() if line.startswith("COPY ")]
+    copied = {source for _, *sources, _ in lines for source in sources if not any("--from=" in each for each in sources)}
+    kept = set(Path(".dockerignore").read_text().split())
+    for source in copied:
+        assert Path(source).exists(), source
+        assert kept & {f"!{source}", f"!{Path(source).parts[0]}"}, source
+    assert {"frontend/node_modules", "outbox/admin/ui/static"} <= kept, "what was built here is built anew"
