@@ -38,8 +38,12 @@ export function App() {
 function Entrance() {
   const [link, setLink] = useState(LINKED);
   const { data, error, refetch } = useQuery({ ...session, enabled: link === undefined });
+  const [wasInside, setWasInside] = useState(false);
+  if (data && !wasInside) setWasInside(true);
   if (link !== undefined && !data) return <Login linked={link} onEntered={() => setLink(undefined)} />;
-  if (error && failureOf(error).code === "unauthenticated") return <Login />;
+  if (error && failureOf(error).code === "unauthenticated") {
+    return <Login ended={wasInside} onEntered={() => void queries.invalidateQueries()} />;
+  }
   if (data) return <Inside />;
   return (
     <main>

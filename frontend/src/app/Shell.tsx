@@ -1,18 +1,21 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { Link, useLocation, useRoute } from "wouter";
+import { useOpenLetters } from "~/api/overview";
 import { session, useLogOut } from "~/api/session";
+import { count } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
-import { prefer, usePreferences } from "~/lib/preferences";
-import { Badge, Button, Icon, IconButton, useLiveWords } from "~/ui";
+import { Button, Icon, IconButton } from "~/ui";
+import { Live } from "./Live";
 import { PLACES, type Place } from "./places";
 import styles from "./Shell.module.css";
 import { Shortcuts } from "./Shortcuts";
+import { useMenu } from "./useMenu";
 
 /** What is around every page: where one may go, who one is, and whether what one sees is live. */
 export function Shell({ children }: { children: ReactNode }) {
   const [location, navigate] = useLocation();
-  const [open, setOpen] = useState(false);
+  const menu = useMenu(location);
   const [help, setHelp] = useState(false);
   useShortcuts("Everywhere", [
     { keys: "?", label: "List the shortcuts", run: () => setHelp(true) },
@@ -23,8 +26,6 @@ export function Shell({ children }: { children: ReactNode }) {
     })),
   ]);
   useFocusOnArrival(location.split("/")[1] ?? "");
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another address closes the menu
-  useEffect(() => setOpen(false), [location]);
   return (
     <div className={styles.shell}>
       <button type="button" className={styles.skip} onClick={skip}>
@@ -32,16 +33,18 @@ export function Shell({ children }: { children: ReactNode }) {
       </button>
       <header className={styles.bar}>
         <IconButton
-          icon="menu"
-          label={open ? "Close the menu" : "Open the menu"}
-          aria-expanded={open}
+          ref={menu.button}
+          icon={menu.open ? "cross" : "menu"}
+          label={menu.open ? "Close the menu" : "Open the menu"}
+          aria-expanded={menu.open}
           aria-controls="pages"
-          onClick={() => setOpen(!open)}
+          onClick={menu.turn}
         />
         <Brand />
         <Live />
       </header>
-      <aside className={styles.side} data-open={open || undefined} id="pages">
+      {menu.open && <div className={styles.backdrop} aria-hidden="true" onClick={menu.close} />}
+      <aside className={styles.side} data-open={menu.open || undefined} id="pages" ref={menu.pages}>
         <div className={styles.brandRow}>
           <Brand />
         </div>
@@ -60,7 +63,9 @@ export function Shell({ children }: { children: ReactNode }) {
           <Person />
         </div>
       </aside>
-      <main className={styles.main}>{children}</main>
+      <main className={styles.main} inert={menu.open}>
+        {children}
+      </main>
       <Shortcuts open={help} onClose={() => setHelp(false)} />
     </div>
   );
@@ -98,24 +103,20 @@ function Entry({ place: { paths, name, icon } }: { place: Place }) {
       <Link href={paths[0]} className={styles.place ?? ""} aria-current={here ? "page" : undefined}>
         <Icon name={icon} />
         {name}
+        {paths[0] === "/dead-letters" && <OpenLetters />}
       </Link>
     </li>
   );
 }
 
-function Live() {
-  const { words, tone } = useLiveWords();
-  const { live } = usePreferences();
+/** How many dead letters wait for a decision. */
+function OpenLetters() {
+  const { data } = useOpenLetters();
+  if (!data || data.value === 0) return null;
   return (
-    <span className={styles.live}>
-      <Badge tone={tone} icon={tone === "warn" ? "lost" : live ? "play" : "pause"}>
-        {words}
-      </Badge>
-      <IconButton
-        icon={live ? "pause" : "play"}
-        label={live ? "Pause the live view" : "Resume the live view"}
-        onClick={() => prefer({ live: !live })}
-      />
+    <span className={styles.count}>
+      {count(data)}
+      <span className="unseen"> open</span>
     </span>
   );
 }

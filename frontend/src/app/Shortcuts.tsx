@@ -35,7 +35,11 @@ export function Shortcuts({ open, onClose }: { open: boolean; onClose(): void })
 
 function grouped(offered: readonly Offered[]): Map<string, Offered[]> {
   const groups = new Map<string, Offered[]>();
-  for (const shortcut of offered)
+  const taken = new Set<string>();
+  for (const shortcut of offered) {
+    if (taken.has(shortcut.keys)) continue; // the latest offer of the same keys wins
+    taken.add(shortcut.keys);
     groups.set(shortcut.group, [...(groups.get(shortcut.group) ?? []), shortcut]);
+  }
   return groups;
 }

@@ -1,21 +1,28 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useEffect, useState } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
+import { type Failure, failureOf } from "~/api/problems";
 import { logIn, session } from "~/api/session";
 import { Button, Page, Problem, TextField } from "~/ui";
 import styles from "./Login.module.css";
+import { TooMany } from "./TooMany";
 
 /** Asks for a token, and logs in by itself with the one that the address carried. */
 export default function Login({
   linked,
+  ended = false,
   onEntered,
 }: {
   linked?: string | undefined;
+  /** Somebody was inside in this tab: the session ended, or they logged out. */
+  ended?: boolean;
   onEntered?: () => void;
 }) {
   const queries = useQueryClient();
   const [token, setToken] = useState("");
   const [busy, setBusy] = useState(false);
-  const [refused, setRefused] = useState<unknown>();
+  const [refused, setRefused] = useState<{ failure: Failure; at: number }>();
+  const field = useRef<HTMLInputElement>(null);
+  const isWrong = refused?.failure.code === "unauthenticated";
 
   async function enter(given: string) {
     setBusy(true);
@@ -24,7 +31,8 @@ export default function Login({
       queries.setQueryData(session.queryKey, await logIn(given));
       onEntered?.();
     } catch (problem) {
-      setRefused(problem);
+      setRefused({ failure: failureOf(problem), at: Date.now() });
+      field.current?.select();
     } finally {
       setBusy(false);
     }
@@ -38,40 +46,61 @@ export default function Login({
   function submit(event: FormEvent) {
     event.preventDefault();
     const given = token.trim();
-    if (given) void enter(given);
+    if (given && !busy) void enter(given);
   }
 
   return (
     <main className={styles.place}>
-      <Page title="Log in">
-        <form className={styles.form} onSubmit={submit}>
-          <p>
-            With the token that you were given, or that <code>outbox token</code> makes. It stays with the
-            service: this browser keeps a session that scripts cannot read.
-          </p>
-          <TextField
-            label="Token"
-            type="password"
-            name="token"
-            autoComplete="current-password"
-            autoFocus
-            spellCheck={false}
-            placeholder="outbox_…"
-            value={token}
-            onChange={(event) => setToken(event.target.value)}
-          />
-          {refused !== undefined && <Problem of={refused} />}
-          <Button
-            type="submit"
-            look="primary"
-            icon="key"
-            busy={busy}
-            whyNot={token.trim() || busy ? undefined : "Type the token first."}
-          >
-            Log in
-          </Button>
-        </form>
-      </Page>
+      <div className={styles.column}>
+        <img src="./icon.svg" alt="Outbox" width="44" height="44" />
+        <Page title="Log in">
+          <form className={styles.form} onSubmit={submit}>
+            {ended && (
+              <p className={styles.ended}>
+                You are no longer logged in. After this you go on where you were.
+              </p>
+            )}
+            <TextField
+              ref={field}
+              label="Token"
+              type="password"
+              name="token"
+              autoComplete="current-password"
+              autoFocus
+              spellCheck={false}
+              placeholder="outbox_…"
+              error={isWrong ? wrong(linked) : undefined}
+              value={token}
+              onChange={(event) => setToken(event.target.value)}
+            />
+            {refused && refused.failure.code === "too-many-logins" ? (
+              <TooMany seconds={refused.failure.retryAfter} at={refused.at} />
+            ) : (
+              refused && !isWrong && <Problem of={refused.failure} />
+            )}
+            <Button
+              type="submit"
+              look="primary"
+              icon="key"
+              busy={busy}
+              whyNot={token.trim() || busy ? undefined : "Type the token first."}
+            >
+              Log in
+            </Button>
+            <p>
+              With the token that you were given. Whoever runs this service makes one with{" "}
+              <code>outbox token</code>. This browser keeps a session that scripts cannot read, and not the
+              token.
+            </p>
+          </form>
+        </Page>
+      </div>
     </main>
   );
+}
+
+function wrong(linked: string | undefined): string {
+  return linked
+    ? "The token of this link is not good any more. A restart in development makes another one."
+    : "No such token is known here. It may be mistyped, or was taken out.";
 }

@@ -1,0 +1,55 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { useNow } from "~/lib/clock";
+import { age } from "~/lib/format";
+import { prefer, usePreferences } from "~/lib/preferences";
+import { Badge, IconButton, useLiveWords } from "~/ui";
+import styles from "./Shell.module.css";
+
+/** Whether what one sees follows what happens, and how old it is. */
+export function Live() {
+  const { words, tone } = useLiveWords();
+  const { live } = usePreferences();
+  return (
+    <span className={styles.live}>
+      <Badge tone={tone} icon={tone === "warn" ? "lost" : live ? "play" : "pause"}>
+        {words}
+      </Badge>
+      <ReadAge />
+      <IconButton
+        icon={live ? "pause" : "play"}
+        label={live ? "Pause the live view" : "Resume the live view"}
+        onClick={() => prefer({ live: !live })}
+      />
+    </span>
+  );
+}
+
+function ReadAge() {
+  const at = useReadAt();
+  const now = useNow();
+  if (at === 0) return null;
+  const words = age((now - at) / 1000);
+  return (
+    <span className={styles.age} title={`What is shown was read ${words} ago`}>
+      {words}
+      <span className="unseen"> since something was read</span>
+    </span>
+  );
+}
+
+/** When something of what is on screen was last read, in milliseconds since the epoch; 0 before. */
+function useReadAt(): number {
+  const queries = useQueryClient();
+  const [at, setAt] = useState(0);
+  useEffect(() => {
+    const cache = queries.getQueryCache();
+    const look = () => {
+      const shown = cache.getAll().filter((query) => query.isActive() && query.queryKey[0] !== "session");
+      setAt(Math.max(0, ...shown.map((query) => query.state.dataUpdatedAt)));
+    };
+    look();
+    return cache.subscribe((event) => event.type === "updated" && queueMicrotask(look));
+  }, [queries]);
+  return at;
+}
