@@ -16,7 +16,7 @@ SCREENS = (
     "messages",
     "messages?state=sent",
     "dead-letters",
-    "dead-letters?view=messages",
+    "dead-letters?view=groups",
     "operations",
     "chains",
     "components",

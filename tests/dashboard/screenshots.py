@@ -1,0 +1,152 @@
+"""`make screenshots`: every screen, light and dark, of the service with its demo, into docs/images/."""
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from playwright.async_api import Browser, Page, ViewportSize, async_playwright
+
+from outbox.admin import Role
+from outbox.admin.security.tokens import new_token
+from tests.servers.chromium import chromium_arguments, chromium_program, ensure_chromium
+from tests.support import eventually
+from tests.support.processes import free_port, running
+
+ROOT = Path(__file__).parents[2]
+IMAGES = ROOT / "docs" / "images"
+VIEW = ViewportSize(width=1360, height=850)
+DEMO = ("--rate", "6", "--duration", "150", "--mix", "book=10,flaky=2,forbidden=1")
+
+
+async def main() -> None:
+    """Starts everything, lets the demo place orders, and looks at each screen."""
+    ensure_chromium()
+    IMAGES.mkdir(exist_ok=True)
+    token, entry = new_token("ada", Role.ADMIN)
+    with tempfile.TemporaryDirectory() as folder, _service(Path(folder), str(entry)) as url:
+        demo = [sys.executable, "-m", "outbox.cli", "demo", "--url", url, *DEMO]
+        print("placing orders for 150 seconds …")
+        await asyncio.to_thread(subprocess.run, demo, check=True, capture_output=True)
+        headers = {"authorization": f"Bearer {token}"}
+        async with httpx.AsyncClient(base_url=f"{url}/outbox", headers=headers, timeout=20) as client, _browser() as browser:
+            screens = await _arranged(client)
+            for theme in ("light", "dark"):
+                page = await _entered(browser, f"{url}/outbox/ui/", token, theme)
+                for name, path in screens.items():
+                    await page.goto(f"{url}/outbox/ui/{path}")
+                    await _at_rest(page)
+                    await page.screenshot(path=IMAGES / f"{name}-{theme}.png")
+                    print(f"docs/images/{name}-{theme}.png")
+                await _requeue_dialog(page, f"{url}/outbox/ui/", theme)
+                await _login(page, f"{url}/outbox/ui/", theme)
+                await page.context.close()
+
+
+@contextmanager
+def _service(folder: Path, entry: str) -> Iterator[str]:
+    port = free_port()
+    settings = {"OUTBOX_DATA_DIR": str(folder / "data"), "OUTBOX_HTTP_PORT": str(port), "OUTBOX_ADMIN_TOKENS": entry}
+    with running(["-m", "app"], folder, settings) as process:
+        process.says("Ctrl-C ends everything", timeout=120)
+        yield f"http://127.0.0.1:{port}"
+
+
+@asynccontextmanager
+async def _browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        opened = await playwright.chromium.launch(executable_path=chromium_program(), args=chromium_arguments())
+        yield opened
+        await opened.close()
+
+
+async def _arranged(client: httpx.AsyncClient) -> dict[str, str]:
+    """Somebody has begun to repair; the screens by name."""
+    letters = (await client.get("/dlq", params={"limit": 50})).json()["items"]
+    group = (await client.get("/dlq/groups")).json()["items"][0]
+    await client.put(
+        "/dlq/groups/note", json={"by": "fingerprint", "id": group["id"], "note": "Ada asks the shop about these."}
+    )
+    operation = await _requeued(client, group["id"])
+    order = (await client.get("/messages", params={"state": "sent", "routing_key": "order.confirmed"})).json()["items"]
+    chain = order[0]["root_id"] if order else letters[0]["root_id"]
+    pause = {"scope": "queue", "name": "orders.journal", "reason": "The journal's disk is being replaced."}
+    (await client.post("/pause", json=pause)).raise_for_status()
+    return {
+        "overview": "?range=15m",
+        "messages": "messages?state=sent",
+        "dead-letters": "dead-letters",
+        "dead-letter-groups": "dead-letters?view=groups",
+        "dead-letter": f"dead-letters/{letters[-1]['id']}",
+        "operation": f"operations/{operation}",
+        "chain-tree": f"chains/{chain}?view=tree",
+        "chain-waterfall": f"chains/{chain}?view=waterfall",
+        "components": "components",
+        "topology": "topology",
+        "audit": "audit",
+        "settings": "settings",
+    }
+
+
+async def _requeued(client: httpx.AsyncClient, group: str) -> str:
+    """The id of an operation over a whole group, ended."""
+    wanted: dict[str, Any] = {"selector": {"group_id": group}, "reason": "The shop lifted the ban.", "max_items": 40}
+    plan = (await client.post("/requeue", json={**wanted, "dry_run": True})).json()
+    answer = await client.post("/requeue", json={**wanted, "confirm_token": plan["confirm_token"]})
+    answer.raise_for_status()
+    id_ = str(answer.json()["id"])
+
+    async def ended() -> bool:
+        return not (await client.get(f"/operations/{id_}")).json()["going_on"]
+
+    await eventually(ended, timeout=90)
+    return id_
+
+
+async def _entered(browser: Browser, ui: str, token: str, theme: str) -> Page:
+    context = await browser.new_context(
+        viewport=VIEW,
+        color_scheme="dark" if theme == "dark" else "light",
+        reduced_motion="reduce",
+        timezone_id="UTC",
+        device_scale_factor=1.5,
+    )
+    page = await context.new_page()
+    await page.goto(f"{ui}#token={token}")
+    await _at_rest(page)
+    return page
+
+
+async def _at_rest(page: Page) -> None:
+    """Everything that was asked for is there, and drawn."""
+    await page.get_by_role("navigation", name="Pages").wait_for()
+    await page.get_by_text("Loading …").first.wait_for(state="detached")
+    await page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+async def _requeue_dialog(page: Page, ui: str, theme: str) -> None:
+    await page.goto(f"{ui}dead-letters?status=any")
+    await _at_rest(page)
+    await page.keyboard.press("j")
+    await page.keyboard.press("x")
+    await page.keyboard.press("R")
+    await page.get_by_role("dialog").wait_for()
+    await page.get_by_text("Loading …").first.wait_for(state="detached")
+    await page.screenshot(path=IMAGES / f"requeue-{theme}.png")
+    await page.keyboard.press("Escape")
+
+
+async def _login(page: Page, ui: str, theme: str) -> None:
+    await page.goto(ui)
+    await page.get_by_role("button", name="Log out").click()
+    await page.get_by_label("Token").wait_for()
+    await page.screenshot(path=IMAGES / f"login-{theme}.png")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
