@@ -7,7 +7,7 @@ ARGS ?=
 JOBS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dashboard run test test-fast chaos check bench migrate lock format
+.PHONY: help setup dashboard screenshots run test test-fast chaos check bench migrate lock format
 
 help: ## List the targets
 	@echo "make TARGET [ARGS='…']"
@@ -42,6 +42,9 @@ check: setup ## Check format, lint, types, import layers and locks, and the dash
 	@echo "check: import layers (import-linter)" && $(BIN)/lint-imports --no-cache
 	@echo "check: locks" && $(BIN)/python scripts/lock.py --check
 	@$(BIN)/python scripts/dashboard.py --check
+
+screenshots: setup dashboard ## Take the pictures of the dashboard that the docs show, from the demo
+	@exec $(BIN)/python -m tests.dashboard.screenshots
 
 bench: setup ## Measure throughput and latency on real servers
 	@exec $(BIN)/python -m benchmarks $(ARGS)

@@ -3,18 +3,22 @@
 import asyncio
 import subprocess
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import httpx
 from playwright.async_api import Browser, Page, ViewportSize, async_playwright
 
+from outbox import Publisher
 from outbox.admin import Role
 from outbox.admin.security.tokens import new_token
 from tests.servers.chromium import chromium_arguments, chromium_program, ensure_chromium
+from tests.servers.postgres import private_postgres
+from tests.servers.session_folder import session_folder
 from tests.support import eventually
 from tests.support.processes import free_port, running
 
@@ -29,10 +33,15 @@ async def main() -> None:
     ensure_chromium()
     IMAGES.mkdir(exist_ok=True)
     token, entry = new_token("ada", Role.ADMIN)
-    with tempfile.TemporaryDirectory() as folder, _service(Path(folder), str(entry)) as url:
+    with (
+        session_folder() as folder,
+        private_postgres(folder / "postgres") as server,
+        _service(folder, server.url, str(entry)) as url,
+    ):
         demo = [sys.executable, "-m", "outbox.cli", "demo", "--url", url, *DEMO]
         print("placing orders for 150 seconds …")
         await asyncio.to_thread(subprocess.run, demo, check=True, capture_output=True)
+        await _published(server.url)
         headers = {"authorization": f"Bearer {token}"}
         async with httpx.AsyncClient(base_url=f"{url}/outbox", headers=headers, timeout=20) as client, _browser() as browser:
             screens = await _arranged(client)
@@ -49,12 +58,25 @@ async def main() -> None:
 
 
 @contextmanager
-def _service(folder: Path, entry: str) -> Iterator[str]:
+def _service(folder: Path, database_url: str, entry: str) -> Iterator[str]:
     port = free_port()
-    settings = {"OUTBOX_DATA_DIR": str(folder / "data"), "OUTBOX_HTTP_PORT": str(port), "OUTBOX_ADMIN_TOKENS": entry}
+    settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_HTTP_PORT": str(port), "OUTBOX_ADMIN_TOKENS": entry}
     with running(["-m", "app"], folder, settings) as process:
         process.says("Ctrl-C ends everything", timeout=120)
         yield f"http://127.0.0.1:{port}"
+
+
+async def _published(database_url: str) -> None:
+    """What waits: some for their time, and some for a queue that nobody made."""
+    connection = await asyncpg.connect(database_url)
+    try:
+        async with connection.transaction():
+            for number in range(1, 7):
+                body = {"invoice": 4700 + number, "customer": "ada@example.com"}
+                await Publisher().publish(connection, "invoice.sent", body)
+                await Publisher().publish(connection, "invoice.due", body, eta=timedelta(days=14, hours=number))
+    finally:
+        await connection.close()
 
 
 @asynccontextmanager
@@ -79,7 +101,7 @@ async def _arranged(client: httpx.AsyncClient) -> dict[str, str]:
     (await client.post("/pause", json=pause)).raise_for_status()
     return {
         "overview": "?range=15m",
-        "messages": "messages?state=sent",
+        "messages": "messages",
         "dead-letters": "dead-letters",
         "dead-letter-groups": "dead-letters?view=groups",
         "dead-letter": f"dead-letters/{letters[-1]['id']}",
