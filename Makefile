@@ -11,7 +11,7 @@ JOBS ?= 3
 
 help: ## List the targets
 	@echo "make TARGET [ARGS='…']"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Prepare .venv from the locked requirements; done in no time when it is up to date
 	@$(PYTHON) scripts/setup.py
