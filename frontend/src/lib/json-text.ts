@@ -68,6 +68,12 @@ export function wrongIn(text: string): Wrong | undefined {
     return undefined;
   } catch (thrown) {
     if (!(thrown instanceof JsonError)) throw thrown;
-    return { what: thrown.message.replace(/ at character \d+$/, ""), ...placeOf(text, thrown.at) };
+    const what = thrown.message.replace(/ at character \d+$/, "");
+    return { what: PLAIN[what] ?? what, ...placeOf(text, thrown.at) };
   }
 }
+
+const PLAIN: Readonly<Record<string, string>> = {
+  "no string": "a text in double quotes is missing",
+  "no JSON value": "a value is missing",
+};

@@ -79,8 +79,9 @@ function useReturn(id: string | undefined): void {
   }, [id]);
   useEffect(() => {
     if (id !== undefined) {
+      const stepped = last.current !== undefined;
       last.current = { id, top: last.current?.top ?? top.current };
-      return;
+      return stepped ? keepFocus(id) : undefined;
     }
     const left = last.current;
     last.current = undefined;
@@ -88,6 +89,14 @@ function useReturn(id: string | undefined): void {
     if (isNarrow()) window.scrollTo(0, left.top);
     rowOf(left.id)?.focus({ preventScroll: isNarrow() });
   }, [id]);
+}
+
+/** After an action the next letter opens, and the button that had focus is gone: its row has it then. */
+function keepFocus(id: string): () => void {
+  const timer = setTimeout(() => {
+    if (document.activeElement === document.body) rowOf(id)?.focus({ preventScroll: true });
+  }, 100);
+  return () => clearTimeout(timer);
 }
 
 function isNarrow(): boolean {

@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useId, useRef } from "react";
 import { deadLetter, type Letter, useReveal } from "~/api/dead-letter";
 import { useFallbackInterval } from "~/api/live";
@@ -30,6 +30,7 @@ export function Detail(props: DetailProps) {
   const query = useQuery({ ...deadLetter(id), refetchInterval: useFallbackInterval() });
   const reveal = useReveal(id);
   const heading = useId();
+  usePrefetch(props.after);
   useShortcuts(
     "Dead letter",
     [{ keys: "Escape", label: "Close the dead letter", run: () => onGo(undefined) }],
@@ -55,6 +56,14 @@ export function Detail(props: DetailProps) {
       </Loaded>
     </section>
   );
+}
+
+/** The next one is there at once. */
+function usePrefetch(id: string | undefined): void {
+  const queries = useQueryClient();
+  useEffect(() => {
+    if (id !== undefined) void queries.prefetchQuery(deadLetter(id));
+  }, [queries, id]);
 }
 
 /** What was revealed, with what has become of the letter since. */

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo } from "react";
 import { deadLetters, type Line, type Page, type Status, scopeOf } from "~/api/dead-letters";
-import { useFallbackInterval } from "~/api/live";
+import { useConnection, useFallbackInterval } from "~/api/live";
 import { type Counted, count, number } from "~/lib/format";
 import { useHeld } from "~/lib/held";
 import { useSelection } from "~/lib/selection";
@@ -17,7 +17,7 @@ export function useList(place: Place) {
   const filters = useMemo(() => filtersOf(place), [place]);
   const query = useQuery({
     ...deadLetters(filters, place.sort, place.cursor),
-    refetchInterval: useFallbackInterval(),
+    refetchInterval: useInterval(),
   });
   const { data } = query;
   const asked = scopeOf(filters, place.sort, place.cursor);
@@ -66,6 +66,23 @@ export function useList(place: Place) {
     },
   };
 }
+
+/** While the stream is away, every so often; and once more soon where what was counted is older than what is listed. */
+function useInterval() {
+  const fallback = useFallbackInterval();
+  const live = useConnection() === "live";
+  return ({
+    state: { data, dataUpdatedAt },
+  }: {
+    state: { data: Page | undefined; dataUpdatedAt: number };
+  }) => {
+    const counted = data?.facets && new Date(data.facets.as_of).getTime();
+    return live && counted && dataUpdatedAt - counted > COUNTED_WITHIN ? COUNTED_ANEW_AFTER : fallback;
+  };
+}
+
+const COUNTED_WITHIN = 6_000;
+const COUNTED_ANEW_AFTER = 3_000;
 
 /** Once every row that is held has gone, there is nothing to hold any more. */
 function useNothingLeft(gone: boolean, show: () => void): void {

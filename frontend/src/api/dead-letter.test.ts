@@ -1,0 +1,43 @@
+import { describe, expect, it } from "vitest";
+import { writeJson } from "~/lib/json-text";
+import { letterIn, requestText } from "./dead-letter";
+
+describe("a dead letter on the wire", () => {
+  it("keeps numbers of its headers as they were sent, in editions too", () => {
+    const letter = letterIn(
+      '{"id":"17","headers":{"big":9007199254740993},"properties":{"p":1.50},"editions":[{"version":1,"headers":{"n":12345678901234567890}},{"version":2,"headers":null}]}',
+    );
+    expect(writeJson(letter.headers)).toBe('{"big":9007199254740993}');
+    expect(writeJson(letter.properties)).toBe('{"p":1.50}');
+    expect(letter.editions.map(({ headers }) => headers && writeJson(headers))).toEqual([
+      '{"n":12345678901234567890}',
+      undefined,
+    ]);
+  });
+
+  it("is requeued with the edited parts alone, bodies as text and headers digit by digit", () => {
+    const edited = requestText("17", {
+      edit: {
+        version: 3,
+        body: { encoding: "text", content: '{"n":9007199254740993}' },
+        headers: '{"big":9007199254740993}',
+      },
+      reason: " the total was missing ",
+      force: false,
+    });
+    expect(edited).toContain('"headers":{"big":9007199254740993}');
+    expect(JSON.parse(edited)).toMatchObject({
+      selector: { ids: ["17"] },
+      force: false,
+      reason: "the total was missing",
+      edit: { version: 3, encoding: "text", body: '{"n":9007199254740993}' },
+    });
+    const headers = requestText("17", { edit: { version: 1, headers: "{}" }, reason: "", force: true });
+    expect(JSON.parse(headers)).toEqual({
+      selector: { ids: ["17"] },
+      force: true,
+      reason: null,
+      edit: { version: 1, headers: {} },
+    });
+  });
+});
