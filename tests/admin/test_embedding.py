@@ -61,6 +61,9 @@ def test_both_keep_their_ways_behind_a_proxy(host: tuple[OurProcess, httpx.Clien
     nowhere = client.get("/nowhere")
     assert (nowhere.status_code, nowhere.json()) == (404, {"detail": "Not Found"})
 
+    page = client.get(f"{PREFIX}/ui/chains/17")
+    assert ("content-security-policy" in page.headers, '<base href="../" />' in page.text) == (True, page.status_code == 200)
+
     assert client.get("/openapi.json").json()["servers"] == [{"url": "/shop"}]
 
     everything = {"selector": {"filter": {}}}
