@@ -75,7 +75,8 @@ describe("readJson", () => {
     );
     expect(wide.kind === "array" && wide.items.length).toBe(20_000);
     const long = "a".repeat(1_000_000);
-    expect(readJson(`"${long}"`)).toEqual({ kind: "string", value: long });
+    const text = readJson(`"${long}"`);
+    expect(text.kind === "string" && text.value === long).toBe(true);
   });
 });
 

@@ -147,7 +147,13 @@ function Offers({
 }
 
 function Words({ offer, chosen }: { offer: Offer; chosen: boolean }) {
-  if (offer.kind === "filter") return <span>{offer.filter.label}</span>;
+  if (offer.kind === "filter") {
+    return (
+      <span>
+        {offer.filter.label} <span className={styles.name}>…</span>
+      </span>
+    );
+  }
   return (
     <>
       {!chosen && <span className={styles.name}>{offer.filter.label}</span>}{" "}

@@ -38,7 +38,8 @@ export function FilterBar<P extends Parameters>({ label, filters, state, also }:
     field.current?.focus();
   }
   return (
-    <search className={styles.bar} aria-label={label}>
+    // biome-ignore lint/a11y/useSemanticElements: browsers of before 2023 do not know the element
+    <div role="search" className={styles.bar} aria-label={label}>
       <Field
         ref={field}
         label={label}
@@ -80,7 +81,7 @@ export function FilterBar<P extends Parameters>({ label, filters, state, also }:
           )}
         </ul>
       )}
-    </search>
+    </div>
   );
 }
 

@@ -3,7 +3,7 @@ import { Link } from "wouter";
 import { isTelling, type Message } from "~/api/messages";
 import { useNow } from "~/lib/clock";
 import { secondsSince } from "~/lib/format";
-import { Ago, Facts, Icon, lookOf, Moment } from "~/ui";
+import { Ago, Facts, Icon, lookOf, Moment, type Tone } from "~/ui";
 import styles from "./Detail.module.css";
 
 /** Why the message is where it is, what happens next, and what a person can do about it. */
@@ -12,7 +12,7 @@ export function Why({ message }: { message: Message }) {
   return (
     <section className={styles.part} aria-labelledby="why">
       <h3 id="why">Why it is here</h3>
-      <div className={styles.why} data-tone={lookOf(message.state).tone}>
+      <div className={styles.why} data-tone={toneOf(message)}>
         <p className={styles.reason}>
           <Sentence text={message.reason} />
         </p>
@@ -42,8 +42,15 @@ export function Why({ message }: { message: Message }) {
   );
 }
 
+/** Something that is fine by itself is not while nobody sends. */
+function toneOf({ state, living_relays, paused_by }: Message): Tone {
+  const { tone } = lookOf(state);
+  const stands = state !== "sent" && (living_relays === 0 || paused_by.some(({ name }) => name === ""));
+  return stands && tone !== "bad" ? "warn" : tone;
+}
+
 /** What mends it, in words of this page where it can be done from here. */
-function mendOf({ id, state, mend, paused_by }: Message): ReactNode {
+function mendOf({ id, state, mend, paused_by, living_relays }: Message): ReactNode {
   if (state === "parked") {
     return (
       <>
@@ -59,7 +66,8 @@ function mendOf({ id, state, mend, paused_by }: Message): ReactNode {
       </>
     );
   }
-  return `${mend.charAt(0).toUpperCase()}${mend.slice(1)}.`;
+  const first = `${mend.charAt(0).toUpperCase()}${mend.slice(1)}.`;
+  return state === "held" && living_relays === 0 ? `${first} And start a relay: none is running.` : first;
 }
 
 const LINKED = /(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2} UTC|message \d+)/;

@@ -1,0 +1,74 @@
+import { render, screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it } from "vitest";
+import { Payload, type PayloadProps } from ".";
+
+describe("Payload", () => {
+  it("shows JSON as a tree, with numbers as they were sent and markup as text", () => {
+    show({
+      content: '{"id": 9007199254740993, "n": 1.50, "name": "<img src=x onerror=alert(1)>", "token": "***"}',
+    });
+    const tree = screen.getByRole("tree", { name: "Body" });
+    expect(words(tree)).toEqual([
+      "{ 4 members }",
+      "id9007199254740993",
+      "n1.50",
+      'name"<img src=x onerror=alert(1)>"',
+      "token masked",
+    ]);
+    expect(document.querySelector("img")).toBeNull();
+  });
+
+  it("moves through the tree by arrow keys, closing and opening", async () => {
+    show({ content: '{"a": [1, 2], "b": 3}' });
+    screen.getAllByRole("treeitem")[0]?.focus();
+    await userEvent.keyboard("{ArrowDown}{ArrowLeft}");
+    expect(words(screen.getByRole("tree"))).toEqual(["{ 2 members }", "a[ 2 items ]", "b3"]);
+    await userEvent.keyboard("{ArrowRight}{ArrowRight}{End}{Home}{ArrowDown}{ArrowDown}");
+    expect(document.activeElement?.textContent).toBe("01");
+    await userEvent.keyboard("{ArrowLeft}");
+    expect(document.activeElement?.textContent).toBe("a[ 2 items ]");
+  });
+
+  it("shows what is no JSON document raw, whatever it claims to be", () => {
+    show({ content: '{"cut": ', truncated: true, size: 300_000 });
+    expect(screen.queryByRole("tab", { name: "Tree" })).toBeNull();
+    expect(screen.getByRole("region", { name: "Body" }).textContent).toBe('{"cut": ');
+    expect(screen.getByText("Only the beginning of 300 kB is shown.")).toBeDefined();
+  });
+
+  it("shows bytes by their codes", () => {
+    show({ content: btoa("GIF89a\u0000\u00ff 0123456789"), encoding: "base64", contentType: "image/gif" });
+    expect(screen.getAllByRole("tab").map((tab) => tab.textContent)).toEqual(["Hex"]);
+    expect(screen.getByRole("region").textContent).toBe(
+      "00000000  47 49 46 38 39 61 00 ff  20 30 31 32 33 34 35 36  GIF89a·· 0123456\n" +
+        "00000010  37 38 39                                          789",
+    );
+  });
+
+  it("says why nothing is shown", () => {
+    show({ content: null, encoding: null, masked: true, size: 5_000_000 });
+    expect(screen.getByText("The body is not shown.")).toBeDefined();
+  });
+});
+
+function show(props: Partial<PayloadProps>) {
+  const content = props.content ?? "";
+  render(
+    <Payload
+      content={content}
+      encoding="json"
+      contentType="application/json"
+      size={content.length}
+      truncated={false}
+      masked={false}
+      {...props}
+    />,
+  );
+}
+
+function words(tree: HTMLElement): (string | null)[] {
+  return within(tree)
+    .getAllByRole("treeitem")
+    .map((item) => item.textContent);
+}
