@@ -106,13 +106,17 @@ function Row({
         </ul>
       </td>
       <td className={styles.nowrap}>
+        <span className={styles.label}>Last sign </span>
         <Ago at={one.seenAt} />
       </td>
       <td>
-        {one.host}
-        <span className={styles.below}>process {one.processId}</span>
+        <span className={styles.label}>Host </span>
+        {one.host} <span className={styles.below}>process {one.processId}</span>
       </td>
-      <td>{one.version}</td>
+      <td>
+        <span className={styles.label}>Version </span>
+        {one.version}
+      </td>
     </tr>
   );
 }

@@ -42,6 +42,7 @@ const SPEEDS: Record<string, string> = {
 function speeds(perSecond: Readonly<Record<string, number>>): readonly string[] {
   return Object.entries(perSecond)
     .filter(([, value]) => value > 0)
+    .sort(([, one], [, other]) => other - one)
     .map(([name, value]) => `${rate(value)} ${wordOf(name)}`);
 }
 

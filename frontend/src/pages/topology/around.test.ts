@@ -1,0 +1,20 @@
+import { describe, expect, it } from "vitest";
+import { commandsFor } from "./around";
+
+describe("commands that mend", () => {
+  it("name the queue so that a shell and a database take it as one word", () => {
+    expect(commandsFor("queue-without-consumer", "it's; rm", "rabbitmq")).toContain(
+      "rabbitmqctl delete_queue --if-empty 'it'\\''s; rm'",
+    );
+    expect(commandsFor("subscription-without-consumer", "it's", "postgresql")).toContain(
+      "DELETE FROM outbox_subscription WHERE queue = 'it''s';",
+    );
+    expect(commandsFor("queue-without-consumer", "orders.mail", "rabbitmq")).toContain(
+      "rabbitmqctl delete_queue --if-empty orders.mail",
+    );
+  });
+
+  it("are none for what a later release warns of", () => {
+    expect(commandsFor("moon-in-the-way", "a", "rabbitmq")).toEqual([]);
+  });
+});
