@@ -50,13 +50,9 @@ export type Meant =
 
 /** Which dead letters were meant, and the address of a list of them, whatever became of them since. */
 export function meantBy({ selector }: Operation, zone: Zone): Meant {
-  if (Array.isArray(selector.ids)) {
-    const ids = selector.ids.map(String);
-    return { kind: "ids", ids, count: Number(selector.count ?? ids.length) };
-  }
-  const filter = Object.entries((selector.filter ?? {}) as Record<string, unknown>).map(
-    ([name, value]) => [name, String(value)] as const,
-  );
+  const { ids, count } = selector;
+  if (ids) return { kind: "ids", ids, count: count ?? ids.length };
+  const filter = Object.entries(selector.filter ?? {}).map(([name, value]) => [name, String(value)] as const);
   const found = new URLSearchParams(filter.filter(([name]) => name !== "status").map((pair) => [...pair]));
   found.set("status", "any");
   return {

@@ -1,0 +1,57 @@
+import { describe, expect, it } from "vitest";
+import type { Operation } from "~/api/operations";
+import { reached } from "~/api/operations";
+import { meantBy, optionsInWords, stateOf, titleOf } from "./words";
+
+const OPTIONS = {
+  destination: null,
+  original_routing: false,
+  rate_per_second: null,
+  canary: null,
+  stop_on_failure_ratio: null,
+  force: false,
+};
+
+function operation(facts: Partial<Operation>): Operation {
+  const asked = { id: "7", action: "requeue", state: "running", total: 1204, settled: 0, counts: {} };
+  return { ...asked, options: OPTIONS, selector: {}, ...facts } as Operation;
+}
+
+describe("an operation in words", () => {
+  it("says how carefully it goes", () => {
+    const options = { ...OPTIONS, destination: "mail", rate_per_second: 200, stop_on_failure_ratio: 0.1 };
+    const canary = { count: 10, wait_seconds: 90 };
+    expect(optionsInWords(operation({ options: { ...options, canary } }))).toEqual([
+      "To the queue mail.",
+      "At most 200 a second.",
+      "10 go first; the others follow 1 min 30 s later, unless more than 10 % of them came back dead.",
+      "It stops itself when more than 10 % came back dead.",
+    ]);
+    expect(optionsInWords(operation({ action: "discard" }))).toEqual([]);
+  });
+
+  it("leads to the dead letters that were meant, whatever became of them", () => {
+    const filter = { status: "open" as const, group_id: "8f1c", failed_before: "2026-11-20T20:15:04+00:00" };
+    expect(meantBy(operation({ selector: { filter } }), "utc")).toEqual({
+      kind: "filter",
+      phrases: ["that were open", "of the group 8f1c", "that died before 2026-11-20 20:15:04"],
+      address: "/dead-letters?group_id=8f1c&failed_before=2026-11-20T20%3A15%3A04%2B00%3A00&status=any",
+    });
+  });
+
+  it("names the first of many ids, and how many there are", () => {
+    expect(meantBy(operation({ selector: { ids: ["17", "outbox-4"], count: 1204 } }), "utc")).toEqual({
+      kind: "ids",
+      ids: ["17", "outbox-4"],
+      count: 1204,
+    });
+  });
+
+  it("does not count as done what it left out when it was ended", () => {
+    const counts = { "died-again": 5, skipped: 1199 };
+    const stopped = operation({ state: "stopped", settled: 1204, counts });
+    expect(reached(stopped)).toBe(5);
+    expect(reached(operation({ state: "finished", settled: 1204, counts }))).toBe(1204);
+    expect([stateOf(stopped), titleOf(stopped)]).toEqual(["stopped itself", "Requeue 1,204 dead letters"]);
+  });
+});

@@ -1,0 +1,185 @@
+import { QueryClientProvider } from "@tanstack/react-query";
+import { render, screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { newQueryClient } from "~/api/queries";
+import type { RepairDialogProps } from "./index";
+
+/** Requests that change something or look, in their order, and what each is answered. */
+const served = vi.hoisted(() => {
+  const state = {
+    requests: [] as { path: string; body: Record<string, unknown>; key: string | null }[],
+    looks: [] as (() => Response)[],
+    deeds: [] as (() => Response)[],
+  };
+  globalThis.fetch = async (input) => {
+    const request = input as Request;
+    const path = new URL(request.url).pathname;
+    if (request.method === "GET") return Response.json(path.endsWith("/session") ? ADA : { queues: [] });
+    const body = (await request.json()) as Record<string, unknown>;
+    state.requests.push({ path, body, key: request.headers.get("idempotency-key") });
+    const answers = body.dry_run ? state.looks : state.deeds;
+    const answer = answers.length > 1 ? answers.shift() : answers[0];
+    if (!answer) throw new TypeError("nobody answers");
+    return answer();
+  };
+  const ADA = {
+    name: "ada",
+    role: "admin",
+    read_only: false,
+    may: { repair: true, pause: true, purge: true, reveal: true, read_audit: true },
+  };
+  return state;
+});
+
+const { RepairDialog } = await import("./RepairDialog");
+
+const deeds = () => served.requests.filter(({ body }) => !body.dry_run);
+const looks = () => served.requests.filter(({ body }) => body.dry_run);
+
+function plan(count: number, token = `token of ${count}`, warnings: string[] = []): () => Response {
+  const found = {
+    dry_run: true,
+    action: "requeue",
+    count,
+    by_queue: { mail: count },
+    by_exception: { E: count },
+  };
+  const expires_at = new Date(Date.now() + 900_000).toISOString();
+  return () => Response.json({ ...found, sample: [], warnings, confirm_token: token, expires_at });
+}
+
+function refusal(status: number, code: string, more: object = {}): () => Response {
+  const problem = { title: "No", detail: "It was refused.", status, code, request_id: "r-1", ...more };
+  return () => Response.json(problem, { status, headers: { "content-type": "application/problem+json" } });
+}
+
+function done(...outcomes: [id: string, outcome: string, reason?: string][]): () => Response {
+  const items = outcomes.map(([id, outcome, reason = ""]) => ({ id, outcome, reason }));
+  const counts: Record<string, number> = {};
+  for (const { outcome } of items) counts[outcome] = (counts[outcome] ?? 0) + 1;
+  return () => Response.json({ action: "requeue", counts, items });
+}
+
+function shown(props: Partial<RepairDialogProps> = {}) {
+  const onClose = vi.fn();
+  const onDone = vi.fn();
+  const all = { action: "requeue", describe: "them", onClose, onDone, ...props } as RepairDialogProps;
+  const given = { ...all, selector: props.selector ?? { ids: ["17", "18"] } };
+  render(
+    <QueryClientProvider client={newQueryClient()}>
+      <RepairDialog {...given} />
+    </QueryClientProvider>,
+  );
+  return { onClose, onDone, user: userEvent.setup() };
+}
+
+async function button(name: string | RegExp): Promise<HTMLElement> {
+  const found = await screen.findByRole("button", { name });
+  await waitFor(() => expect(found.getAttribute("aria-disabled")).not.toBe("true"));
+  return found;
+}
+
+beforeEach(() => {
+  Object.assign(served, { requests: [], looks: [plan(2)], deeds: [] });
+});
+
+describe("the dialog that repairs", () => {
+  it("asks again under the same key when the answer was lost, and under another for another request", async () => {
+    const lost = () => {
+      throw new TypeError("connection reset");
+    };
+    served.deeds = [lost, done(["17", "requeued"], ["18", "skipped", "in operation 7"])];
+    const { user, onDone } = shown();
+    await user.click(await button("Requeue 2"));
+    await user.click(await button("Ask again"));
+    const row = await screen.findByRole("row", { name: /18/ });
+    expect(within(row).getByText("in operation 7")).toBeDefined();
+    const [first, second] = deeds();
+    expect(first?.key).toMatch(/^[0-9a-f]{32}$/);
+    expect(second).toEqual(first);
+    expect(onDone).toHaveBeenCalledOnce();
+  });
+
+  it("waits for the answer of the same request while it is still running", async () => {
+    served.deeds = [refusal(409, "request-running"), done(["17", "requeued"])];
+    const { user, onClose } = shown({ selector: { ids: ["17"] } });
+    await user.click(await button("Requeue 2"));
+    await waitFor(() => expect(onClose).toHaveBeenCalled(), { timeout: 3_000 });
+    expect(new Set(deeds().map(({ key }) => key)).size).toBe(1);
+  });
+
+  it("shows both numbers when they drifted apart, and leaves out what died since if asked to", async () => {
+    const dated = plan(224);
+    const at = { headers: { date: "Fri, 20 Nov 2026 20:15:03 GMT" } };
+    served.looks = [() => new Response(dated().body, at), plan(224, "second")];
+    served.deeds = [refusal(409, "count-drifted", { expected: 224, found: 226 })];
+    const { user } = shown({ selector: { group_id: "8f1c" } });
+    await user.type(await screen.findByLabelText("Type 224 to confirm"), "224");
+    await user.click(await button("Requeue 224"));
+    expect(await screen.findByText(/found 224; by now there are 226/)).toBeDefined();
+    await user.click(await button("Leave out what died since"));
+    await waitFor(() => expect(looks()).toHaveLength(2));
+    expect(looks()[1]?.body.selector).toEqual({
+      filter: { group_id: "8f1c", failed_before: "2026-11-20T20:15:04.000Z" },
+    });
+  });
+
+  it("looks again and says so when the dry run was too old", async () => {
+    served.looks = [plan(2), plan(3)];
+    served.deeds = [refusal(428, "confirmation-required", { reason: "expired" })];
+    const { user } = shown();
+    await user.click(await button("Requeue 2"));
+    expect(await screen.findByText(/The dry run was too old/)).toBeDefined();
+    await button("Requeue 3");
+  });
+
+  it("takes a filter's repair only with its number typed, and the token of its dry run", async () => {
+    served.deeds = [refusal(503, "database-unavailable")];
+    const { user } = shown({ selector: { filter: { status: "open" } } });
+    const field = await screen.findByLabelText("Type 2 to confirm");
+    await user.type(field, "3");
+    await user.click(screen.getByRole("button", { name: "Requeue 2" }));
+    expect(deeds()).toHaveLength(0);
+    await user.clear(field);
+    await user.type(field, "2");
+    await user.click(await button("Requeue 2"));
+    await waitFor(() => expect(deeds()).toHaveLength(1));
+    expect(deeds()[0]?.body.confirm_token).toBe("token of 2");
+    expect(await screen.findByText("r-1")).toBeDefined();
+  });
+
+  it("looks again once after what matters to it was typed", async () => {
+    const { user } = shown();
+    await button("Requeue 2");
+    served.looks = [plan(1)];
+    await user.type(screen.getByLabelText("Messages a second"), "5");
+    await user.type(screen.getByLabelText("At most"), "12");
+    await button("Requeue 1");
+    expect(looks().map(({ body }) => body.max_items)).toEqual([undefined, 12]);
+  });
+
+  it("says what the service refuses beside the field that it is about", async () => {
+    const errors = [{ at: "body.rate_per_second", message: "slower, please" }];
+    served.deeds = [refusal(422, "invalid-request", { errors })];
+    const { user } = shown();
+    await user.type(await screen.findByLabelText("Messages a second"), "9");
+    await user.click(await button("Requeue 2"));
+    await screen.findAllByText("slower, please");
+    const field = screen.getByLabelText("Messages a second");
+    expect(field.getAttribute("aria-invalid")).toBe("true");
+    expect(screen.queryByText("It was refused.")).toBeNull();
+  });
+
+  it("deletes for good only with a reason", async () => {
+    served.deeds = [done(["17", "purged"])];
+    const { user } = shown({ action: "purge", selector: { ids: ["17"] } });
+    await screen.findByText(/would be deleted/);
+    expect(screen.getByRole("button", { name: /^Delete for good/ }).getAttribute("aria-disabled")).toBe(
+      "true",
+    );
+    await user.type(screen.getByLabelText("Reason"), "a test");
+    await user.click(await button(/^Delete for good/));
+    await waitFor(() => expect(deeds()[0]?.body).toMatchObject({ purge: true, reason: "a test" }));
+  });
+});
