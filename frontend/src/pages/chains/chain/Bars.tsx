@@ -64,7 +64,7 @@ export function Bars({
 const EDGE = 40;
 const ROOM = 64;
 
-/** How long it took in all, behind the last bar, or before the first where there is no room. */
+/** How long it took in all, behind the last bar, or before the first where there is no room; or which way it lies. */
 function Length({
   from,
   to,
@@ -79,7 +79,19 @@ function Length({
   bad: string | undefined;
 }) {
   const [start, end] = [x(from), x(to)];
-  if (end < 0 || start > width || to <= from) return null;
+  if (end < 0)
+    return (
+      <span className={styles.length} style={{ left: 4 }} title="It lies before this.">
+        ‹
+      </span>
+    );
+  if (start > width)
+    return (
+      <span className={styles.length} style={{ right: 4 }} title="It lies behind this.">
+        ›
+      </span>
+    );
+  if (to <= from) return null;
   const room = bad ? ROOM + 34 : ROOM;
   const behind = end + room <= width;
   if (!behind && start < room) return null;

@@ -1,4 +1,4 @@
-import { memo, useMemo } from "react";
+import { memo, useMemo, useRef } from "react";
 import { number } from "~/lib/format";
 import { Button, Span, State, Table } from "~/ui";
 import styles from "./ChainTable.module.css";
@@ -35,11 +35,16 @@ export function ChainTable({ drawn, handled, order }: { drawn: Drawn; handled: H
   const pages = Math.max(1, Math.ceil(lines.length / PAGE));
   const page = Math.min(order.page, pages);
   const shown = lines.slice((page - 1) * PAGE, page * PAGE);
+  const top = useRef<HTMLDivElement>(null);
+  function turn(to: number) {
+    change({ page: to > 1 ? to : undefined });
+    top.current?.scrollIntoView({ block: "start" });
+  }
   const head = COLUMNS.map(([column, words]) =>
     column === undefined ? words : <SortButton key={column} column={column} words={words} order={order} />,
   );
   return (
-    <>
+    <div ref={top} className={styles.place}>
       <Table label="Messages of the chain" head={head}>
         {shown.map((line) => (
           <LineRow
@@ -56,7 +61,7 @@ export function ChainTable({ drawn, handled, order }: { drawn: Drawn; handled: H
           <Button
             icon="left"
             whyNot={page > 1 ? undefined : "This is the first part."}
-            onClick={() => change({ page: page > 2 ? page - 1 : undefined })}
+            onClick={() => turn(page - 1)}
           >
             Before
           </Button>
@@ -64,15 +69,12 @@ export function ChainTable({ drawn, handled, order }: { drawn: Drawn; handled: H
             {number((page - 1) * PAGE + 1)} to {number(Math.min(page * PAGE, lines.length))} of{" "}
             {number(lines.length)} lines
           </span>
-          <Button
-            whyNot={page < pages ? undefined : "This is the last part."}
-            onClick={() => change({ page: page + 1 })}
-          >
+          <Button whyNot={page < pages ? undefined : "This is the last part."} onClick={() => turn(page + 1)}>
             After
           </Button>
         </nav>
       )}
-    </>
+    </div>
   );
 }
 
@@ -113,19 +115,19 @@ const LineRow = memo(function LineRow({
       <td>
         <State of={state} />
       </td>
-      <td data-number title={message.publishedAt ?? undefined}>
+      <td className={styles.number} title={message.publishedAt ?? undefined}>
         <Span seconds={publishedAfter} />
       </td>
-      <td data-number>
+      <td className={styles.number}>
         <Span seconds={message.waitedSeconds} />
       </td>
-      <td data-number>
+      <td className={styles.number}>
         <Span seconds={leg?.waitedSeconds} />
       </td>
-      <td data-number>
+      <td className={styles.number}>
         <Span seconds={leg?.handlingSeconds} />
       </td>
-      <td data-number>{leg ? number(leg.attempts) : "—"}</td>
+      <td className={styles.number}>{leg ? number(leg.attempts) : "—"}</td>
       <td data-text title={error}>
         {error ?? "—"}
       </td>

@@ -1,4 +1,4 @@
-import { type Chain, FEWER, MOST } from "~/api/chains";
+import { type Chain, MOST } from "~/api/chains";
 import { number, plural } from "~/lib/format";
 import { useUrlState } from "~/lib/url-state";
 import { Button, Icon } from "~/ui";
@@ -35,7 +35,7 @@ export function Notices({
     ),
     chain.truncated && !all && (
       <>
-        The chain has more than the {number(FEWER)} messages that are shown.{" "}
+        The chain has more than the {number(tree.items.length)} messages that are shown.{" "}
         <Button onClick={() => change({ all: true }, { replace: true })}>Show up to {number(MOST)}</Button>
       </>
     ),

@@ -1,0 +1,88 @@
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { render, screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { beforeEach, describe, expect, it } from "vitest";
+import type { Chain } from "~/api/chains";
+import OneChain from "./OneChain";
+import { attempt, chain, leg, message, wide } from "./samples";
+
+const DEAD = leg({
+  queue: "billing",
+  state: "dead",
+  attempts: 2,
+  tries: [attempt(3, "retried"), attempt(6, "died", 1, 2)],
+});
+
+function opened(of: Chain, search = ""): ReturnType<typeof userEvent.setup> {
+  window.history.replaceState(null, "", `/outbox/ui/chains/root${search}`);
+  const queries = new QueryClient({ defaultOptions: { queries: { staleTime: Number.POSITIVE_INFINITY } } });
+  queries.setQueryData(["chains", "one", "root", 500], of);
+  render(
+    <QueryClientProvider client={queries}>
+      <OneChain id="root" />
+    </QueryClientProvider>,
+  );
+  return userEvent.setup();
+}
+
+function parameter(name: string): string | null {
+  return new URLSearchParams(window.location.search).get(name);
+}
+
+beforeEach(() => window.history.replaceState(null, "", "/outbox/ui/"));
+
+describe("one chain", () => {
+  it("is walked with the keys of a tree, and shows the facts of what is chosen", async () => {
+    const user = opened(chain([...wide(2), message("late", "c1", { state: "dead", legs: [DEAD] })]));
+    screen.getByRole("tree").focus();
+    await user.keyboard("{End}{Enter}");
+    expect(parameter("node")).toBe("late");
+    const facts = screen.getByRole("complementary", { name: "The selected message" });
+    expect(within(facts).getByText("Attempt 2")).toBeTruthy();
+    expect(within(facts).getByRole("link", { name: "Its dead letter" }).getAttribute("href")).toContain(
+      "message_id=late",
+    );
+    await user.keyboard("{ArrowLeft}");
+    expect(parameter("node")).toBe("c1");
+    await user.keyboard("{ArrowLeft}");
+    expect(parameter("shut")).toBe("c1");
+    expect(screen.queryByText("key.late")).toBeNull();
+  });
+
+  it("says in words what bars and colours tell", () => {
+    opened(chain([message("root", null, { state: "dead", legs: [DEAD] })], { criticalPath: ["root"] }));
+    const row = screen.getByRole("treeitem", { name: /key.root/ });
+    expect(row.textContent).toContain("dead, took 6 s, 2 attempts, on the way to what happened last");
+  });
+
+  it("unfolds large fan-outs, and keeps that in the address", async () => {
+    const user = opened(chain(wide(2_000)), "?view=tree");
+    screen.getByRole("tree").focus();
+    await user.keyboard("{End}{Enter}");
+    expect(parameter("open")).toBe("root");
+  });
+
+  it("tells what it does not show", () => {
+    const lost = [...wide(2), message("lost", "nobody")];
+    opened(chain(lost, { truncated: true, unknown: ["what the history would tell: it is off"] }));
+    const told = screen.getByRole("list", { name: "What to know about this chain" });
+    expect(told.textContent).toContain("more than the 4 messages that are shown");
+    expect(told.textContent).toContain("1 message hangs from nothing that is known");
+    expect(told.textContent).toContain("Not known: what the history would tell: it is off.");
+  });
+
+  it("is a table too, sorted in place", async () => {
+    const messages = [
+      message("root", null, { waitedSeconds: 1 }),
+      message("slow", "root", { waitedSeconds: 9 }),
+    ];
+    const user = opened(chain(messages), "?view=table");
+    await user.click(screen.getByRole("button", { name: /^In the outbox/ }));
+    await user.click(screen.getByRole("button", { name: /^In the outbox/ }));
+    expect(screen.getAllByRole("rowheader").map(({ textContent }) => textContent)).toEqual([
+      "key.slow",
+      "key.root",
+    ]);
+    expect(parameter("down")).toBe("1");
+  });
+});
