@@ -1,0 +1,40 @@
+import { act, render, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Announcements, announce } from "./announcements";
+
+let now = Date.now();
+beforeEach(() => {
+  now += 3_600_000;
+  vi.spyOn(Date, "now").mockImplementation(() => now);
+});
+afterEach(() => vi.useRealTimers());
+
+function shown(text: string): number {
+  const toasts = [...document.querySelectorAll("[data-tone]")];
+  return toasts.filter((toast) => toast.textContent?.includes(text)).length;
+}
+
+describe("announcements", () => {
+  it("say a text once, though it is announced twice in a row", () => {
+    render(<Announcements />);
+    act(() => announce("Copied the id"));
+    act(() => announce("Copied the id"));
+    expect(shown("Copied the id")).toBe(1);
+    now += 2_000;
+    act(() => announce("Copied the id"));
+    expect(shown("Copied the id")).toBe(2);
+  });
+
+  it("go by themselves, but failures stay until somebody dismisses them", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    render(<Announcements />);
+    act(() => announce("Requeued 3"));
+    act(() => announce("It failed", "bad"));
+    await act(async () => void (await vi.advanceTimersByTimeAsync(60_000)));
+    expect([shown("Requeued 3"), shown("It failed")]).toEqual([0, 1]);
+    vi.useRealTimers();
+    await userEvent.click(screen.getByLabelText("Dismiss"));
+    await vi.waitFor(() => expect(shown("It failed")).toBe(0));
+  });
+});
