@@ -6,6 +6,8 @@ import { useFallbackInterval, useInterval } from "./live";
 
 export type FailureGroup = Schemas["DeadLetterGroup"];
 export type Component = Schemas["ComponentNow"];
+/** Who has given a sign of life lately, and what is paused. */
+export type Living = Schemas["Components"];
 export type Pause = Schemas["PauseNow"];
 
 const TOP_GROUPS = 5;

@@ -27,7 +27,7 @@ export default function Overview() {
       <Loaded query={backlog} loading={<Loading lines={4} />}>
         {(now) => (
           <>
-            <Verdict backlog={now} components={components.data?.items} />
+            <Verdict backlog={now} living={components.data} />
             <Tiles backlog={now} components={components} />
           </>
         )}

@@ -1,22 +1,15 @@
 import { Link } from "wouter";
 import type { Backlog } from "~/api/backlog";
-import { type Component, lastSentAt } from "~/api/overview";
+import { type Living, lastSentAt } from "~/api/overview";
 import { useStatistics } from "~/api/statistics";
-import { useNow } from "~/lib/clock";
 import { Icon } from "~/ui";
-import { isIdle, lastSent, troubles } from "./health";
+import { isIdle, lastSent, lastSentByMinutes, troubles } from "./health";
 import styles from "./Verdict.module.css";
 
 /** One look: what is wrong, or that nothing is. */
-export function Verdict({
-  backlog,
-  components,
-}: {
-  backlog: Backlog;
-  components: readonly Component[] | undefined;
-}) {
-  const found = troubles(backlog, components);
-  if (found.length === 0) return <Well backlog={backlog} components={components} />;
+export function Verdict({ backlog, living }: { backlog: Backlog; living: Living | undefined }) {
+  const found = troubles(backlog, living?.items);
+  if (found.length === 0) return <Well backlog={backlog} living={living} />;
   return (
     <ul className={styles.troubles} aria-label="What is wrong">
       {found.map(({ tone, text, href }) => (
@@ -29,21 +22,22 @@ export function Verdict({
   );
 }
 
-function Well({
-  backlog,
-  components = [],
-}: {
-  backlog: Backlog;
-  components: readonly Component[] | undefined;
-}) {
-  const { data: lastHour } = useStatistics({ from: "-1h", to: "now" });
-  const sent = lastSent(lastSentAt(components), lastHour, useNow());
+function Well({ backlog, living }: { backlog: Backlog; living: Living | undefined }) {
+  const at = living && lastSentAt(living.items);
   return (
     <p className={styles.well}>
       <Icon name="check" />
       <span>
-        {isIdle(backlog) ? "Nothing pending." : "Messages are on their way, all in time."} {sent}
+        {isIdle(backlog) ? "Nothing pending." : "Messages are on their way, all in time."}{" "}
+        {at !== undefined && lastSent(at, living?.as_of ?? at)}
+        {living && at === undefined && <SentByMinutes />}
       </span>
     </p>
   );
+}
+
+/** Relays that just started have not sent anything yet: what others sent is in the statistics. */
+function SentByMinutes() {
+  const { data } = useStatistics({ from: "-1h", to: "now" });
+  return data ? lastSentByMinutes(data) : null;
 }

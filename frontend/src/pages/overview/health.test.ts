@@ -7,6 +7,7 @@ import {
   judged,
   LATE_AFTER,
   lastSent,
+  lastSentByMinutes,
   OVERDUE_AFTER,
   oldestPending,
   perSecond,
@@ -69,13 +70,14 @@ describe("what the numbers mean", () => {
   });
 
   it("says when something was last sent as exactly as is known", () => {
-    const now = Date.parse("2026-11-20T20:10:03Z");
-    const startsAt = [0, 60, 120].map((more) => Date.parse("2026-11-20T20:05:00Z") / 1000 + more);
-    const hour = (sent: (number | null)[]) => ({ sent, startsAt, step: 60 });
-    expect(lastSent("2026-11-20T20:10:00Z", undefined, now)).toBe("Last sent 3 s ago.");
-    expect(lastSent(undefined, hour([4, 2, 0]), now)).toBe("Last sent about 3 min ago.");
-    expect(lastSent(undefined, hour([null, 0, null]), now)).toBe("Nothing was sent in the last hour.");
-    expect(lastSent(undefined, undefined, now)).toBeUndefined();
+    const start = Date.parse("2026-11-20T20:05:00Z") / 1000;
+    const hour = { startsAt: [start, start + 60, start + 120], step: 60, asOf: start + 303 };
+    expect(lastSent("2026-11-20T20:10:00Z", "2026-11-20T20:10:03Z")).toBe("Last sent 3 s ago.");
+    expect(lastSentByMinutes({ ...hour, sent: [4, 2, 0] })).toBe("Last sent about 3 min ago.");
+    expect(lastSentByMinutes({ ...hour, sent: [4, 2, 1], asOf: start + 130 })).toBe(
+      "Last sent less than a minute ago.",
+    );
+    expect(lastSentByMinutes({ ...hour, sent: [null, 0, null] })).toBe("Nothing was sent in the last hour.");
   });
 
   it("tells that a backlog grows only when it is worth more than seconds of work", () => {

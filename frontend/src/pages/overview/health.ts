@@ -41,13 +41,13 @@ export function flow({ states, per_second: speed, drained_in_seconds: drained }:
   return grows ? "More comes than goes: the backlog grows." : "As much goes as comes.";
 }
 
-export interface Living {
+export interface Alive {
   alive: number;
   late: number;
   lost: number;
 }
 
-export function living(components: readonly Component[], kind: string): Living {
+export function living(components: readonly Component[], kind: string): Alive {
   const count = (condition: string) =>
     components.filter((one) => one.kind === kind && one.condition === condition).length;
   return { alive: count("alive"), late: count("late"), lost: count("lost") };
@@ -72,18 +72,21 @@ export function isIdle(backlog: Backlog): boolean {
   return oldestPending(backlog) === null && (inQueues(backlog) ?? 0) === 0;
 }
 
-/** `Last sent 3 s ago.`, as exactly as is known: by what relays say, or else by the minutes of the last hour. */
-export function lastSent(
-  at: string | undefined,
-  lastHour: Pick<Statistics, "sent" | "startsAt" | "step"> | undefined,
-  now: number,
-): string | undefined {
-  if (at !== undefined) return `Last sent ${age((now - Date.parse(at)) / 1000)} ago.`;
-  if (!lastHour) return undefined;
-  const index = latestOf(lastHour.sent);
-  const begin = lastHour.startsAt[index ?? -1];
+/** `Last sent 3 s ago.`, by the clock of whoever says both. */
+export function lastSent(at: string, asOf: string): string {
+  return `Last sent ${age((Date.parse(asOf) - Date.parse(at)) / 1000)} ago.`;
+}
+
+/** The same as exactly as the steps of the last hour tell. */
+export function lastSentByMinutes({
+  sent,
+  startsAt,
+  step,
+  asOf,
+}: Pick<Statistics, "sent" | "startsAt" | "step" | "asOf">): string {
+  const begin = startsAt[latestOf(sent) ?? -1];
   if (begin === undefined) return "Nothing was sent in the last hour.";
-  const ended = now / 1000 - (begin + lastHour.step);
+  const ended = asOf - (begin + step);
   return ended <= 0 ? "Last sent less than a minute ago." : `Last sent about ${age(ended)} ago.`;
 }
 
