@@ -56,7 +56,10 @@ export function Payload(props: PayloadProps) {
         <span className={styles.actions}>
           {view === "raw" && <Checkbox label="Wrap lines" checked={wrap} onChange={setWrap} />}
           {content !== null && content !== "" && (
-            <CopyButton text={content} label={encoding === "base64" ? "Copy as base64" : `Copy: ${label}`} />
+            <CopyButton
+              text={content}
+              label={encoding === "base64" ? "Copy as base64" : "Copy as it is shown"}
+            />
           )}
           {actions}
         </span>

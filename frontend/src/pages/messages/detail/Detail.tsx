@@ -74,7 +74,7 @@ function Head({
         </h2>
         {message && <State of={message.state} />}
         <span className={styles.id}>
-          Message {id} <CopyButton text={id} label="Copy the message's number" />
+          {message && `Message ${id}`} <CopyButton text={id} label="Copy the message's number" />
         </span>
       </div>
       <div className={styles.leave}>

@@ -12,19 +12,22 @@ export function Handled({ message: { handled, message_id, state } }: { message: 
       {handled === null && <p>There is no history: it is turned off, or its table is missing.</p>}
       {handled?.length === 0 && <p>No worker has told of it yet.</p>}
       {handled && handled.length > 0 && (
-        <Table label="In its queues" head={["Queue", "Outcome", "Attempt", "Error", "When"]}>
+        <Table label="In its queues" head={["Queue", "Outcome", "When", "Attempt", "Error"]}>
           {handled.map((fact) => (
             <tr key={fact.queue}>
               <th scope="row">{fact.queue}</th>
               <td>
-                {fact.fact === "died" && message_id ? (
-                  <Link href={`/dead-letters?status=any&message_id=${encodeURIComponent(message_id)}`}>
-                    <State of="died" />
-                  </Link>
-                ) : (
-                  <State of={fact.fact} />
+                <State of={fact.fact} />
+                {fact.fact === "died" && message_id !== null && (
+                  <>
+                    {" "}
+                    <Link href={`/dead-letters?status=any&message_id=${encodeURIComponent(message_id)}`}>
+                      Dead letter
+                    </Link>
+                  </>
                 )}
               </td>
+              <td>{fact.at ? <Moment at={fact.at} short /> : "—"}</td>
               <td data-number>{fact.attempt ?? "—"}</td>
               <td className={styles.told}>
                 {fact.error ? (
@@ -35,7 +38,6 @@ export function Handled({ message: { handled, message_id, state } }: { message: 
                   "—"
                 )}
               </td>
-              <td>{fact.at ? <Moment at={fact.at} short /> : "—"}</td>
             </tr>
           ))}
         </Table>

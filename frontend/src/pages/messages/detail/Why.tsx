@@ -9,6 +9,7 @@ import styles from "./Detail.module.css";
 /** Why the message is where it is, what happens next, and what a person can do about it. */
 export function Why({ message }: { message: Message }) {
   const mend = mendOf(message);
+  const waits = message.state !== "sent" && message.state !== "parked";
   return (
     <section className={styles.part} aria-labelledby="why">
       <h3 id="why">Why it is here</h3>
@@ -26,7 +27,7 @@ export function Why({ message }: { message: Message }) {
               message.probed_by && message.probed_by !== message.id && <Probe id={message.probed_by} />,
             ],
             ["Paused", message.paused_by.length > 0 && <Pauses of={message.paused_by} />],
-            ["Relays", message.living_relays === 0 && "none is running"],
+            ["Relays", waits && message.living_relays === 0 && "none is running"],
             ["Refused", message.attempts > 0 && times(message.attempts)],
           ]}
         />
