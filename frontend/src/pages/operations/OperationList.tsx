@@ -19,7 +19,7 @@ export function OperationList() {
   const query = useQuery(operations(cursor));
   return (
     <Page title="Operations">
-      <Panel title="Changes of many dead letters" flush>
+      <Panel title="Changes of many dead letters">
         <Loaded query={query}>
           {(page) => (
             <List
@@ -72,9 +72,7 @@ function List({
           <Row key={one.id} of={one} current={rows.current === index} />
         ))}
       </Table>
-      <div className={styles.foot}>
-        <Pager shown={items.length} next={page.next} previous={page.previous} onTurn={onTurn} busy={busy} />
-      </div>
+      <Pager shown={items.length} next={page.next} previous={page.previous} onTurn={onTurn} busy={busy} />
     </>
   );
 }

@@ -85,7 +85,7 @@ beforeEach(() => {
 });
 
 describe("the dialog that repairs", () => {
-  it("asks again under the same key when the answer was lost, and under another for another request", async () => {
+  it("asks again under the same key when the answer was lost", async () => {
     const lost = () => {
       throw new TypeError("connection reset");
     };
