@@ -29,6 +29,7 @@ export function Search({ keys = "/" }: { keys?: string }) {
           id="chain-id"
           className={styles.field}
           value={typed}
+          size={38}
           maxLength={4_000}
           placeholder="Id of any message"
           autoComplete="off"

@@ -7,6 +7,7 @@ const FILLS = [
   ["broker", "in the broker"],
   ["handling", "handling"],
   ["retry", "until the next attempt"],
+  ["dead", "dead until requeued"],
 ] as const;
 
 /** What the fills and signs of the waterfall mean. */
