@@ -42,7 +42,7 @@ function Running({ operation }: { operation: Operation }) {
       <progress value={progress} max={1} className={styles.progress} aria-label={`Progress: ${name}`} />
       <p className={styles.facts}>
         {number(settled)} of {number(total)} done
-        {remaining !== null && `, about ${span(remaining)} left`}
+        {state === "running" && remaining !== null && `, about ${span(remaining)} left`}
         {died_again > 0 && <strong>, {number(died_again)} died again</strong>}
       </p>
     </li>
