@@ -1,5 +1,6 @@
 import { useMemo } from "react";
 import type { Facets } from "~/api/dead-letters";
+import { count } from "~/lib/format";
 import type { useUrlState } from "~/lib/url-state";
 import { type Filter, FilterBar } from "~/ui/filters";
 import type { PARAMETERS } from "./parameters";
@@ -32,7 +33,9 @@ export function Narrowing({
 
 function filtersFor(facets: Facets): readonly Filter<Name>[] {
   const known = (field: "queue" | "routing_key" | "exception_type") =>
-    facets[field].map(({ value }) => value).filter((value) => value !== "");
+    facets[field]
+      .filter(({ value }) => value !== "")
+      .map((facet) => [facet.value, counted(facet.value, facet.count, facets)] as const);
   return [
     {
       name: "q",
@@ -48,11 +51,10 @@ function filtersFor(facets: Facets): readonly Filter<Name>[] {
       name: "source",
       label: "Given up by",
       kind: "choice",
-      options: [
-        ["worker", "a worker"],
-        ["relay", "the relay"],
-        ["broker", "the broker"],
-      ],
+      options: SOURCES.map(([source, text]) => {
+        const found = facets.source.find(({ value }) => value === source)?.count ?? 0;
+        return [source, text, counted(text, found, facets)] as const;
+      }),
     },
     { name: "failed_after", label: "Failed after", kind: "time" },
     { name: "failed_before", label: "Failed before", kind: "time" },
@@ -61,4 +63,15 @@ function filtersFor(facets: Facets): readonly Filter<Name>[] {
     { name: "tracking_id", label: "Chain", kind: "text", hint: "Any id of a chain." },
     { name: "message_id", label: "Message id", kind: "text", hint: "The whole id of the message." },
   ];
+}
+
+const SOURCES = [
+  ["worker", "a worker"],
+  ["relay", "the relay"],
+  ["broker", "the broker"],
+] as const;
+
+/** A suggestion with how many there are of it. */
+function counted(text: string, value: number, { as_of, relation }: Facets): string {
+  return as_of === "" ? text : `${text} · ${count({ value, relation: value > 0 ? relation : "eq" })}`;
 }

@@ -14,13 +14,15 @@ export type Filter<N extends string = string> = Named<N> &
   (
     | {
         kind: "text";
-        suggestions?: readonly string[] | undefined;
+        /** Values; with a second text, that is how one reads in the list, as with its count. */
+        suggestions?: readonly (string | readonly [string, string])[] | undefined;
         /** What may be written: "a whole id", "order.* for all that begin so". */
         hint?: string;
         /** Text that is typed without choosing a filter is offered to this one first. */
         first?: boolean;
       }
-    | { kind: "choice"; options: readonly (readonly [string, string])[] }
+    /** Values and how they read; in the list as the third text, where there is one. */
+    | { kind: "choice"; options: readonly (readonly [string, string, string?])[] }
     | { kind: "time" }
     | { kind: "whole"; least: number; most: number }
   );
@@ -69,9 +71,11 @@ function valuesOf(filter: Filter, text: string, zone: Zone, now: number): readon
 function knownValues(filter: Filter, text: string): readonly Offer[] {
   const pairs =
     filter.kind === "choice"
-      ? filter.options
+      ? filter.options.map(([value, shown, listed = shown]) => [value, listed] as const)
       : filter.kind === "text"
-        ? (filter.suggestions ?? []).map((value) => [value, value] as const)
+        ? (filter.suggestions ?? []).map((value) =>
+            typeof value === "string" ? ([value, value] as const) : value,
+          )
         : [];
   return pairs
     .filter(([, shown]) => shown.toLowerCase().includes(text.toLowerCase()))
@@ -111,7 +115,8 @@ function zoneName(zone: Zone): string {
 
 /** What to write for a filter: below the field while it is chosen. */
 export function hintOf(filter: Filter): string {
-  if (filter.kind === "time") return "A time: 17:30, 2026-11-20 17:30, or how long ago: 20 min, 3 h, 2 d.";
+  if (filter.kind === "time")
+    return "A time, as in 17:30, 2026-11-20 17:30, or how long ago, as in 20 min, 3 h or 2 d.";
   if (filter.kind === "whole") return `A whole number from ${filter.least} to ${filter.most}.`;
   if (filter.kind === "text") return filter.hint ?? "Type a value and press Enter.";
   return "Choose one.";

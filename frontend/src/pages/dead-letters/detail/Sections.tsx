@@ -87,7 +87,7 @@ function About({ letter }: { letter: Letter }) {
         ["Ordering key", letter.ordering_key],
         ["Worker", letter.worker],
         ["Failures", `${plural(letter.failures, "failure")}, ${plural(letter.deaths, "death")}`],
-        ["Requeued", plural(letter.requeue_count, "time")],
+        ["Requeued", letter.requeue_count === 0 ? "never" : plural(letter.requeue_count, "time")],
         ["Written", <Moment key="created" at={letter.created_at} milliseconds />],
         ["First failed", <Moment key="first" at={letter.first_failed_at} milliseconds />],
         ["Failed last", <Moment key="last" at={letter.failed_at} milliseconds />],

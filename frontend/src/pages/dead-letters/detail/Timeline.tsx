@@ -21,7 +21,7 @@ export function Timeline({ letter }: { letter: Letter }) {
               <strong>{what}</strong>
               <span className={styles.when}>
                 {at === null ? "at a time that nobody knows" : <Moment at={at} short />}
-                {after !== undefined && `, ${span(after)} later`}
+                {after !== undefined && after > 0 && `, ${span(after)} later`}
               </span>
             </p>
             {more && <p className={styles.more}>{more}</p>}
