@@ -28,7 +28,7 @@ export function Detail({
     if (top.current) top.current.scrollTop = 0;
   }, [message.id]);
   return (
-    <aside ref={top} className={styles.detail} aria-label="The selected message">
+    <section ref={top} className={styles.detail} aria-label="The selected message">
       <header className={styles.head}>
         <h2>{nameOf(item)}</h2>
         <IconButton icon="cross" label="Close" onClick={close} />
@@ -56,7 +56,7 @@ export function Detail({
       {message.legs.map((leg) => (
         <InQueue key={leg.queue} leg={leg} />
       ))}
-    </aside>
+    </section>
   );
 }
 

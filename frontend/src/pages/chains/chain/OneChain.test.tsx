@@ -37,12 +37,15 @@ describe("one chain", () => {
     screen.getByRole("tree").focus();
     await user.keyboard("{End}{Enter}");
     expect(parameter("node")).toBe("late");
-    const facts = screen.getByRole("complementary", { name: "The selected message" });
+    const facts = screen.getByRole("region", { name: "The selected message" });
     expect(within(facts).getByText("Attempt 2")).toBeTruthy();
     expect(within(facts).getByRole("link", { name: "Its dead letter" }).getAttribute("href")).toContain(
       "message_id=late",
     );
-    await user.keyboard("{ArrowLeft}");
+    await user.click(within(facts).getByRole("button", { name: "Close" }));
+    expect(parameter("node")).toBeNull();
+    expect(document.activeElement).toBe(screen.getByRole("tree"));
+    await user.keyboard("{Enter}{ArrowLeft}");
     expect(parameter("node")).toBe("c1");
     await user.keyboard("{ArrowLeft}");
     expect(parameter("shut")).toBe("c1");

@@ -1,4 +1,4 @@
-import { useMemo } from "react";
+import { useMemo, useRef } from "react";
 import { Link } from "wouter";
 import { type Chain, FEWER, MOST, useChain } from "~/api/chains";
 import { failureOf } from "~/api/problems";
@@ -61,7 +61,13 @@ function Shown({ chain, asked, readAt }: { chain: Chain; asked: string; readAt: 
   const drawn = useDrawn(chain, readAt);
   const handled = useHandled(drawn.tree);
   const selected = handled.selected === undefined ? undefined : drawn.tree.byId.get(handled.selected);
-  const close = () => handled.choose(undefined);
+  const drawing = useRef<HTMLElement>(null);
+  function close() {
+    handled.choose(undefined);
+    drawing.current
+      ?.querySelector<HTMLElement>("[role=tree], [aria-pressed=true]")
+      ?.focus({ preventScroll: true });
+  }
   useShortcuts("Chain", [
     { keys: "v", label: "Next view", run: () => change({ view: after(view) }, { replace: true }) },
     ...(selected ? [{ keys: "Escape", label: "Close the message's facts", run: close }] : []),
@@ -71,7 +77,7 @@ function Shown({ chain, asked, readAt }: { chain: Chain; asked: string; readAt: 
       <Summary chain={chain} tree={drawn.tree} extent={drawn.extent} />
       <Notices chain={chain} tree={drawn.tree} asked={asked} choose={handled.choose} />
       <div className={styles.beside} data-detail={selected ? true : undefined}>
-        <section className={styles.drawing} aria-labelledby="messages">
+        <section ref={drawing} className={styles.drawing} aria-labelledby="messages">
           <h2 id="messages" className="unseen">
             Messages
           </h2>
