@@ -24,6 +24,7 @@ export function Field({ ref, label, filters, chosen, onChoose, onSet, onTakeBack
   const { zone } = usePreferences();
   const id = useId();
   const offers = open ? offersFor(filters, chosen, typed, zone) : [];
+  const senseless = chosen !== undefined && typed !== "" && open && offers.length === 0;
   const at = Math.min(marked, offers.length - 1);
 
   function type(text: string) {
@@ -69,7 +70,7 @@ export function Field({ ref, label, filters, chosen, onChoose, onSet, onTakeBack
         role="combobox"
         aria-label={chosen ? `${label}: ${chosen.label}` : label}
         aria-expanded={offers.length > 0}
-        aria-invalid={chosen && typed !== "" && open && offers.length === 0}
+        aria-invalid={senseless}
         aria-controls={id}
         aria-autocomplete="list"
         aria-activedescendant={offers[at] ? `${id}-${at}` : undefined}
@@ -97,6 +98,7 @@ export function Field({ ref, label, filters, chosen, onChoose, onSet, onTakeBack
         />
         {chosen && (
           <p className={styles.hint} id={`${id}-hint`}>
+            {senseless && <strong className={styles.senseless}>This is none. </strong>}
             {hintOf(chosen)}
           </p>
         )}

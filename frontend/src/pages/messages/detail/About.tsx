@@ -1,9 +1,12 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import type { Message } from "~/api/messages";
+import type { Message, MessageState } from "~/api/messages";
 import { number } from "~/lib/format";
 import { CopyButton, Facts, Moment, Span } from "~/ui";
 import styles from "./Detail.module.css";
+
+/** Where the time that it is due is its own, and lies ahead or matters still. */
+const DUE: ReadonlySet<MessageState> = new Set(["pending", "scheduled", "retrying"]);
 
 /** What is recorded of the message, and where it leads. */
 export function About({ message }: { message: Message }) {
@@ -21,7 +24,7 @@ export function About({ message }: { message: Message }) {
           ["Target queue", target_queue !== null && <Narrowed by="target_queue" value={target_queue} />],
           ["Deduplication key", dedup_key !== null && <Id of={dedup_key} />],
           ["Written", message.created_at && <Moment at={message.created_at} milliseconds />],
-          ["Due", message.due_at && message.state !== "held" && <Moment at={message.due_at} milliseconds />],
+          ["Due", message.due_at && DUE.has(message.state) && <Moment at={message.due_at} milliseconds />],
           ["Sent", message.sent_at && <Moment at={message.sent_at} milliseconds />],
           ["Given up", message.failed_at && <Moment at={message.failed_at} milliseconds />],
           ["Expires", message.expires_in_seconds !== null && <Expiry seconds={message.expires_in_seconds} />],

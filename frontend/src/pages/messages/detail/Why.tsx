@@ -51,7 +51,7 @@ function toneOf({ state, living_relays, paused_by }: Message): Tone {
 }
 
 /** What mends it, in words of this page where it can be done from here. */
-function mendOf({ id, state, mend, paused_by, living_relays }: Message): ReactNode {
+function mendOf({ id, state, mend, paused_by, living_relays, blocked_by }: Message): ReactNode {
   if (state === "parked") {
     return (
       <>
@@ -59,7 +59,15 @@ function mendOf({ id, state, mend, paused_by, living_relays }: Message): ReactNo
       </>
     );
   }
-  if (mend === null) return null;
+  if (mend === null) {
+    if (!blocked_by) return null;
+    return (
+      <>
+        It follows by itself once <Link href={`/messages/${blocked_by.id}`}>message {blocked_by.id}</Link> is
+        through: look there for what that waits for.
+      </>
+    );
+  }
   if (state !== "held" && paused_by.some(({ name }) => name === "")) {
     return (
       <>
