@@ -14,7 +14,7 @@ import { tokenInAddress } from "~/pages/login/link";
 import { Announcements, Empty, Loading, Page, Problem } from "~/ui";
 import { Boundary } from "./Boundary";
 import { PLACES } from "./places";
-import { Shell } from "./Shell";
+import { LOADING, Shell } from "./Shell";
 
 const queries = newQueryClient();
 /** Of the link that a start in development prints. */
@@ -63,7 +63,7 @@ function Inside() {
       <Boundary>
         <Suspense
           fallback={
-            <Page title="…">
+            <Page title={LOADING}>
               <Loading lines={6} />
             </Page>
           }

@@ -12,6 +12,9 @@ import styles from "./Shell.module.css";
 import { Shortcuts } from "./Shortcuts";
 import { useMenu } from "./useMenu";
 
+/** The title of a page that is on its way. */
+export const LOADING = "…";
+
 /** What is around every page: where one may go, who one is, and whether what one sees is live. */
 export function Shell({ children }: { children: ReactNode }) {
   const [location, navigate] = useLocation();
@@ -25,7 +28,7 @@ export function Shell({ children }: { children: ReactNode }) {
       run: () => navigate(paths[0]),
     })),
   ]);
-  useFocusOnArrival(location.split("/")[1] ?? "");
+  useFocusOnArrival(location.split("/")[1] ?? "", !menu.open);
   return (
     <div className={styles.shell}>
       <button type="button" className={styles.skip} onClick={skip}>
@@ -76,14 +79,28 @@ function skip(): void {
 }
 
 /** After a change of pages focus is at the new one's title, so that keyboards and screen readers go on from there. */
-function useFocusOnArrival(page: string): void {
+function useFocusOnArrival(page: string, ready: boolean): void {
   const before = useRef(page);
   useEffect(() => {
-    if (before.current === page) return;
+    if (!ready || before.current === page) return;
     before.current = page;
-    document.getElementById("page-title")?.focus({ preventScroll: true });
     window.scrollTo(0, 0);
-  }, [page]);
+    return whenTitled((title) => title.focus({ preventScroll: true }));
+  }, [page, ready]);
+}
+
+/** Does it once the page has its title: one that is opened for the first time is on its way. */
+function whenTitled(act: (title: HTMLElement) => void): () => void {
+  const observer = new MutationObserver(look);
+  function look() {
+    const title = document.getElementById("page-title");
+    if (!title || title.textContent === LOADING) return;
+    observer.disconnect();
+    act(title);
+  }
+  observer.observe(document.body, { childList: true, subtree: true });
+  look();
+  return () => observer.disconnect();
 }
 
 function Brand() {

@@ -1,6 +1,8 @@
 import { Fragment, useRef } from "react";
 import type { Component } from "~/api/components";
 import type { Pause, Target } from "~/api/pauses";
+import { useNow } from "~/lib/clock";
+import { age, secondsSince } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
 import { Ago, Badge, Icon, State, Table } from "~/ui";
 import styles from "./Components.module.css";
@@ -90,7 +92,7 @@ function Row({
       <td>
         {gone ? <Badge icon="stop">gone</Badge> : <State of={one.condition} />}
         <span className={styles.below}>
-          since <Ago at={one.since} />
+          for <Lasting since={one.since} />
         </span>
       </td>
       <td>
@@ -119,6 +121,11 @@ function Row({
       </td>
     </tr>
   );
+}
+
+function Lasting({ since }: { since: string }) {
+  const now = useNow();
+  return <time dateTime={since}>{age(secondsSince(since, now))}</time>;
 }
 
 /** Focus goes to another row's button, which Enter opens. */

@@ -1,4 +1,4 @@
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import type { Topology } from "~/api/topology";
 import { number } from "~/lib/format";
 import { aroundQueue } from "./around";
@@ -19,12 +19,17 @@ export function Drawing({
 }) {
   const { width, height, boxes, ways } = useMemo(() => layout(topology, unfolded), [topology, unfolded]);
   const [under, setUnder] = useState<string>();
+  const canvas = useRef<HTMLDivElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what was chosen elsewhere, as by a warning, comes into sight
+  useEffect(() => {
+    canvas.current?.querySelector("[data-chosen]")?.scrollIntoView({ block: "nearest" });
+  }, [chosen]);
   const lit = under ?? chosen;
   const touches = (way: { source: string; target: string }) => way.source === lit || way.target === lit;
   const isKnown = boxes.some(({ id }) => id === lit);
   const wrong = new Map(topology.warnings.map(({ node, severity }) => [node, severity]));
   return (
-    <div className={styles.canvas}>
+    <div className={styles.canvas} ref={canvas}>
       <svg
         width={width}
         height={height}
@@ -52,6 +57,7 @@ export function Drawing({
             className={styles.box}
             data-kind={box.kind}
             data-missing={!box.exists || undefined}
+            data-some={(box.queued ?? 0) > 0 || undefined}
             data-wrong={wrong.get(box.id)}
             data-chosen={box.id === chosen || undefined}
             onClick={() => !box.id.startsWith("folded:") && onChoose(box.id === chosen ? undefined : box.id)}

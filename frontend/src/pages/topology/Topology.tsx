@@ -60,7 +60,7 @@ function Views({ topology }: { topology: Drawn }) {
               <span>{counts(topology)}</span>
               {folds(topology) && (
                 <Switch
-                  label="Show each retry queue and worker"
+                  label="Show every queue and worker by itself"
                   checked={all}
                   onChange={(on) => change({ all: on }, { replace: true })}
                 />

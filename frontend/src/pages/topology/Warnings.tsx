@@ -4,6 +4,7 @@ import { plural } from "~/lib/format";
 import { Badge, CopyButton, Panel } from "~/ui";
 import { commandsFor } from "./around";
 import styles from "./Topology.module.css";
+import { useWide } from "./useWide";
 
 /** What is wrong, and what would mend it. */
 export function Warnings({ of }: { of: Topology }) {
@@ -30,6 +31,7 @@ export function Warnings({ of }: { of: Topology }) {
 
 function One({ warning, of }: { warning: Warning; of: Topology }) {
   const { code, severity, summary, mend, node } = warning;
+  const wide = useWide();
   const name = node?.slice(node.indexOf(":") + 1) ?? "";
   return (
     <li className={styles.warning}>
@@ -38,7 +40,7 @@ function One({ warning, of }: { warning: Warning; of: Topology }) {
           {severity}
         </Badge>{" "}
         <strong>{sentence(summary)}</strong>{" "}
-        {node && (
+        {node && wide && (
           <Link href={`/topology?node=${encodeURIComponent(node)}`} className={styles.show ?? ""}>
             Show it
           </Link>

@@ -7,14 +7,27 @@ type Drawn = Pick<Topology, "nodes" | "edges">;
 /** Workers with the same queues are drawn as one from this many on. */
 const ALIKE = 4;
 
-/** Retry queues as one box, and workers that consume the same queues as one. */
+/** From so many queues on, dead letter queues that are empty are left out. */
+const MANY = 12;
+
+/** Retry queues as one box, workers that consume the same queues as one, and of many empty dead letter queues none. */
 export function folded(topology: Drawn): Drawn {
-  return foldWorkers(foldRetries(topology));
+  return foldWorkers(foldRetries(foldEmpty(topology)));
 }
 
 /** Whether folding makes a difference. */
 export function folds(topology: Drawn): boolean {
   return folded(topology).nodes.length < topology.nodes.length;
+}
+
+function foldEmpty({ nodes, edges }: Drawn): Drawn {
+  if (nodes.filter(({ kind }) => kind === "queue").length < MANY) return { nodes, edges };
+  const kept = nodes.filter(({ kind, exists, queued }) => kind !== "dead-letters" || !exists || queued !== 0);
+  const ids = new Set(kept.map(({ id }) => id));
+  return {
+    nodes: kept,
+    edges: edges.filter(({ kind, target }) => kind !== "dead-letter" || ids.has(target)),
+  };
 }
 
 function foldRetries(topology: Drawn): Drawn {

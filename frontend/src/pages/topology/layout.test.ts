@@ -101,6 +101,12 @@ describe("folding", () => {
     expect(edges.filter(({ kind }) => kind === "retry" || kind === "consumer")).toHaveLength(120);
   });
 
+  it("leaves out empty dead letter queues where there are many", () => {
+    const letters = (topology: ReturnType<typeof shop>) =>
+      folded(topology).nodes.filter(({ kind }) => kind === "dead-letters").length;
+    expect([letters(shop(3, 1)), letters(shop(60, 1))]).toEqual([3, 0]);
+  });
+
   it("leaves few workers as they are, and says whether it does anything", () => {
     expect(folded(shop(2, 3)).nodes.filter(({ kind }) => kind === "worker")).toHaveLength(3);
     expect(folds({ nodes: [node("queue", "a")], edges: [] })).toBe(false);

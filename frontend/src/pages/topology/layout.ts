@@ -32,6 +32,8 @@ const BETWEEN = 110;
 const TALL = 46;
 const FLAT = 30;
 const INDENT = 28;
+/** How far down what is above a fold surely is. */
+const IN_SIGHT = 260;
 const MIDDLE = EDGE + COLUMNS.exchange + BETWEEN;
 const RIGHT = MIDDLE + COLUMNS.queue + BETWEEN;
 
@@ -82,7 +84,7 @@ function queuesInOrder(nodes: readonly Node[], edges: readonly Edge[]): readonly
   return boxes;
 }
 
-/** Boxes beside the queues, each as near to the middle of its own as those above leave it. */
+/** Boxes beside the queues, each as near to the middle of its own as those above leave it; one alone stays in sight. */
 function beside(
   nodes: readonly Node[],
   kind: "exchange" | "worker",
@@ -98,7 +100,8 @@ function beside(
   let free = EDGE;
   return wanted.map(({ node, at }, index) => {
     const rest = (wanted.length - index) * (TALL + GAP) - GAP;
-    const y = Math.max(free, Math.min(at - TALL / 2, lowest(queues) - rest));
+    const most = wanted.length === 1 ? IN_SIGHT : lowest(queues) - rest;
+    const y = Math.max(free, Math.min(at - TALL / 2, most));
     free = y + TALL + GAP;
     return { ...node, x, y, width, height: TALL };
   });
