@@ -37,4 +37,6 @@ if (total > most) {
 }
 const later = (chunks[overview].dynamicImports ?? []).filter((name) => !first.has(name));
 const parts = later.map(async (name) => `${chunks[name].name} ${kilobytes(await weigh(chunks[name].file))}`);
-console.log(`${told}${later.length ? `; the overview loads later ${(await Promise.all(parts)).join(", ")}` : ""}`);
+console.log(
+  `${told}${later.length ? `; the overview loads later ${(await Promise.all(parts)).join(", ")}` : ""}`,
+);
