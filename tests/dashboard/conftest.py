@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, ViewportSize, async_playwright
+from playwright.async_api import Browser, Page, ViewportSize, async_playwright, expect
 
 from outbox.admin import Role
 from tests.dashboard.stage import Stage, staged
@@ -44,6 +44,7 @@ def dashboard() -> None:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """Chromium, without a window."""
+    expect.set_options(timeout=LONGEST_WAIT)
     async with async_playwright() as playwright:
         opened = await playwright.chromium.launch(executable_path=chromium_program(), args=chromium_arguments())
         yield opened
@@ -70,7 +71,13 @@ async def visit(browser: Browser, stage: Stage) -> AsyncIterator[Visit]:
     async with AsyncExitStack() as open_contexts:
 
         async def open_page(
-            path: str = "", role: Role = Role.ADMIN, *, theme: str = "light", viewport: ViewportSize = WIDE, of: Stage = stage
+            path: str = "",
+            role: Role = Role.ADMIN,
+            *,
+            theme: str = "light",
+            viewport: ViewportSize = WIDE,
+            of: Stage = stage,
+            expected: tuple[str, ...] = (),
         ) -> Page:
             context = await browser.new_context(
                 viewport=viewport, color_scheme="dark" if theme == "dark" else "light", reduced_motion="reduce", locale="en-GB"
@@ -78,7 +85,7 @@ async def visit(browser: Browser, stage: Stage) -> AsyncIterator[Visit]:
             open_contexts.push_async_callback(context.close)
             context.set_default_timeout(LONGEST_WAIT)
             page = await context.new_page()
-            await open_contexts.enter_async_context(watched(page, of.service.url))
+            await open_contexts.enter_async_context(watched(page, of.service.url, expected=expected))
             await page.goto(f"{of.ui}{path}#token={of.tokens[role]}")
             await page.get_by_role("navigation", name="Pages").wait_for(state="attached")
             return page

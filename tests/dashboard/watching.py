@@ -10,12 +10,15 @@ EXPECTED_FAILURES = "Failed to load resource: the server responded with a status
 
 
 @asynccontextmanager
-async def watched(page: Page, service: str) -> AsyncIterator[None]:
-    """Fails at the end of the block if the page wrote an error, broke its policy, or asked anybody but the service."""
+async def watched(page: Page, service: str, *, expected: tuple[str, ...] = ()) -> AsyncIterator[None]:
+    """Fails at the end of the block if the page wrote an error, broke its policy, or asked anybody but the service.
+
+    The console may say what begins with one of `expected`.
+    """
     wrong: list[str] = []
 
     def heard(message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"} and not message.text.startswith(EXPECTED_FAILURES):
+        if message.type in {"error", "warning"} and not message.text.startswith((EXPECTED_FAILURES, *expected)):
             wrong.append(f"console {message.type}: {message.text}")
 
     def asked(request: Request) -> None:
