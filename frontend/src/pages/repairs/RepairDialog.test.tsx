@@ -1,5 +1,5 @@
 import { QueryClientProvider } from "@tanstack/react-query";
-import { render, screen, waitFor, within } from "@testing-library/react";
+import { configure, render, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { newQueryClient } from "~/api/queries";
@@ -31,6 +31,10 @@ const served = vi.hoisted(() => {
   };
   return state;
 });
+
+// A machine that is busy with other things takes its time.
+vi.setConfig({ testTimeout: 30_000 });
+configure({ asyncUtilTimeout: 8_000 });
 
 const { RepairDialog } = await import("./RepairDialog");
 
@@ -66,12 +70,15 @@ function shown(props: Partial<RepairDialogProps> = {}) {
   const onDone = vi.fn();
   const all = { action: "requeue", describe: "them", onClose, onDone, ...props } as RepairDialogProps;
   const given = { ...all, selector: props.selector ?? { ids: ["17", "18"] } };
-  render(
-    <QueryClientProvider client={newQueryClient()}>
-      <RepairDialog {...given} />
-    </QueryClientProvider>,
+  const queries = newQueryClient();
+  const tree = (now: RepairDialogProps) => (
+    <QueryClientProvider client={queries}>
+      <RepairDialog {...now} />
+    </QueryClientProvider>
   );
-  return { onClose, onDone, user: userEvent.setup() };
+  const { rerender } = render(tree(given));
+  const change = (changes: Partial<RepairDialogProps>) => rerender(tree({ ...given, ...changes }));
+  return { onClose, onDone, change, user: userEvent.setup() };
 }
 
 async function button(name: string | RegExp): Promise<HTMLElement> {
@@ -101,11 +108,21 @@ describe("the dialog that repairs", () => {
     expect(onDone).toHaveBeenCalledOnce();
   });
 
+  it("stays at what was meant when the selection behind it is cleared", async () => {
+    const { change, user } = shown();
+    await button("Requeue 2");
+    change({ selector: { ids: [] }, describe: "nothing" });
+    served.looks = [plan(1)];
+    await user.type(screen.getByLabelText("At most"), "1");
+    await button("Requeue 1");
+    expect(looks().map(({ body }) => body.selector)).toEqual([{ ids: ["17", "18"] }, { ids: ["17", "18"] }]);
+  });
+
   it("waits for the answer of the same request while it is still running", async () => {
     served.deeds = [refusal(409, "request-running"), done(["17", "requeued"])];
     const { user, onClose } = shown({ selector: { ids: ["17"] } });
     await user.click(await button("Requeue 2"));
-    await waitFor(() => expect(onClose).toHaveBeenCalled(), { timeout: 3_000 });
+    await waitFor(() => expect(onClose).toHaveBeenCalled());
     expect(new Set(deeds().map(({ key }) => key)).size).toBe(1);
   });
 

@@ -1,4 +1,4 @@
-import { type FormEvent, useId } from "react";
+import { type FormEvent, useEffect, useId, useState } from "react";
 import { number } from "~/lib/format";
 import { Button, Dialog, TextField } from "~/ui";
 import type { RepairDialogProps } from "./index";
@@ -12,8 +12,12 @@ import { type Repairing, useRepairing } from "./useRepairing";
 import { meaningOf, WORDS } from "./words";
 
 /** Shows what a dry run found, asks how and why, does it, and says what came of it. */
-export function RepairDialog(props: RepairDialogProps) {
-  const { action, describe, onClose } = props;
+export function RepairDialog({ onClose, onDone, ...given }: RepairDialogProps) {
+  // What is meant stays what it was when the dialog opened, also when the selection behind it is cleared.
+  const [meant] = useState(given);
+  const props = { ...meant, onClose, onDone };
+  const { action, describe } = meant;
+  useFocusLeft();
   const words = WORDS[action];
   const form = useId();
   const repairing = useRepairing(props);
@@ -43,6 +47,18 @@ export function RepairDialog(props: RepairDialogProps) {
         </div>
       </form>
     </Dialog>
+  );
+}
+
+/** Closed, it leaves focus at the page's title where the button that opened it is gone. */
+function useFocusLeft(): void {
+  useEffect(
+    () => () => {
+      setTimeout(() => {
+        if (document.activeElement === document.body) document.getElementById("page-title")?.focus();
+      }, 100);
+    },
+    [],
   );
 }
 
