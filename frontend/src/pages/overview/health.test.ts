@@ -85,6 +85,9 @@ describe("what the numbers mean", () => {
     const growing = { per_second: speed, drained_in_seconds: null };
     expect(flow(backlog(growing, { pending: some(5_000) }))).toContain("grows");
     expect(flow(backlog(growing, { pending: some(20) }))).not.toContain("grows");
+    expect(flow(backlog({ per_second: speed, drained_in_seconds: 90 }, { pending: some(5_000) }))).toBe(
+      "As much goes as comes.",
+    );
     expect(flow(backlog())).toBe("Nothing comes, and nothing goes.");
   });
 
