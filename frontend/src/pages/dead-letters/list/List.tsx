@@ -63,7 +63,7 @@ export function List({ list, open, place, onOpen, onTurn }: ListProps) {
 }
 
 function Head({ list, at }: { list: DeadLetterList; at: number }) {
-  const { ids, selection, gone, fresh, total, update } = list;
+  const { ids, selection, gone, fresh, matching, update } = list;
   const selected = ids.filter(selection.has).length;
   return (
     <div className={styles.head}>
@@ -75,7 +75,7 @@ function Head({ list, at }: { list: DeadLetterList; at: number }) {
         disabled={ids.length === 0}
         onChange={selection.togglePage}
       />
-      <span className={styles.total}>{total && words(total)}</span>
+      <span className={styles.total}>{matching && words(matching)}</span>
       {(fresh > 0 || gone.size > 0) && (
         <Button icon="operations" onClick={update}>
           {changeOf(fresh, gone.size)}
@@ -88,9 +88,9 @@ function Head({ list, at }: { list: DeadLetterList; at: number }) {
   );
 }
 
-function words(total: { value: number; relation: string }): string {
-  const noun = total.value === 1 && total.relation === "eq" ? "dead letter" : "dead letters";
-  return `${count(total satisfies Counted)} ${noun}`;
+function words(matching: Counted): string {
+  const noun = matching.value === 1 && matching.relation === "eq" ? "dead letter" : "dead letters";
+  return `${count(matching)} ${noun}`;
 }
 
 function changeOf(fresh: number, gone: number): string {

@@ -19,9 +19,12 @@ export interface RowProps {
 export const Row = memo(function Row({ line, selected, open, gone, onToggle }: RowProps) {
   const shift = useRef(false);
   const { id, error } = line;
-  function onClick(event: MouseEvent) {
-    if (!event.shiftKey) return;
+  /** With shift a click selects up to here, also on the link, which would open another window. */
+  function onClickCapture(event: MouseEvent) {
+    shift.current = event.shiftKey;
+    if (!event.shiftKey || !(event.target as Element).closest("a")) return;
     event.preventDefault();
+    event.stopPropagation();
     onToggle(id, true);
   }
   return (
@@ -31,9 +34,7 @@ export const Row = memo(function Row({ line, selected, open, gone, onToggle }: R
       data-open={open || undefined}
       data-gone={gone || undefined}
       onMouseDown={(event) => event.shiftKey && event.preventDefault()}
-      onClickCapture={(event) => {
-        shift.current = event.shiftKey;
-      }}
+      onClickCapture={onClickCapture}
       onKeyDownCapture={(event) => {
         shift.current = event.shiftKey;
       }}
@@ -51,7 +52,6 @@ export const Row = memo(function Row({ line, selected, open, gone, onToggle }: R
         className={styles.link ?? ""}
         aria-current={open ? "true" : undefined}
         data-letter={id}
-        onClick={onClick}
       >
         <span className={styles.first}>
           <strong className={styles.type}>{shortType(error.type)}</strong>

@@ -28,6 +28,7 @@ export function useList(place: Place) {
     () => (data ? movedOf(held.items, data, place.sort) : { gone: NONE, fresh: 0 }),
     [data, held.items, place.sort],
   );
+  const matching = data && matchingIn(data, place.status);
   useNothingLeft(held.items.length > 0 && gone.size === held.items.length, held.show);
 
   /** The row next to one, in either direction, that is still there. */
@@ -51,13 +52,12 @@ export function useList(place: Place) {
     selecting: selection.selected.kind === "everything" || selection.selected.ids.size > 0,
     ids,
     beside,
-    total: data?.total,
-    matching: data && matchingIn(data, place.status),
+    matching,
     /** An answer to another question is still shown. */
     turning: data !== undefined && data.scope !== asked,
     /** How many have a status, as far as that is known. */
     countOf(status: Status): string | undefined {
-      if (status === place.status && data?.total) return count(data.total);
+      if (status === place.status && matching) return count(matching);
       if (!data?.facets) return undefined;
       const { relation } = data.facets;
       if (status === "any") return count({ value: sum(data.facets.status), relation });

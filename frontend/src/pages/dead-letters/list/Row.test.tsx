@@ -1,0 +1,47 @@
+import { render, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it, vi } from "vitest";
+import type { Line } from "~/api/dead-letters";
+import { Row } from "./Row";
+
+const line = {
+  id: "17",
+  status: "open",
+  queue: "orders",
+  routing_key: "order.placed",
+  error: { type: "shop.errors.Refused", message: "<b>no</b>" },
+  failures: 3,
+  deaths: 2,
+  failed_at: "2026-01-01T00:00:00Z",
+  preview: "<script>alert(1)</script>",
+} as Line;
+
+function shown() {
+  const onToggle = vi.fn();
+  render(<Row line={line} selected={false} open={false} gone={false} onToggle={onToggle} />);
+  return onToggle;
+}
+
+describe("a row of the list", () => {
+  it("is selected by its box, and with shift up to there, by the box or anywhere on it", async () => {
+    const onToggle = shown();
+    const user = userEvent.setup();
+    await user.click(screen.getByRole("checkbox", { name: "Select dead letter 17" }));
+    expect(onToggle).toHaveBeenLastCalledWith("17", false);
+    await user.keyboard("{Shift>}");
+    await user.click(screen.getByRole("link"));
+    expect(onToggle).toHaveBeenLastCalledWith("17", true);
+    await user.click(screen.getByRole("checkbox"));
+    expect(onToggle).toHaveBeenCalledTimes(3);
+    expect(onToggle).toHaveBeenLastCalledWith("17", true);
+  });
+
+  it("shows what it was sent as text, and in words that it came back dead", () => {
+    shown();
+    const link = screen.getByRole("link");
+    expect(link.textContent).toContain("<b>no</b>");
+    expect(link.textContent).toContain("<script>alert(1)</script>");
+    expect(link.textContent).toContain("came back dead");
+    expect(link.querySelector("script, b:not(strong)")).toBeNull();
+  });
+});
