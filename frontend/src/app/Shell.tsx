@@ -93,12 +93,13 @@ function useFocusOnArrival(page: string, ready: boolean): void {
 function whenTitled(act: (title: HTMLElement) => void): () => void {
   const observer = new MutationObserver(look);
   function look() {
-    const title = document.getElementById("page-title");
-    if (!title || title.textContent === LOADING) return;
+    const titles = [...document.querySelectorAll<HTMLElement>("#page-title")];
+    const title = titles.find((one) => one.textContent !== LOADING && one.getClientRects().length > 0);
+    if (!title) return;
     observer.disconnect();
     act(title);
   }
-  observer.observe(document.body, { childList: true, subtree: true });
+  observer.observe(document.body, { childList: true, subtree: true, attributeFilter: ["style"] });
   look();
   return () => observer.disconnect();
 }
