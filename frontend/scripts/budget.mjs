@@ -1,4 +1,4 @@
-// Weighs what the first load fetches before anything can be read: the scripts of the page and of its overview, gzipped.
+// Weighs what the first load fetches, gzipped: the scripts of the page, of its overview and of the charts there.
 import { readFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 
@@ -20,12 +20,13 @@ const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} kB`;
 const weigh = async (file) => gzipSync(await readFile(new URL(file, folder))).length;
 
 const [overview] = Object.keys(chunks).filter((name) => name.endsWith("/Overview.tsx"));
+const [charts] = Object.keys(chunks).filter((name) => name.endsWith("/Plot.tsx"));
 const [entry] = Object.keys(chunks).filter((name) => chunks[name].isEntry);
-if (!entry || !overview) {
-  console.error("the build's manifest names no entry or no overview: adapt scripts/budget.mjs");
+if (!entry || !overview || !charts) {
+  console.error("the build's manifest names no entry, no overview or no charts: adapt scripts/budget.mjs");
   process.exit(1);
 }
-const first = loaded([entry, overview]);
+const first = loaded([entry, overview, charts]);
 const files = ["theme.js", ...[...first].map((name) => chunks[name].file)];
 const sizes = await Promise.all(files.map(weigh));
 const total = sizes.reduce((sum, size) => sum + size, 0);

@@ -1,6 +1,6 @@
 import { Tooltip } from "@base-ui/react/tooltip";
 import { QueryClientProvider, useQuery } from "@tanstack/react-query";
-import { Suspense, useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { Route, Router, Switch } from "wouter";
 import { listenToEvents, rest } from "~/api/live";
 import { failureOf } from "~/api/problems";
@@ -9,13 +9,13 @@ import { session } from "~/api/session";
 import { listen } from "~/lib/keyboard";
 import { base } from "~/lib/mount";
 import { usePreferences } from "~/lib/preferences";
-import Login from "~/pages/login/Login";
 import { tokenInAddress } from "~/pages/login/link";
 import { Announcements, Empty, Loading, Page, Problem } from "~/ui";
 import { Boundary } from "./Boundary";
 import { PLACES } from "./places";
 import { LOADING, Shell } from "./Shell";
 
+const Login = lazy(() => import("~/pages/login/Login"));
 const queries = newQueryClient();
 /** Of the link that a start in development prints. */
 const LINKED = tokenInAddress();
@@ -26,7 +26,9 @@ export function App() {
     <QueryClientProvider client={queries}>
       <Tooltip.Provider>
         <Router base={base}>
-          <Entrance />
+          <Suspense>
+            <Entrance />
+          </Suspense>
         </Router>
         <Announcements />
       </Tooltip.Provider>

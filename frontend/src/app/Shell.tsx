@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation, useRoute } from "wouter";
 import { useOpenLetters } from "~/api/overview";
 import { session, useLogOut } from "~/api/session";
@@ -9,8 +9,9 @@ import { Button, Icon, IconButton } from "~/ui";
 import { Live } from "./Live";
 import { PLACES, type Place } from "./places";
 import styles from "./Shell.module.css";
-import { Shortcuts } from "./Shortcuts";
 import { useMenu } from "./useMenu";
+
+const Shortcuts = lazy(() => import("./Shortcuts"));
 
 /** The title of a page that is on its way. */
 export const LOADING = "…";
@@ -69,7 +70,11 @@ export function Shell({ children }: { children: ReactNode }) {
       <main className={styles.main} inert={menu.open}>
         {children}
       </main>
-      <Shortcuts open={help} onClose={() => setHelp(false)} />
+      {help && (
+        <Suspense>
+          <Shortcuts onClose={() => setHelp(false)} />
+        </Suspense>
+      )}
     </div>
   );
 }

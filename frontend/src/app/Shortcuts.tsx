@@ -3,11 +3,11 @@ import { Dialog } from "~/ui";
 import styles from "./Shortcuts.module.css";
 
 /** Lists what the keyboard can do on this page. */
-export function Shortcuts({ open, onClose }: { open: boolean; onClose(): void }) {
+export default function Shortcuts({ onClose }: { onClose(): void }) {
   const groups = grouped(useOffered());
   return (
     <Dialog
-      open={open}
+      open
       onClose={onClose}
       title="Keyboard shortcuts"
       description="On this page; each works while you are not typing."
