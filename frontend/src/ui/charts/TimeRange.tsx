@@ -1,9 +1,7 @@
-import { Toggle } from "@base-ui/react/toggle";
-import { ToggleGroup } from "@base-ui/react/toggle-group";
 import { useShortcuts } from "~/lib/keyboard";
 import { usePreferences } from "~/lib/preferences";
 import { Button } from "../Button";
-import { type LastSpan, type Range, SPANS, wider } from "./range";
+import { type Range, SPANS, wider } from "./range";
 import styles from "./TimeRange.module.css";
 import { betweenName } from "./times";
 
@@ -28,18 +26,19 @@ export function TimeRange({ range, onChoose }: { range: Range; onChoose(range: R
       <Button look="quiet" whyNot={next ? undefined : "There is no wider range."} onClick={widen}>
         Wider
       </Button>
-      <ToggleGroup
-        className={styles.spans ?? ""}
-        aria-label="Range of the charts"
-        value={typeof range === "string" ? [range] : []}
-        onValueChange={([chosen]) => chosen && onChoose(chosen as LastSpan)}
-      >
+      <fieldset className={styles.spans} aria-label="Range of the charts">
         {SPANS.map(({ span, label }) => (
-          <Toggle key={span} value={span} className={styles.span ?? ""}>
+          <button
+            key={span}
+            type="button"
+            className={styles.span}
+            aria-pressed={range === span}
+            onClick={() => onChoose(span)}
+          >
             {label}
-          </Toggle>
+          </button>
         ))}
-      </ToggleGroup>
+      </fieldset>
     </div>
   );
 }
