@@ -44,6 +44,16 @@ describe("shortcuts", () => {
     expect(run).toHaveBeenCalledTimes(2);
   });
 
+  it("are left alone behind an open dialog, even where focus is in none", () => {
+    const { run } = offer("Escape");
+    put("<div role='dialog' data-modal data-open></div>");
+    press("Escape");
+    expect(run).not.toHaveBeenCalled();
+    put("");
+    press("Escape");
+    expect(run).toHaveBeenCalledOnce();
+  });
+
   it("are left alone while somebody types, in a dialog, and with Ctrl, Alt or Meta", () => {
     const { run } = offer("j");
     press("j", put("<input data-here>"));

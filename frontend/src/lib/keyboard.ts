@@ -68,7 +68,9 @@ function isTyping(target: EventTarget | null): boolean {
   );
 }
 
+/** Also where focus is nowhere while a modal dialog is open: what is behind it hears nothing. */
 function inDialog(target: EventTarget | null): boolean {
+  if (document.querySelector("[data-modal][data-open]")) return true;
   return (
     target instanceof HTMLElement &&
     target.closest("[role=dialog], [role=alertdialog], [role=menu], [role=listbox]") !== null

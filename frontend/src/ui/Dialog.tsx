@@ -1,5 +1,5 @@
 import { Dialog as BaseDialog } from "@base-ui/react/dialog";
-import { type ReactNode, useEffect } from "react";
+import { type ReactNode, type RefObject, useEffect, useRef } from "react";
 import { rest } from "~/api/live";
 import { IconButton } from "./Button";
 import styles from "./Dialog.module.css";
@@ -30,6 +30,7 @@ export function Dialog({
   children,
 }: DialogProps) {
   useEffect(() => (open ? rest("dialog") : undefined), [open]);
+  const popup = useFocusInside(open);
   function close() {
     if (!unsaved || window.confirm("Close this and lose what you typed?")) onClose();
   }
@@ -37,7 +38,12 @@ export function Dialog({
     <BaseDialog.Root open={open} onOpenChange={(now) => !now && close()}>
       <BaseDialog.Portal>
         <BaseDialog.Backdrop className={styles.backdrop ?? ""} />
-        <BaseDialog.Popup className={styles.dialog ?? ""} data-wide={wide || undefined}>
+        <BaseDialog.Popup
+          className={styles.dialog ?? ""}
+          data-wide={wide || undefined}
+          data-modal
+          ref={popup}
+        >
           <header className={styles.head}>
             <div>
               <BaseDialog.Title className={styles.title ?? ""}>{title}</BaseDialog.Title>
@@ -55,4 +61,17 @@ export function Dialog({
       </BaseDialog.Portal>
     </BaseDialog.Root>
   );
+}
+
+/** Takes the focus in where it stayed outside: a dialog whose place this one took gave it back to the page. */
+function useFocusInside(open: boolean): RefObject<HTMLDivElement | null> {
+  const popup = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!open) return;
+    const frame = requestAnimationFrame(() => {
+      if (!popup.current?.contains(document.activeElement)) popup.current?.focus();
+    });
+    return () => cancelAnimationFrame(frame);
+  }, [open]);
+  return popup;
 }
