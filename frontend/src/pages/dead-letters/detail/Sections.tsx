@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
+import { chainAddress } from "~/api/chains";
 import type { Letter, useReveal } from "~/api/dead-letter";
 import { plural } from "~/lib/format";
 import { Ago, CopyButton, Facts, Moment } from "~/ui";
@@ -77,7 +78,7 @@ function About({ letter }: { letter: Letter }) {
         ["Routing key", letter.routing_key],
         ["Exchange", letter.exchange],
         ["Message", letter.message_id && <Id of={letter.message_id} />],
-        ["Chain", chain && <Link href={`/chains/${encodeURIComponent(chain)}`}>Follow its chain</Link>],
+        ["Chain", chain && <Link href={chainAddress(chain)}>Follow its chain</Link>],
         [
           "Alike",
           <Link key="group" href={`/dead-letters?group_id=${letter.group_id}`}>

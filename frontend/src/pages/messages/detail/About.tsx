@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
+import { chainAddress } from "~/api/chains";
 import type { Message, MessageState } from "~/api/messages";
 import { number } from "~/lib/format";
 import { CopyButton, Facts, Moment, Span } from "~/ui";
@@ -40,7 +41,7 @@ export function About({ message }: { message: Message }) {
 function Chain({ message: { message_id, root_id, tracking_ids } }: { message: Message }): ReactNode {
   const known = message_id ?? root_id ?? tracking_ids[0];
   if (known === undefined || known === null) return "not known before it is sent";
-  return <Link href={`/chains/${encodeURIComponent(known)}`}>Everything that it came of and led to</Link>;
+  return <Link href={chainAddress(known)}>Everything that it came of and led to</Link>;
 }
 
 function Narrowed({ by, value }: { by: "ordering_key" | "target_queue"; value: string }) {

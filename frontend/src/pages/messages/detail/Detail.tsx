@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { Link } from "wouter";
+import { chainAddress } from "~/api/chains";
 import { useFallbackInterval } from "~/api/live";
 import { type Message, message, useReveal } from "~/api/messages";
 import { failureOf } from "~/api/problems";
@@ -111,7 +112,7 @@ function Gone({ id, message }: { id: string; message: Message | undefined }) {
     <Empty title={`Message ${id} is not in the outbox any more.`}>
       What was sent is deleted after a while.{" "}
       {known ? (
-        <Link href={`/chains/${encodeURIComponent(known)}`}>Its chain may still know it.</Link>
+        <Link href={chainAddress(known)}>Its chain may still know it.</Link>
       ) : (
         <Link href="/chains">Its chain may still know it, by any of its ids.</Link>
       )}

@@ -1,4 +1,4 @@
-import { useSearch } from "wouter";
+import { Link, useSearch } from "wouter";
 import { failureOf } from "~/api/problems";
 import { number } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
@@ -86,15 +86,24 @@ function Nothing({ place, narrowed }: { place: Place; narrowed: boolean }) {
   if (narrowed) {
     return (
       <Empty title="No message fits these filters.">
-        What was sent is deleted after a while; its chain may still know it. Take a filter away, or look in
-        another state.
+        What was sent is deleted; the <Link href="/chains">chains</Link> may still know it. Take a filter
+        away, or look in another state.
       </Empty>
     );
   }
   if (place.state === undefined) {
     return (
       <Empty title="The outbox is empty.">
-        Everything that was published has been sent. What happened to it is among the chains.
+        Everything that was published has been sent. What became of it is among the{" "}
+        <Link href="/chains">chains</Link>.
+      </Empty>
+    );
+  }
+  if (place.state === "sent") {
+    return (
+      <Empty title="No sent message is kept.">
+        The service deletes a message once the broker has confirmed it, unless it is set to keep it for a
+        while. What became of it is among the <Link href="/chains">chains</Link>.
       </Empty>
     );
   }
