@@ -1,0 +1,112 @@
+"""What strangers wrote into a message is text, wherever it is shown: nothing of it runs, leads away, or leaves its place."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import aio_pika
+import pytest_asyncio
+from playwright.async_api import Page, expect
+
+from tests.dashboard.conftest import Visit
+from tests.dashboard.failing import detail, rows
+from tests.dashboard.stage import Stage
+
+IMAGE = '<img src="nowhere" onerror="window.ran = true">'
+SCRIPT = "</code></script><script>window.ran = true</script>"
+LINK = "javascript:window.ran=true"
+BACKWARDS = "\u202egnp.exe\u202c"
+CONTROL = "a\u0007b\u001b[31mc\u2028d"
+LONG = "x" * 4_000
+WHY = f"{IMAGE} {SCRIPT} {BACKWARDS} hostile {LONG}"
+BODY = {
+    "fails": "card",
+    "why": WHY,
+    IMAGE: SCRIPT,
+    "link": LINK,
+    "control": CONTROL,
+    "long": LONG,
+    "template": "{{constructor.constructor('window.ran = true')()}}",
+}
+HEADERS = {"x-tenant": IMAGE, "x-link": LINK, "x-long": LONG, "x-backwards": BACKWARDS}
+ROUTING_KEY = f"payment.{IMAGE}"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def letter(stage: Stage) -> Mapping[str, Any]:
+    """A dead letter of such a message, which came from elsewhere."""
+    async with await aio_pika.connect(stage.broker_url) as connection:
+        channel = await connection.channel()
+        message = aio_pika.Message(
+            json.dumps(BODY).encode(),
+            content_type="application/json",
+            message_id=f"id {SCRIPT}",
+            headers={**HEADERS, "x-outbox-routing-key": ROUTING_KEY},
+        )
+        await channel.default_exchange.publish(message, routing_key="payments.capture")
+    found, *_ = await stage.dead_letters(1, q="hostile")
+    return found
+
+
+async def test_in_the_list_and_its_groups(stage: Stage, visit: Visit, letter: Mapping[str, Any]) -> None:
+    page = await visit("dead-letters?q=hostile")
+    await expect(rows(page)).to_contain_text(IMAGE)
+    await expect(rows(page)).to_contain_text(ROUTING_KEY)
+    await _nothing_happened(page)
+    await page.get_by_role("button", name="Groups").click()
+    await expect(page.get_by_text("1 group")).to_be_visible()
+    await page.get_by_label("Grouped by").select_option(label="Routing key")
+    await expect(page.get_by_role("button", name=ROUTING_KEY, exact=True)).to_be_visible()
+    await _nothing_happened(page)
+
+
+async def test_in_all_parts_of_its_detail(stage: Stage, visit: Visit, letter: Mapping[str, Any]) -> None:
+    page = await visit(f"dead-letters/{letter['id']}?q=hostile")
+    shown = detail(page, letter)
+    await expect(shown.get_by_text(SCRIPT).first).to_be_visible()
+    tree = shown.get_by_role("tree", name="Body of dead letter")
+    for name, value in ((IMAGE, SCRIPT), ("link", LINK), ("template", "constructor")):
+        await expect(tree.get_by_role("treeitem", name=name).first).to_contain_text(value)
+    await shown.get_by_role("tab", name="Raw").click()
+    await expect(shown.get_by_role("tabpanel")).to_contain_text(LINK)
+    await shown.get_by_role("tab", name="Hex").click()
+    headers = shown.get_by_role("row")
+    await expect(headers.filter(has_text="x-tenant")).to_contain_text(IMAGE)
+    await expect(headers.filter(has_text="x-link")).to_contain_text(LINK)
+    await _nothing_happened(page)
+
+
+async def test_in_the_dialogs(stage: Stage, visit: Visit, letter: Mapping[str, Any]) -> None:
+    page = await visit(f"dead-letters/{letter['id']}?q=hostile")
+    await detail(page, letter).get_by_role("button", name="Requeue", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("1 would be requeued")
+    await expect(dialog).to_contain_text(IMAGE)
+    await _nothing_happened(page)
+    await page.keyboard.press("Escape")
+    await detail(page, letter).get_by_role("button", name="Edit and requeue").click()
+    body = dialog.get_by_role("textbox", name="Body")
+    await body.fill((await body.input_value()).replace('"card"', '"<img src=nowhere onerror=ran()>"'))
+    await dialog.get_by_role("button", name="Look at the changes").click()
+    await expect(dialog.get_by_role("table", name="Changes of the body")).to_contain_text("<img src=nowhere onerror=ran()>")
+    await _nothing_happened(page)
+
+
+async def test_in_its_chain_and_in_an_address(stage: Stage, visit: Visit, letter: Mapping[str, Any]) -> None:
+    page = await visit(f"dead-letters/{letter['id']}")
+    await detail(page, letter).get_by_role("link", name="Follow its chain").click()
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Chain")
+    await _nothing_happened(page)
+    await page.goto(f"{stage.ui}dead-letters?q={IMAGE}&queue={SCRIPT}")
+    await expect(page.get_by_role("list", name="Filters that are set")).to_contain_text(IMAGE)
+    await _nothing_happened(page)
+
+
+async def _nothing_happened(page: Page) -> None:
+    """Nothing ran, no link leads elsewhere, and nothing is wider than the window."""
+    assert await page.evaluate("window.ran") is None
+    for link in await page.get_by_role("link").all():
+        assert re.match(r"/|https?://127\.0\.0\.1", await link.get_attribute("href") or "")
+    wider = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wider <= 0, f"the page is {wider} px wider than its window"

@@ -1,0 +1,130 @@
+"""What happens is on screen soon, moves nothing under the pointer, and rests when somebody asks for it or does not look."""
+
+import re
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.app.support import Service
+from tests.dashboard.conftest import Visit
+from tests.dashboard.failing import detail, failed, rows
+from tests.dashboard.stage import Stage
+from tests.servers.proxy import Proxy
+from tests.support.processes import OurProcess, running
+
+BROKEN_LINE = "Failed to load resource: net::ERR_"
+"""What the browser says of a connection that ends."""
+
+
+@pytest.fixture
+def relay(stage: Stage, tmp_path: Path) -> Iterator[OurProcess]:
+    """A second relay, in a process of its own, that gives signs of life often."""
+    settings = {"OUTBOX_DATABASE_URL": stage.database_url, "OUTBOX_BROKER_URL": stage.broker_url}
+    options = ["--name", "doomed", "--heartbeat-interval", "0.5", "--monitoring-port", "0"]
+    with running(["-m", "outbox.cli", "relay", *options], tmp_path, settings, name="relay") as process:
+        yield process
+
+
+@pytest.fixture
+def proxied(stage: Stage) -> Iterator[tuple[Proxy, Stage]]:
+    """The same service, behind a proxy."""
+    with Proxy(stage.service.url) as proxy:
+        yield proxy, replace(stage, service=Service(stage.service.process, proxy.url))
+
+
+async def test_a_relay_that_is_killed_turns_lost(visit: Visit, relay: OurProcess) -> None:
+    page = await visit("components?kind=relay")
+    doomed = page.get_by_role("row").filter(has_text=f"process {relay.pid}")
+    show = page.get_by_role("button", name=re.compile("new component.*show"))
+    await expect(doomed.or_(show).first).to_be_visible()
+    if await show.is_visible():
+        await show.click()
+    await expect(doomed.get_by_text("alive", exact=True)).to_be_visible()
+    relay.send(signal.SIGKILL)
+    await expect(doomed.get_by_text("lost", exact=True)).to_be_visible(timeout=30_000)
+    await page.get_by_role("link", name="Overview").click()
+    await expect(page.get_by_role("region", name="Alive")).to_contain_text("1 lost")
+
+
+async def test_the_stream_comes_back_and_what_happened_meanwhile_is_shown(
+    stage: Stage, visit: Visit, proxied: tuple[Proxy, Stage]
+) -> None:
+    proxy, behind = proxied
+    page = await visit("dead-letters?q=wire", of=behind, expected=(BROKEN_LINE,))
+    await expect(page.get_by_text("Nothing matches the filter.")).to_be_visible()
+    await _says(page, "Live")
+    proxy.refuse()
+    await _says(page, "Reconnecting")
+    await failed(stage, "the wire is cut", 2)
+    proxy.accept()
+    await page.get_by_role("button", name="2 new: show").click(timeout=45_000)
+    await expect(rows(page)).to_have_count(2)
+    await _says(page, "Live")
+
+
+async def test_rows_stay_where_they_are_until_somebody_asks_for_the_new_ones(stage: Stage, visit: Visit) -> None:
+    await failed(stage, "the tide is out")
+    page = await visit("dead-letters?q=tide")
+    await expect(rows(page)).to_have_count(1)
+    first = await rows(page).first.bounding_box()
+    await failed(stage, "the tide is out again", 3)
+    show = page.get_by_role("button", name="3 new: show")
+    await expect(show).to_be_visible()
+    await expect(rows(page)).to_have_count(1)
+    assert await rows(page).first.bounding_box() == first
+    await show.click()
+    await expect(rows(page)).to_have_count(4)
+
+
+async def test_a_paused_view_stands_still_and_tells_how_old_it_is(stage: Stage, visit: Visit) -> None:
+    await failed(stage, "the clock stands")
+    page = await visit("dead-letters?q=clock")
+    await expect(rows(page)).to_have_count(1)
+    await page.get_by_role("button", name="Pause the live view").click()
+    await _says(page, "Paused")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await failed(stage, "the clock stands still", 3)
+    await expect(page.get_by_text(re.compile(r"as of [2-9] s ago|as of \d\d+ s ago"))).to_be_visible()
+    await expect(rows(page)).to_have_count(1)
+    assert asked == []
+    await page.get_by_role("button", name="Resume the live view").click()
+    await page.get_by_role("button", name=re.compile("new: show")).click()
+    await expect(rows(page)).to_have_count(4)
+    await _says(page, "Live")
+
+
+async def test_it_rests_while_a_dialog_is_open_and_while_nobody_looks(stage: Stage, visit: Visit) -> None:
+    letter, *_ = await failed(stage, "a nap in the afternoon")
+    page = await visit(f"dead-letters/{letter['id']}?q=nap")
+    await _says(page, "Live")
+    await detail(page, letter).get_by_role("button", name="Discard").click()
+    await _says(page, "Resting")
+    await page.keyboard.press("Escape")
+    await _says(page, "Live")
+
+    await _looks_away(page, "hidden")
+    await _says(page, "Resting")
+    await failed(stage, "another nap", 2)
+    await _looks_away(page, "visible")
+    await _says(page, "Live")
+    await expect(page.get_by_role("button", name=re.compile("new: show"))).to_be_visible()
+
+
+async def _says(page: Page, word: str) -> None:
+    """What the shell says of the stream; behind an open dialog, too."""
+    await expect(page.get_by_text(word, exact=True).locator("visible=true").first).to_be_visible()
+
+
+async def _looks_away(page: Page, state: str) -> None:
+    await page.evaluate(
+        """state => {
+            Object.defineProperty(document, "visibilityState", {configurable: true, get: () => state});
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        state,
+    )
