@@ -67,6 +67,16 @@ describe("shortcuts", () => {
     expect(run).toHaveBeenCalledTimes(1);
   });
 
+  it("leave Enter to what has focus, where it does something there by itself", () => {
+    const { run } = offer("Enter");
+    expect(press("Enter", put("<button data-here></button>")).defaultPrevented).toBe(false);
+    press("Enter", put("<a href='#there'><b data-here></b></a>"));
+    press("Enter", put("<details><summary data-here></summary></details>"));
+    expect(run).not.toHaveBeenCalled();
+    press("Enter");
+    expect(run).toHaveBeenCalledOnce();
+  });
+
   it("of two keys take the second soon after the first", () => {
     vi.useFakeTimers();
     const { run } = offer("g o");

@@ -46,6 +46,7 @@ export function listen(target: Document = document): () => void {
   function heard(event: KeyboardEvent): void {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (isTyping(event.target) || inDialog(event.target)) return;
+    if (event.key === "Enter" && isPressed(event.target)) return;
     const pair = first && Date.now() - first.at < SECOND_KEY_WITHIN ? `${first.key} ${event.key}` : undefined;
     first = undefined;
     const found =
@@ -65,6 +66,14 @@ function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   return (
     target.isContentEditable || target.matches("input:not([type=checkbox], [type=radio]), textarea, select")
+  );
+}
+
+/** Enter on it does something by itself. */
+function isPressed(target: EventTarget | null): boolean {
+  return (
+    target instanceof Element &&
+    target.closest("a, button, summary, [role=button], [role=tab], [role=treeitem]") !== null
   );
 }
 

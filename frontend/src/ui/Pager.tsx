@@ -34,7 +34,7 @@ export function Pager({
   const words = order === "time" ? BY_TIME : BY_PLACE;
   if (!next && !previous) return null;
   return (
-    <nav className={styles.pager} aria-label="Pages">
+    <nav className={styles.pager} aria-label="Pages of the list">
       <Button
         icon="left"
         busy={busy}

@@ -39,7 +39,7 @@ function Shown() {
     <Toast.Root key={toast.id} toast={toast} className={styles.toast ?? ""} data-tone={toast.type}>
       <Icon name={toast.type === "bad" ? "dead" : "check"} />
       <Toast.Description className={styles.text ?? ""} />
-      <Toast.Close render={<IconButton icon="cross" label="Dismiss" />} />
+      <Toast.Close aria-hidden={false} render={<IconButton icon="cross" label="Dismiss" />} />
     </Toast.Root>
   ));
 }

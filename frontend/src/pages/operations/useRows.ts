@@ -18,11 +18,9 @@ export function useRows(group: string, addresses: readonly string[]): { current:
     {
       keys: "Enter",
       label: "Open",
-      run(event) {
-        const focused = event.target instanceof HTMLElement ? event.target : undefined;
+      run() {
         const address = current === undefined ? undefined : addresses[current];
-        if (focused?.closest("a, button")) focused.click();
-        else if (address) navigate(address);
+        if (address) navigate(address);
       },
     },
   ]);
