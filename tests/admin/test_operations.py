@@ -127,7 +127,9 @@ async def test_it_is_paused_resumed_and_cancelled_and_the_audit_knows(
     await confirmed(operator, "requeue", ALL)
     assert problem(await viewer.post("/operations/1/pause")) == (403, "forbidden")
     for verb, state in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
-        assert (await operator.post(f"/operations/1/{verb}")).json()["state"] == state
+        answer = await operator.post(f"/operations/1/{verb}")
+        assert answer.json()["state"] == state
+    assert (answer.json()["settled"], answer.json()["progress"], answer.json()["letters_per_second"]) == (0, 0.0, None)
     answer = await operator.post("/operations/1/resume")
     assert problem(answer) == (409, "conflict")
     assert answer.json()["detail"] == "operation 1 is cancelled and cannot be resumed"

@@ -1,5 +1,6 @@
 """How fast an operation is, and how long it will take: without the pause behind its canary, and never faster than it is."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -50,3 +51,12 @@ def test_what_is_left(running: Operation, after: timedelta, speed: float | None,
     answer = OperationAnswer.of(running, now=START + after)
     assert answer.letters_per_second == speed
     assert answer.remaining_seconds == (None if left is None else pytest.approx(left, abs=0.1))
+
+
+@pytest.mark.parametrize(("state", "got_to"), [("stopped", 10), ("cancelled", 10), ("finished", 40)])
+def test_what_it_left_out_when_it_was_ended_is_not_counted_as_done(state: str, got_to: int) -> None:
+    counts = {ItemOutcome.DIED_AGAIN: 6, ItemOutcome.DONE: 4, ItemOutcome.SKIPPED: 30}
+    ended = replace(operation(done=0), state=OperationState(state), finished_at=START + MINUTE, total=40, counts=counts)
+    answer = OperationAnswer.of(ended)
+    assert (answer.settled, answer.progress) == (got_to, got_to / 40)
+    assert answer.letters_per_second == round(got_to / 60, 3)

@@ -69,11 +69,6 @@ export function itemsOf(id: string, outcome: Outcome | undefined, cursor: string
   });
 }
 
-/** How many letters it got to; those that it left out because it was ended are skipped, and not among them. */
-export function reached({ state, settled, counts }: Operation): number {
-  return wasEnded(state) ? settled - (counts.skipped ?? 0) : settled;
-}
-
 /** Whether it ended before it was through. */
 export function wasEnded(state: Operation["state"]): boolean {
   return state === "stopped" || state === "cancelled";

@@ -2444,7 +2444,7 @@ export interface components {
             selector: components["schemas"]["SelectorShown"];
             /**
              * Settled
-             * @description How many of the letters something has come of.
+             * @description How many of the letters it got to, without those left out when it was ended.
              */
             settled: number;
             state: components["schemas"]["OperationState"];

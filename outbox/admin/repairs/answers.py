@@ -105,7 +105,7 @@ class OperationAnswer(Model):
     continues_at: Annotated[Moment | None, Field(description="When the next batch is due; null when none is.")]
     canary_until: Annotated[Moment | None, Field(description="Until then it waits for what becomes of the canary.")]
     total: int
-    settled: Annotated[int, Field(description="How many of the letters something has come of.")]
+    settled: Annotated[int, Field(description="How many of the letters it got to, without those left out when it was ended.")]
     progress: Annotated[float, Field(ge=0, le=1, description="The share of them.")]
     counts: dict[Outcome, int]
     died_again: Annotated[int, Field(description="How many of those that were requeued came back dead.")]
@@ -116,7 +116,7 @@ class OperationAnswer(Model):
     @classmethod
     def of(cls, operation: Operation, *, now: datetime | None = None) -> Self:
         """The operation, as it is `now`."""
-        settled = operation.total - operation.pending
+        settled = operation.settled
         now = now or datetime.now(UTC)
         speed = _speed(operation, settled, now)
         running = operation.state is OperationState.RUNNING

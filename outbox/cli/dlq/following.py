@@ -90,7 +90,7 @@ class Progress:
 
     def show(self, operation: Operation) -> None:
         """Says how far it is."""
-        settled = operation.total - operation.pending
+        settled = operation.settled
         share = settled / operation.total if operation.total else 1
         text = f"{share:4.0%}  {settled:,} of {operation.total:,}{_speed(operation, settled)}{_waiting(operation)}"
         if self._terminal and not self._quiet:

@@ -184,6 +184,12 @@ class Operation:
         """How many letters are still to be done."""
         return self.counts.get(ItemOutcome.PENDING, 0)
 
+    @property
+    def settled(self) -> int:
+        """How many letters it got to, without those that were left out because it was ended before them."""
+        ended_early = self.state in (OperationState.CANCELLED, OperationState.STOPPED)
+        return self.total - self.pending - (self.counts.get(ItemOutcome.SKIPPED, 0) if ended_early else 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { type Operation, reached, wasEnded } from "~/api/operations";
+import type { Operation } from "~/api/operations";
 import { useNow } from "~/lib/clock";
 import { age, number, plural, rate, secondsSince, span } from "~/lib/format";
 import { Icon, type IconName, Panel } from "~/ui";
@@ -9,18 +9,16 @@ import { Progress, percent } from "./Progress";
 
 /** Progress, speed, what is left, and why it stands still if it does. */
 export function HowFar({ of }: { of: Operation }) {
-  const { total, going_on, state } = of;
+  const { total, settled, going_on, state } = of;
   return (
     <Panel title="How far it is">
       <div className={styles.far}>
         <Progress of={of} />
         <dl className={styles.numbers}>
           <Figure name="Done">
-            {number(reached(of))} of {number(total)} <span className={styles.quiet}>({percent(of)} %)</span>
+            {number(settled)} of {number(total)} <span className={styles.quiet}>({percent(of)} %)</span>
           </Figure>
-          {!wasEnded(state) && (
-            <Figure name={going_on ? "Speed so far" : "Speed"}>{rate(of.letters_per_second)}</Figure>
-          )}
+          <Figure name={going_on ? "Speed so far" : "Speed"}>{rate(of.letters_per_second)}</Figure>
           {going_on ? (
             <Figure name="Left">{state === "paused" ? "paused" : <Left of={of} />}</Figure>
           ) : (
@@ -53,8 +51,8 @@ function Left({ of: { remaining_seconds } }: { of: Operation }) {
 /** In a sentence: what it waits for, or how it ended. */
 function Phase({ of }: { of: Operation }) {
   const now = useNow();
-  const { state, options, canary_until, total, stopped_because } = of;
-  const left = total - reached(of);
+  const { state, options, canary_until, total, settled, stopped_because } = of;
+  const left = total - settled;
   const watched = canary_until ? -secondsSince(canary_until, now) : 0;
   if (state === "stopped")
     return (

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { type Listed, type Operation, operations, reached } from "~/api/operations";
+import { type Listed, type Operation, operations } from "~/api/operations";
 import { number, plural } from "~/lib/format";
 import { useHeld } from "~/lib/held";
 import { text, useUrlState } from "~/lib/url-state";
@@ -97,7 +97,7 @@ function Row({ of, current }: { of: Operation; current: boolean }) {
       <td className={styles.progress}>
         <Progress of={of} thin />
         <span className={styles.numbers}>
-          {number(reached(of))} of {number(of.total)}
+          {number(of.settled)} of {number(of.total)}
         </span>
       </td>
       <td>

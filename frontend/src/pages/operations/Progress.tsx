@@ -1,10 +1,10 @@
-import { FAILURES_FIRST, type Operation, reached, wasEnded } from "~/api/operations";
+import { FAILURES_FIRST, type Operation, wasEnded } from "~/api/operations";
 import { number } from "~/lib/format";
 import styles from "./Progress.module.css";
 
 /** How far an operation is, each outcome with a part of the bar as long as its share. */
 export function Progress({ of, thin = false }: { of: Operation; thin?: boolean }) {
-  const { id, total, counts, state } = of;
+  const { id, total, settled, counts, state } = of;
   const untouched = wasEnded(state) ? ["pending", "skipped"] : ["pending"];
   const parts = FAILURES_FIRST.filter((outcome) => !untouched.includes(outcome)).toReversed();
   return (
@@ -16,7 +16,7 @@ export function Progress({ of, thin = false }: { of: Operation; thin?: boolean }
       aria-valuemin={0}
       aria-valuemax={100}
       aria-valuenow={percent(of)}
-      aria-valuetext={`${number(reached(of))} of ${number(total)}`}
+      aria-valuetext={`${number(settled)} of ${number(total)}`}
     >
       {parts.map((outcome) => {
         const count = counts[outcome] ?? 0;
@@ -34,6 +34,6 @@ export function Progress({ of, thin = false }: { of: Operation; thin?: boolean }
 }
 
 /** Whole percent; 100 only when it is all. */
-export function percent(of: Operation): number {
-  return of.total === 0 ? 100 : Math.floor((100 * reached(of)) / of.total);
+export function percent({ settled, total }: Operation): number {
+  return total === 0 ? 100 : Math.floor((100 * settled) / total);
 }
