@@ -54,8 +54,6 @@ export interface Consumer {
   ordered: boolean;
   inbox: boolean;
   batch: boolean;
-  /** The JSON schema of its bodies, where there is one. */
-  schema: object | undefined;
 }
 
 const SIGNS_COME_EVERY = 5_000;
@@ -63,8 +61,7 @@ const SIGNS_COME_EVERY = 5_000;
 export const components = queryOptions({
   queryKey: ["components", "all"] as const,
   queryFn: async ({ signal }) => {
-    const query = { schemas: true };
-    const found = await answered(client.GET("/components", { params: { query }, signal }));
+    const found = await answered(client.GET("/components", { signal }));
     return { items: found.items.map(componentOf), pauses: found.pauses };
   },
   placeholderData: keepPreviousData,
@@ -72,6 +69,20 @@ export const components = queryOptions({
 
 export function useComponents() {
   return useQuery({ ...components, refetchInterval: useInterval(SIGNS_COME_EVERY) });
+}
+
+/** The JSON schemas of bodies that a worker takes, by queue: large, and the same for as long as it lives, so read once. */
+export function useSchemas(id: string) {
+  return useQuery({
+    queryKey: ["schemas", id] as const,
+    queryFn: async ({ signal }): Promise<ReadonlyMap<string, object>> => {
+      const query = { schemas: true };
+      const { items } = await answered(client.GET("/components", { params: { query }, signal }));
+      const consumers = items.find((one) => one.id === id)?.consumers ?? [];
+      return new Map(consumers.flatMap(({ queue, body }) => (body ? [[queue, body] as const] : [])));
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+  });
 }
 
 function componentOf(found: Schemas["ComponentNow"]): Component {
@@ -122,6 +133,5 @@ function consumerOf(told: Schemas["DescribedConsumer"]): Consumer {
     ordered: told.ordered,
     inbox: told.inbox,
     batch: told.batch,
-    schema: told.body ?? undefined,
   };
 }

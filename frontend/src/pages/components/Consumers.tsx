@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { Link } from "wouter";
-import type { Consumer } from "~/api/components";
+import { type Component, type Consumer, useSchemas } from "~/api/components";
 import type { Pause, Target } from "~/api/pauses";
 import { number, span } from "~/lib/format";
 import { Button, CopyButton, Dialog, Table } from "~/ui";
@@ -14,13 +14,15 @@ export function Consumers({
   onPause,
   onResume,
 }: {
-  of: readonly Consumer[];
+  of: Component;
   pauses: readonly Pause[];
   onPause(target: Target): void;
   onResume(pause: Pause): void;
 }) {
-  const [shown, setShown] = useState<Consumer>();
-  if (of.length === 0) return <p className={styles.below}>It has not said which queues it consumes.</p>;
+  const schemas = useSchemas(of.id);
+  const [shown, setShown] = useState<{ queue: string; schema: object }>();
+  if (of.consumers.length === 0)
+    return <p className={styles.below}>It has not said which queues it consumes.</p>;
   return (
     <div className={styles.consumers}>
       <h3>Consumers</h3>
@@ -28,7 +30,7 @@ export function Consumers({
         label="Consumers"
         head={["Queue", "Binding key", "Prefetch", "Handler", "Retries after", "Schema", ""]}
       >
-        {of.map((one) => (
+        {of.consumers.map((one) => (
           <tr key={`${one.queue} ${one.bindingKey}`}>
             <th scope="row">
               <Link href={`/messages?${new URLSearchParams({ target_queue: one.queue })}`}>{one.queue}</Link>
@@ -40,13 +42,11 @@ export function Consumers({
             <td>{handling(one)}</td>
             <td>{retries(one)}</td>
             <td>
-              {one.schema ? (
-                <Button look="quiet" icon="eye" onClick={() => setShown(one)}>
-                  {titleOf(one.schema)}
-                </Button>
-              ) : (
-                "any body"
-              )}
+              <Schema
+                of={schemas.data?.get(one.queue)}
+                query={schemas}
+                onShow={(schema) => setShown({ queue: one.queue, schema })}
+              />
             </td>
             <td>
               <Turn
@@ -59,7 +59,7 @@ export function Consumers({
           </tr>
         ))}
       </Table>
-      {shown?.schema && (
+      {shown && (
         <Dialog
           open
           wide
@@ -76,6 +76,32 @@ export function Consumers({
         </Dialog>
       )}
     </div>
+  );
+}
+
+/** Leads to the schema, if there is one; it may not be read yet. */
+function Schema({
+  of,
+  query,
+  onShow,
+}: {
+  of: object | undefined;
+  query: ReturnType<typeof useSchemas>;
+  onShow(schema: object): void;
+}) {
+  if (query.isPending) return "…";
+  if (query.isError) {
+    return (
+      <Button look="quiet" icon="operations" onClick={() => query.refetch()}>
+        Not read: try again
+      </Button>
+    );
+  }
+  if (!of) return "any body";
+  return (
+    <Button look="quiet" icon="eye" onClick={() => onShow(of)}>
+      {titleOf(of)}
+    </Button>
   );
 }
 

@@ -63,9 +63,7 @@ export function Detail({
           )}
         </div>
       )}
-      {of.kind === "worker" && (
-        <Consumers of={of.consumers} pauses={pauses} onPause={onPause} onResume={onResume} />
-      )}
+      {of.kind === "worker" && <Consumers of={of} pauses={pauses} onPause={onPause} onResume={onResume} />}
       {(of.kind === "relay" || of.kind === "worker") && of.condition !== "stopped" && (
         <Turn
           target={{ scope: of.kind, name: of.name }}

@@ -1,8 +1,8 @@
 import { Link } from "wouter";
 import type { Topology, Warning } from "~/api/topology";
 import { plural } from "~/lib/format";
-import { Badge, CopyButton, Panel } from "~/ui";
-import { commandsFor } from "./around";
+import { Badge, CopyButton, Icon, Panel } from "~/ui";
+import { commandsFor, lossOf } from "./around";
 import styles from "./Topology.module.css";
 import { useWide } from "./useWide";
 
@@ -33,6 +33,7 @@ function One({ warning, of }: { warning: Warning; of: Topology }) {
   const { code, severity, summary, mend, node } = warning;
   const wide = useWide();
   const name = node?.slice(node.indexOf(":") + 1) ?? "";
+  const loss = lossOf(code, of.broker);
   return (
     <li className={styles.warning}>
       <p>
@@ -53,6 +54,11 @@ function One({ warning, of }: { warning: Warning; of: Topology }) {
           <CopyButton text={command} label={`Copy ${command}`} />
         </div>
       ))}
+      {loss && (
+        <p className={styles.quiet}>
+          <Icon name="dead" /> {loss}
+        </p>
+      )}
     </li>
   );
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { commandsFor } from "./around";
+import { commandsFor, lossOf } from "./around";
 
 describe("commands that mend", () => {
   it("name the queue so that a shell and a database take it as one word", () => {
@@ -12,6 +12,12 @@ describe("commands that mend", () => {
     expect(commandsFor("queue-without-consumer", "orders.mail", "rabbitmq")).toContain(
       "rabbitmqctl delete_queue --if-empty orders.mail",
     );
+  });
+
+  it("say what they destroy, and only where they do", () => {
+    expect(lossOf("subscription-without-consumer", "postgresql")).toContain("ends the subscription");
+    expect(lossOf("queue-without-consumer", "rabbitmq")).toContain("deletes the queue");
+    expect(lossOf("unroutable", "rabbitmq")).toBeUndefined();
   });
 
   it("are none for what a later release warns of", () => {

@@ -27,6 +27,16 @@ export function aroundQueue(queue: Node, { nodes, edges }: Pick<Topology, "nodes
   };
 }
 
+/** What running the commands of a warning would destroy, where one of them does. */
+export function lossOf(code: string, broker: string): string | undefined {
+  if (code !== "queue-without-consumer" && code !== "subscription-without-consumer") return undefined;
+  return broker === "postgresql"
+    ? "The second one, for psql in the schema of the outbox table, ends the subscription: what is published " +
+        "from then on does not go to this queue. What waits in it already stays, and nobody handles it."
+    : "The second one deletes the queue and its bindings, for good, and refuses to while messages are in it: " +
+        "what is published from then on does not go there. Add -p for another virtual host than /.";
+}
+
 /** What would mend a warning, as commands to copy: those that look first. */
 export function commandsFor(code: string, name: string, broker: string): readonly string[] {
   switch (code) {
