@@ -8,6 +8,7 @@ import platform
 from collections.abc import Awaitable, Callable, Sequence
 
 from benchmarks.administering import admin_reads
+from benchmarks.browsing import dashboard
 from benchmarks.enduring import maintenance, pinned_transaction
 from benchmarks.measuring import OWN_COST, Figure, repeated
 from benchmarks.publishing import bulk_publishing, many_writers
@@ -48,6 +49,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int, str]] = {
     "pinned": (pinned_transaction, 60, "messages/s"),
     "maintenance": (maintenance, 1_000_000, "ms"),
     "admin-reads": (admin_reads, 1_000_000, "ms"),
+    "dashboard": (dashboard, 200_000, "ms"),
 }
 """Name → benchmark, how many messages (rows, seconds), the unit of its figures."""
 

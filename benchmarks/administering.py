@@ -33,6 +33,11 @@ async def admin_reads(servers: Servers, rows: int) -> dict[str, float]:
     return figures
 
 
+async def pile_up_dead_letters(url: str, count: int) -> None:
+    """So many open ones, a second apart, of KEYS kinds."""
+    await execute(url, _LETTERS, count, KEYS)
+
+
 async def _questions(url: str) -> Sequence[str]:
     """What is asked; ids are of things that are there."""
     connection = await asyncpg.connect(url)
@@ -97,7 +102,7 @@ async def _pile_up(url: str, rows: int) -> None:
             rows,
             KEYS,
         )
-    await execute(url, _LETTERS, rows // 5, KEYS)
+    await pile_up_dead_letters(url, rows // 5)
     for day in range(DAYS):
         name = f"outbox_history_bench{day}"
         await execute(
