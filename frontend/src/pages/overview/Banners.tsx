@@ -49,7 +49,7 @@ function Paused({ pause }: { pause: Pause }) {
     <>
       <strong>{whatIsPaused(pause)}</strong> {pause.requested_by ? `by ${pause.requested_by}, ` : ""}
       <Ago at={pause.requested_at} />
-      {pause.reason && <>: {pause.reason}</>}. {STATES[pause.state]}{" "}
+      {pause.reason ? <>: “{pause.reason}”.</> : "."} {STATES[pause.state]}{" "}
       {pause.until && (
         <>
           It ends at <Moment at={pause.until} short />.
