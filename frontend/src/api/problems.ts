@@ -46,6 +46,12 @@ export function failureOf(thrown: unknown): Failure {
   });
 }
 
+/** A failure in one line, with its code and with what the log calls it. */
+export function inOneLine(thrown: unknown): string {
+  const { message, code, requestId } = failureOf(thrown);
+  return `${message} Code ${code}${requestId ? `, request ${requestId}` : ""}.`;
+}
+
 /** The failure that an answer tells of; proxies in between answer in formats of their own. */
 export function failureIn(response: Response, body: unknown): Failure {
   const retryAfter = Number(response.headers.get("retry-after")) || undefined;

@@ -2,10 +2,11 @@ import { useQuery } from "@tanstack/react-query";
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation, useRoute } from "wouter";
 import { useOpenLetters } from "~/api/overview";
+import { inOneLine } from "~/api/problems";
 import { session, useLogOut } from "~/api/session";
 import { count } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
-import { Button, Icon, IconButton } from "~/ui";
+import { announce, Button, Icon, IconButton } from "~/ui";
 import { Live } from "./Live";
 import { PLACES, type Place } from "./places";
 import styles from "./Shell.module.css";
@@ -144,6 +145,10 @@ function OpenLetters() {
   );
 }
 
+function say(thrown: unknown): void {
+  announce(`You are still logged in: ${inOneLine(thrown)}`, "bad");
+}
+
 function Person() {
   const { data } = useQuery(session);
   const logOut = useLogOut();
@@ -159,7 +164,7 @@ function Person() {
         </span>
       </span>
       {data.authenticated_by === "session" && (
-        <IconButton icon="out" label="Log out" onClick={() => void logOut()} />
+        <IconButton icon="out" label="Log out" onClick={() => void logOut().catch(say)} />
       )}
     </div>
   );

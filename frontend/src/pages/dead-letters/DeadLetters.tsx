@@ -21,7 +21,8 @@ export default function DeadLetters() {
   const [place, change] = state;
   const list = useList(place);
   const [, navigate] = useLocation();
-  const go = (to: string | undefined) => navigate(addressOf(to));
+  const go = (to: string | undefined) =>
+    navigate(addressOf(to), { replace: id !== undefined && to !== undefined });
   useReturn(id);
   const groups = place.view === "groups" && id === undefined;
   return (

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "react";
 import { type Deed, type Operation, useOperationDeed } from "~/api/operations";
+import { inOneLine } from "~/api/problems";
 import { useWhyNot } from "~/api/session";
 import { plural } from "~/lib/format";
 import { announce, Button, Dialog, Problem } from "~/ui";
@@ -18,7 +19,7 @@ export function Deeds({ of }: { of: Operation }) {
         announce(`Operation ${of.id} ${DONE[what]}.`);
         setAsks(false);
       },
-      onError: (thrown) => what !== "cancel" && announce(`Operation ${of.id}: ${thrown.message}`, "bad"),
+      onError: (thrown) => what !== "cancel" && announce(`Operation ${of.id}: ${inOneLine(thrown)}`, "bad"),
     });
   }
 

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "react";
 import { useLocation } from "wouter";
+import { inOneLine } from "~/api/problems";
 import type { Answer } from "~/api/repairs";
 import { number, plural } from "~/lib/format";
 import { announce } from "~/ui";
@@ -35,7 +36,7 @@ export function useTelling(
     },
     onFailure(thrown: Error) {
       if (!shown.current) {
-        announce(`${words.verb} ${props.describe}: ${thrown.message}`, "bad");
+        announce(`${words.verb} ${props.describe}: ${inOneLine(thrown)}`, "bad");
         return;
       }
       const why = whyAgain(thrown);
