@@ -95,8 +95,8 @@ async def _arranged(client: httpx.AsyncClient) -> dict[str, str]:
         "/dlq/groups/note", json={"by": "fingerprint", "id": group["id"], "note": "Ada asks the shop about these."}
     )
     operation = await _requeued(client, group["id"])
-    order = (await client.get("/messages", params={"state": "sent", "routing_key": "order.confirmed"})).json()["items"]
-    chain = order[0]["root_id"] if order else letters[0]["root_id"]
+    chains = (await client.get("/chains", params={"routing_key": "order.placed", "limit": 200})).json()["items"]
+    chain = max(chains, key=lambda one: (one["messages"], one["duration_seconds"] or 0))["root_id"]
     pause = {"scope": "queue", "name": "orders.journal", "reason": "The journal's disk is being replaced."}
     (await client.post("/pause", json=pause)).raise_for_status()
     return {
