@@ -1,0 +1,120 @@
+"""In a host application, below any address, also one that a proxy takes away."""
+
+import re
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import cast
+
+import pytest
+import uvicorn
+from fastapi import FastAPI, Request
+from playwright.async_api import expect
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from outbox.admin import Admin, Role, admin_router
+from outbox.admin.security.tokens import new_token
+from tests.app.support import Service
+from tests.dashboard.conftest import Visit
+from tests.dashboard.stage import NAMES, Stage
+from tests.servers.postgres import PostgresServer, fresh_database, with_database, with_every_table
+from tests.support import eventually_sync
+from tests.support.processes import OurProcess, free_port
+
+BEFORE = "/a/b"
+NOBODY = cast("OurProcess", None)
+"""There are no processes besides the test's own."""
+
+
+class Stripping:
+    """A proxy that takes the beginning of the path away, which the server was told: `uvicorn --root-path`."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            assert scope["path"].startswith(f"{BEFORE}/")
+            stripped = {name: scope[name][len(BEFORE) :] for name in ("path", "raw_path")}
+            scope = {**scope, **stripped, "root_path": BEFORE}
+        await self._app(scope, receive, send)
+
+
+@pytest.fixture(scope="module", params=["mounted", "stripped"])
+def stage(request: pytest.FixtureRequest, dashboard: None, postgres_server: PostgresServer) -> Iterator[Stage]:
+    """The admin in an application of its own, whose database is its broker."""
+    made = {role: new_token(NAMES[role], role) for role in Role}
+    with fresh_database(postgres_server.url) as name:
+        url = with_every_table(with_database(postgres_server.url, name))
+        app = _host(
+            url, [str(entry) for _, entry in made.values()], "/outbox" if request.param == "stripped" else f"{BEFORE}/outbox"
+        )
+        with _serving(Stripping(app) if request.param == "stripped" else app) as address:
+            tokens = {role: token for role, (token, _) in made.items()}
+            yield Stage(Service(NOBODY, f"{address}{BEFORE}"), NOBODY, url, url, tokens, Path("nowhere"))
+
+
+async def test_every_address_is_below_the_prefix(stage: Stage, visit: Visit) -> None:
+    await stage.publish({"order": 7}, routing_key="order.placed")
+    page = await visit()
+    answers: list[tuple[int, str]] = []
+    page.on("response", lambda answer: answers.append((answer.status, answer.url)))
+    await page.get_by_role("link", name="Messages", exact=True).click()
+    await expect(page).to_have_url(f"{stage.ui}messages")
+    await page.get_by_role("tab", name=re.compile("Pending", re.IGNORECASE)).click()
+    await page.get_by_role("link", name="order.placed").click()
+    await expect(page.get_by_role("article")).to_contain_text("order.placed")
+    await expect(page.get_by_text("Live", exact=True).locator("visible=true")).to_be_visible()
+
+    deep = page.url
+    assert deep.startswith(f"{stage.ui}messages/")
+    await page.reload()
+    await expect(page.get_by_role("article")).to_contain_text("order.placed")
+    await expect(page).to_have_url(deep)
+    await page.go_back()
+    await expect(page).to_have_url(re.compile(rf"^{re.escape(stage.ui)}messages"))
+    assert any("/assets/" in url for _, url in answers)
+    wrong = [(status, url) for status, url in answers if status >= 400 or not url.startswith(f"{stage.service.url}/outbox/")]
+    assert wrong == []
+
+
+async def test_a_link_from_elsewhere_leads_deep_into_it(stage: Stage, visit: Visit) -> None:
+    page = await visit("chains/a%2Fb?view=table", Role.VIEWER)
+    await expect(page.get_by_text("Nothing is known of this id.")).to_be_visible()
+    await page.get_by_role("link", name="All chains").click()
+    await expect(page).to_have_url(f"{stage.ui}chains")
+    await page.goto(f"{stage.service.url}/outbox/ui")
+    await expect(page).to_have_url(stage.ui)
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+
+
+def _host(url: str, tokens: list[str], prefix: str) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with Admin(url, tokens=tokens) as app.state.admin:
+            yield
+
+    app = FastAPI(lifespan=lifespan)
+    app.include_router(admin_router(_admin), prefix=prefix)
+    return app
+
+
+def _admin(request: Request) -> Admin:
+    admin: Admin = request.app.state.admin
+    return admin
+
+
+@contextmanager
+def _serving(app: ASGIApp) -> Iterator[str]:
+    """Where it listens, in a thread of this process."""
+    port = free_port()
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", ws="none", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        eventually_sync(lambda: server.started, timeout=20, message="the application did not start")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(20)
