@@ -1,7 +1,5 @@
 """A real browser before the real service. A console error, a broken policy or a request to elsewhere fails the test."""
 
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -17,8 +15,8 @@ from tests.servers.chromium import chromium_arguments, chromium_program
 from tests.servers.postgres import PostgresServer, fresh_database, with_database
 from tests.servers.rabbitmq import NamedRabbitMQ, PrivateRabbitMQ, fresh_vhost, with_vhost
 from tests.servers.session_folder import one_process_at_a_time
+from tests.support.dashboard import build_dashboard
 
-ROOT = Path(__file__).parents[2]
 WIDE = ViewportSize(width=1280, height=860)
 LONGEST_WAIT = 15_000
 """Milliseconds that an expected change of a page may take on a busy machine."""
@@ -38,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def dashboard() -> None:
     """The dashboard, built from these sources."""
     with one_process_at_a_time("dashboard"):
-        subprocess.run([sys.executable, ROOT / "scripts" / "dashboard.py"], check=True, capture_output=True, timeout=300)
+        build_dashboard()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -87,7 +85,7 @@ async def visit(browser: Browser, stage: Stage) -> AsyncIterator[Visit]:
             page = await context.new_page()
             await open_contexts.enter_async_context(watched(page, of.service.url, expected=expected))
             await page.goto(f"{of.ui}{path}#token={of.tokens[role]}")
-            await page.get_by_role("navigation", name="Pages").wait_for(state="attached")
+            await page.locator("nav[aria-label=Pages]").wait_for(state="attached")  # of narrow windows it is not shown
             return page
 
         yield open_page
