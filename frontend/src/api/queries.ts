@@ -1,6 +1,6 @@
 // How answers are kept. The first part of each key is the resource: events of the stream name it to read it again.
 
-import { QueryCache, QueryClient } from "@tanstack/react-query";
+import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
 import { mayHelpToTryAgain } from "./client";
 import { failureOf } from "./problems";
 
@@ -23,7 +23,10 @@ export type Key = readonly [Resource, ...unknown[]];
 
 export function newQueryClient(): QueryClient {
   const queries = new QueryClient({
-    queryCache: new QueryCache({ onError: askWhoIsLooking }),
+    queryCache: new QueryCache({
+      onError: (thrown, { queryKey }) => queryKey[0] !== "session" && askWhoIsLooking(thrown),
+    }),
+    mutationCache: new MutationCache({ onError: askWhoIsLooking }),
     defaultOptions: {
       queries: {
         staleTime: 2_000,
@@ -37,9 +40,9 @@ export function newQueryClient(): QueryClient {
   });
   return queries;
 
-  /** A session that ended meanwhile is noticed by whatever is read next. */
-  function askWhoIsLooking(thrown: unknown, { queryKey }: { queryKey: readonly unknown[] }): void {
-    if (queryKey[0] !== "session" && failureOf(thrown).code === "unauthenticated") {
+  /** A session that ended meanwhile is noticed by whatever is read or changed next. */
+  function askWhoIsLooking(thrown: unknown): void {
+    if (failureOf(thrown).code === "unauthenticated") {
       void queries.resetQueries({ queryKey: ["session"] });
     }
   }

@@ -1,7 +1,7 @@
 import { Dialog as BaseDialog } from "@base-ui/react/dialog";
 import { type ReactNode, type RefObject, useEffect, useRef } from "react";
 import { rest } from "~/api/live";
-import { IconButton } from "./Button";
+import { Button, IconButton } from "./Button";
 import styles from "./Dialog.module.css";
 
 export interface DialogProps {
@@ -43,6 +43,7 @@ export function Dialog({
           data-wide={wide || undefined}
           data-modal
           ref={popup}
+          initialFocus={() => beginningOf(popup.current)}
         >
           <header className={styles.head}>
             <div>
@@ -63,13 +64,24 @@ export function Dialog({
   );
 }
 
+/** The button at a dialog's end that leaves it; asks first where something was typed, as every way out does. */
+export function DialogClose({ children }: { children: string }) {
+  return <BaseDialog.Close render={<Button>{children}</Button>} />;
+}
+
+/** What it begins with where that is typed into; else itself, so that it is read out, and no key chooses anything. */
+function beginningOf(dialog: HTMLElement | null): HTMLElement | null {
+  const first = dialog?.querySelector<HTMLElement>("input:not([aria-hidden]), textarea, select");
+  return first?.matches("textarea, input:not([type=checkbox], [type=radio])") ? first : dialog;
+}
+
 /** Takes the focus in where it stayed outside: a dialog whose place this one took gave it back to the page. */
 function useFocusInside(open: boolean): RefObject<HTMLDivElement | null> {
   const popup = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (!open) return;
     const frame = requestAnimationFrame(() => {
-      if (!popup.current?.contains(document.activeElement)) popup.current?.focus();
+      if (!popup.current?.contains(document.activeElement)) beginningOf(popup.current)?.focus();
     });
     return () => cancelAnimationFrame(frame);
   }, [open]);

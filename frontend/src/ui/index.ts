@@ -5,7 +5,7 @@ export { Announcements, announce } from "./announcements";
 export { Badge, type Tone } from "./Badge";
 export { Button, type ButtonProps, IconButton } from "./Button";
 export { CopyButton, copy } from "./Copy";
-export { Dialog, type DialogProps } from "./Dialog";
+export { Dialog, DialogClose, type DialogProps } from "./Dialog";
 export { Facts } from "./Facts";
 export { Checkbox, Choice, Switch, TextArea, TextField } from "./fields";
 export { Hint } from "./Hint";

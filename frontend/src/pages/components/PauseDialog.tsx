@@ -3,7 +3,7 @@ import type { Component } from "~/api/components";
 import { nameOf, type Scope, type Target, usePause } from "~/api/pauses";
 import { plural } from "~/lib/format";
 import { usePreferences } from "~/lib/preferences";
-import { announce, Button, Choice, Dialog, Problem, TextArea, TextField } from "~/ui";
+import { announce, Button, Choice, Dialog, DialogClose, Problem, TextArea, TextField } from "~/ui";
 import styles from "./Components.module.css";
 import { ENDS, type End, endOf } from "./until";
 
@@ -58,7 +58,7 @@ export function PauseDialog({
       unsaved={reason !== "" && !pause.isPending}
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <DialogClose>Cancel</DialogClose>
           <Button type="submit" form={form} look="primary" icon="pause" busy={pause.isPending} whyNot={wrong}>
             Pause {wrong ? "" : nameOf(wanted)}
           </Button>

@@ -18,7 +18,7 @@ export function Manners(props: Props) {
   return (
     <section className={styles.manners} aria-label="How it is done">
       {action === "requeue" && <Destination repairing={repairing} />}
-      {action === "requeue" && !edit && <Carefully repairing={repairing} />}
+      {action === "requeue" && !edit && several && <Carefully repairing={repairing} />}
       {several && (
         <TextField
           label="At most"

@@ -1,5 +1,5 @@
 import { QueryClientProvider } from "@tanstack/react-query";
-import { configure, render, screen, waitFor, within } from "@testing-library/react";
+import { cleanup, configure, render, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { newQueryClient } from "~/api/queries";
@@ -198,5 +198,36 @@ describe("the dialog that repairs", () => {
     await user.type(screen.getByLabelText("Reason"), "a test");
     await user.click(await button(/^Delete for good/));
     await waitFor(() => expect(deeds()[0]?.body).toMatchObject({ purge: true, reason: "a test" }));
+  });
+
+  it("asks before it closes once something was typed, whichever way", async () => {
+    const ask = vi.fn().mockReturnValue(false);
+    vi.stubGlobal("confirm", ask);
+    const { user, onClose } = shown();
+    await user.type(await screen.findByRole("textbox", { name: /Reason/ }), "the bank is back");
+    await user.keyboard("{Escape}");
+    for (const way of screen.getAllByRole("button", { name: "Close" })) await user.click(way);
+    expect(ask).toHaveBeenCalledTimes(3);
+    expect(onClose).not.toHaveBeenCalled();
+    ask.mockReturnValue(true);
+    await user.keyboard("{Escape}");
+    expect(onClose).toHaveBeenCalledOnce();
+    vi.unstubAllGlobals();
+  });
+
+  it("does not ask how carefully a single one goes", async () => {
+    served.looks = [plan(1)];
+    shown({ selector: { ids: ["17"] } });
+    await button("Requeue 1");
+    expect(screen.queryByRole("group", { name: "How carefully" })).toBeNull();
+    expect(screen.queryByLabelText("At most")).toBeNull();
+  });
+
+  it("has focus itself where it begins with a choice, or else its first field has", async () => {
+    shown();
+    await waitFor(() => expect(document.activeElement).toBe(screen.getByRole("dialog")));
+    cleanup();
+    shown({ action: "discard", selector: { ids: ["17"] } });
+    await waitFor(() => expect(document.activeElement).toBe(screen.getByRole("textbox", { name: /Reason/ })));
   });
 });

@@ -1,6 +1,6 @@
 import { type FormEvent, useEffect, useId, useState } from "react";
 import { number } from "~/lib/format";
-import { Button, Dialog, TextField } from "~/ui";
+import { Button, Dialog, DialogClose, TextField } from "~/ui";
 import type { RepairDialogProps } from "./index";
 import { Manners } from "./Manners";
 import { Outcomes } from "./Outcomes";
@@ -35,6 +35,7 @@ export function RepairDialog({ onClose, onDone, ...given }: RepairDialogProps) {
       open
       wide
       onClose={onClose}
+      unsaved={repairing.isTouched && !repair.isPending}
       title={`${words.verb} ${describe}`}
       description={meaningOf(action, props.selector)}
       actions={<Actions form={form} repairing={repairing} {...props} />}
@@ -67,7 +68,6 @@ function Actions({
   repairing,
   action,
   selector,
-  onClose,
 }: RepairDialogProps & { form: string; repairing: Repairing }) {
   const { repair, isLost, isCurrent, count, typed, setTyped, whyNot } = repairing;
   const words = WORDS[action];
@@ -85,7 +85,7 @@ function Actions({
           />
         </div>
       )}
-      <Button onClick={onClose}>Close</Button>
+      <DialogClose>Close</DialogClose>
       <Button type="submit" form={form} look={words.look} busy={repair.isPending} whyNot={whyNot}>
         {isLost ? "Ask again" : count > 0 ? `${words.verb} ${number(count)}` : words.verb}
       </Button>

@@ -66,6 +66,8 @@ export function useRepairing(props: RepairDialogProps) {
 
   return {
     ...{ options, typed, notice, run, repair, errors, count, careful, isCurrent, isLost, whyNot, pinned },
+    /** Something was typed or chosen that is gone when the dialog closes. */
+    isTouched: typed !== "" || options !== UNTOUCHED,
     setTyped,
     /** Leaves out what died since the dry run, where that can be. */
     leaveOutNew:

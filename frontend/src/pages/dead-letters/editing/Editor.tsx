@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { type Letter, useEditedRequeue } from "~/api/dead-letter";
-import { announce, Button, Dialog, Tabs } from "~/ui";
+import { announce, Button, Dialog, DialogClose, Tabs } from "~/ui";
 import { BodyField } from "./BodyField";
 import { type Base, type Draft, editOf, isUnchanged, wrongBody, wrongHeaders } from "./draft";
 import styles from "./Editor.module.css";
@@ -62,7 +62,7 @@ export function Editor({
       actions={
         step === "edit" ? (
           <>
-            <Button onClick={onClose}>Cancel</Button>
+            <DialogClose>Cancel</DialogClose>
             <Button
               look="primary"
               whyNot={wrong ?? (unchanged ? "Nothing is changed yet." : undefined)}

@@ -2,7 +2,7 @@ import { type FormEvent, useRef, useState } from "react";
 import { type Group, useNoteGroup } from "~/api/dead-letters";
 import { useWhyNot } from "~/api/session";
 import { randomKey } from "~/lib/random";
-import { Ago, announce, Button, Dialog, Icon, Problem, TextArea } from "~/ui";
+import { Ago, announce, Button, Dialog, DialogClose, Icon, Problem, TextArea } from "~/ui";
 import styles from "./Note.module.css";
 
 /** What somebody noted about a group, and the way to note something. */
@@ -57,7 +57,7 @@ function NoteDialog({ group, onClose }: { group: Group; onClose(): void }) {
       description={`${group.title}. Everybody who looks at the group sees it; the audit keeps each.`}
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <DialogClose>Cancel</DialogClose>
           <Button
             look="primary"
             type="submit"
