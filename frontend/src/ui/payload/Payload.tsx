@@ -44,6 +44,7 @@ export function Payload(props: PayloadProps) {
   const views = VIEWS.filter(
     ({ value }) => value === "hex" || (value === "tree" ? root : encoding !== "base64"),
   );
+  const isShown = content !== null && content !== "";
   const [wanted, setView] = useState<View>();
   const [wrap, setWrap] = useState(true);
   const view = views.find(({ value }) => value === wanted)?.value ?? views[0]?.value ?? "hex";
@@ -54,8 +55,8 @@ export function Payload(props: PayloadProps) {
           {props.contentType ?? "no content type"} · {sizeText(props.size)}
         </span>
         <span className={styles.actions}>
-          {view === "raw" && <Checkbox label="Wrap lines" checked={wrap} onChange={setWrap} />}
-          {content !== null && content !== "" && (
+          {view === "raw" && isShown && <Checkbox label="Wrap lines" checked={wrap} onChange={setWrap} />}
+          {isShown && (
             <CopyButton
               text={content}
               label={encoding === "base64" ? "Copy as base64" : "Copy as it is shown"}
@@ -65,7 +66,7 @@ export function Payload(props: PayloadProps) {
         </span>
       </div>
       <Notes {...props} />
-      {content === null || content === "" ? (
+      {!isShown ? (
         <Nothing {...props} />
       ) : (
         <Tabs<View> label={`${label}, how it is shown`} tabs={views} value={view} onChoose={setView}>
