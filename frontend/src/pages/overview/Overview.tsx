@@ -1,6 +1,6 @@
 import { useBacklog } from "~/api/backlog";
 import { useLiving } from "~/api/overview";
-import { Loaded, Loading, Page, ShownAge } from "~/ui";
+import { Loaded, Loading, Page } from "~/ui";
 import { Banners } from "./Banners";
 import { Charts } from "./Charts";
 import { FailureGroups } from "./FailureGroups";
@@ -13,16 +13,7 @@ export default function Overview() {
   const backlog = useBacklog();
   const components = useLiving();
   return (
-    <Page
-      title="Overview"
-      actions={
-        backlog.dataUpdatedAt > 0 && (
-          <span className={styles.age}>
-            <ShownAge at={backlog.dataUpdatedAt} />
-          </span>
-        )
-      }
-    >
+    <Page title="Overview">
       <Banners backlog={backlog.data} pauses={components.data?.pauses} />
       <Loaded query={backlog} loading={<Loading lines={4} />}>
         {(now) => (

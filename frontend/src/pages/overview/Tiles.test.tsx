@@ -31,15 +31,18 @@ const backlog = {
 
 const components = [
   { kind: "relay", condition: "alive" },
-  { kind: "relay", condition: "lost" },
+  { kind: "relay", condition: "lost", since },
+  { kind: "worker", condition: "lost", since: "2026-11-20T19:01:00.000Z" },
   { kind: "worker", condition: "alive" },
 ] as Component[];
+
+const answer = { items: components, as_of: "2026-11-20T19:40:00.000Z" };
 
 function Shown() {
   const query = useQuery({
     queryKey: ["components"],
-    queryFn: () => ({ items: components }),
-    initialData: { items: components },
+    queryFn: () => answer,
+    initialData: answer,
   });
   return <Tiles backlog={backlog} components={query} />;
 }
@@ -79,7 +82,7 @@ describe("the numbers of now", () => {
     ]);
   });
 
-  it("tell who is lost", () => {
-    expect(tile("Alive").text).toContain("1 is lost.");
+  it("tell who was lost lately, not who was replaced long ago", () => {
+    expect(tile("Alive").text).toContain("1 was lost in the last 15 min.");
   });
 });

@@ -1,10 +1,19 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { type Backlog, inQueues, type WaitingState } from "~/api/backlog";
-import { type Component, useNewLetters, useOpenLetters } from "~/api/overview";
+import { type Living, useNewLetters, useOpenLetters } from "~/api/overview";
 import { count, number, plural, rate, span } from "~/lib/format";
 import { Badge, Loading, Problem } from "~/ui";
-import { flow, judged, LATE_AFTER, living, OVERDUE_AFTER, oldestPending, WORTH_TELLING } from "./health";
+import {
+  flow,
+  judged,
+  LATE_AFTER,
+  living,
+  MISSED_FOR,
+  OVERDUE_AFTER,
+  oldestPending,
+  WORTH_TELLING,
+} from "./health";
 import { Tile } from "./Tile";
 import styles from "./Tiles.module.css";
 
@@ -14,7 +23,7 @@ export function Tiles({
   components,
 }: {
   backlog: Backlog;
-  components: UseQueryResult<{ items: Component[] }>;
+  components: UseQueryResult<Pick<Living, "items" | "as_of">>;
 }) {
   return (
     <div className={styles.tiles}>
@@ -112,10 +121,10 @@ function Letters() {
   );
 }
 
-function Alive({ components }: { components: UseQueryResult<{ items: Component[] }> }) {
+function Alive({ components }: { components: UseQueryResult<Pick<Living, "items" | "as_of">> }) {
   if (!components.data) return <Waits name="Alive" error={components.error} />;
-  const { items } = components.data;
-  const [relays, workers] = [living(items, "relay"), living(items, "worker")];
+  const { items, as_of: asOf } = components.data;
+  const [relays, workers] = [living(items, "relay", asOf), living(items, "worker", asOf)];
   const [late, lost] = [relays.late + workers.late, relays.lost + workers.lost];
   const nobody = relays.alive === 0 || workers.alive === 0;
   return (
@@ -135,15 +144,16 @@ function Alive({ components }: { components: UseQueryResult<{ items: Component[]
         </Link>
       }
     >
-      {late + lost === 0 ? "All have been heard of as often as they should." : missed(late, lost)}
+      {missed(late, lost)}
     </Tile>
   );
 }
 
 function missed(late: number, lost: number): string {
+  if (late + lost === 0) return "All have been heard of as often as they should.";
   const parts = [
     late > 0 && `${plural(late, "is", "are")} late`,
-    lost > 0 && `${plural(lost, "is", "are")} lost`,
+    lost > 0 && `${plural(lost, "was", "were")} lost in the last ${span(MISSED_FOR)}`,
   ];
   return `${parts.filter(Boolean).join(", ")}.`;
 }

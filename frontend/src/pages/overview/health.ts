@@ -47,10 +47,15 @@ export interface Alive {
   lost: number;
 }
 
-export function living(components: readonly Component[], kind: string): Alive {
-  const count = (condition: string) =>
-    components.filter((one) => one.kind === kind && one.condition === condition).length;
-  return { alive: count("alive"), late: count("late"), lost: count("lost") };
+/** Seconds for which one that was lost counts as trouble: by then it has been replaced, or is known to be gone. */
+export const MISSED_FOR = 900;
+
+/** How many of a kind live, and how many were lost lately, as of then. */
+export function living(components: readonly Component[], kind: string, asOf: string): Alive {
+  const ofKind = components.filter((one) => one.kind === kind);
+  const count = (condition: string) => ofKind.filter((one) => one.condition === condition);
+  const lost = count("lost").filter(({ since }) => Date.parse(asOf) - Date.parse(since) < MISSED_FOR * 1000);
+  return { alive: count("alive").length, late: count("late").length, lost: lost.length };
 }
 
 /** Seconds of a step that have to be over before its speed says anything: processes tell what they counted so often. */
@@ -134,13 +139,15 @@ export function troubles(backlog: Backlog, components: readonly Component[] | un
   return found.sort((one, other) => Number(one.tone === "warn") - Number(other.tone === "warn"));
 }
 
+const LIVES: readonly string[] = ["alive", "late"];
+
 function missing(components: readonly Component[]): Trouble[] {
   const meanings = [
     ["relay", "No relay is alive: nothing leaves the outbox."],
     ["worker", "No worker is alive: nobody handles messages."],
   ] as const;
   return meanings.flatMap(([kind, text]) => {
-    const { alive, late } = living(components, kind);
-    return alive + late > 0 ? [] : [{ tone: "bad" as const, text, href: "/components" }];
+    const lives = components.some((one) => one.kind === kind && LIVES.includes(one.condition));
+    return lives ? [] : [{ tone: "bad" as const, text, href: "/components" }];
   });
 }
