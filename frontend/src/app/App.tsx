@@ -26,9 +26,11 @@ export function App() {
     <QueryClientProvider client={queries}>
       <Tooltip.Provider>
         <Router base={base}>
-          <Suspense>
-            <Entrance />
-          </Suspense>
+          <Boundary>
+            <Suspense>
+              <Entrance />
+            </Suspense>
+          </Boundary>
         </Router>
         <Announcements />
       </Tooltip.Provider>
