@@ -1,11 +1,9 @@
 // Controls of forms and filters. Each has a visible label, and room for a hint and for what is wrong with it.
 
-import { Checkbox as BaseCheckbox } from "@base-ui/react/checkbox";
 import { Field as BaseField } from "@base-ui/react/field";
 import { Switch as BaseSwitch } from "@base-ui/react/switch";
 import { type ComponentProps, type ReactNode, useId } from "react";
 import styles from "./fields.module.css";
-import { Icon } from "./icons";
 
 interface Labelled {
   label: ReactNode;
@@ -94,6 +92,7 @@ export interface CheckboxProps {
   onChange(checked: boolean, event: Event): void;
 }
 
+/** The browser's own, which is cheap: a list has one on each of its rows. */
 export function Checkbox({
   label,
   hideLabel = false,
@@ -105,19 +104,18 @@ export function Checkbox({
   const id = useId();
   return (
     <span className={styles.check}>
-      <BaseCheckbox.Root
+      <input
+        ref={(box) => {
+          if (box) box.indeterminate = indeterminate;
+        }}
         id={id}
-        className={styles.box ?? ""}
+        type="checkbox"
+        className={styles.box}
         checked={checked}
-        indeterminate={indeterminate}
         disabled={disabled}
         aria-label={hideLabel && typeof label === "string" ? label : undefined}
-        onCheckedChange={(now, { event }) => onChange(now, event)}
-      >
-        <BaseCheckbox.Indicator className={styles.mark ?? ""}>
-          {indeterminate ? <span className={styles.dash} /> : <Icon name="check" />}
-        </BaseCheckbox.Indicator>
-      </BaseCheckbox.Root>
+        onChange={({ target, nativeEvent }) => onChange(target.checked, nativeEvent)}
+      />
       {!hideLabel && <label htmlFor={id}>{label}</label>}
     </span>
   );
