@@ -111,10 +111,9 @@ async def _chain(hand: "Hand") -> None:
     await hand.presses("next node (j)", "j", 10)
     whole = page.get_by_role("definition").filter(has_text=f"{CHAIN:,}").first
     await hand.clicks("show the whole chain", page.get_by_role("button", name="Show up to"), whole)
-    await drawing.focus()
-    for key in ("Home", "End"):
-        await page.keyboard.press(key)
-    await hand.presses("unfold what is folded (Enter)", "Enter", 1)
+    folded = rows.filter(has_text="more (").first
+    await folded.scroll_into_view_if_needed()
+    await hand.clicks("unfold what is folded", folded)
     await hand.scrolls("scroll the waterfall", drawing)
     await hand.clicks("switch to the tree", page.get_by_role("tab", name="Tree"), drawing)
     await hand.scrolls("scroll the tree", drawing)
