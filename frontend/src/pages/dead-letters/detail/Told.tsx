@@ -3,11 +3,14 @@ import type { Letter } from "~/api/dead-letter";
 import { Ago, Icon } from "~/ui";
 import styles from "./Told.module.css";
 
+/** A message of so many characters may scroll, and what scrolls has to be reachable by keyboard. */
+const LONG = 300;
+
 /** What failed, and what has been decided about it, before all else. */
 export function Told({ letter }: { letter: Letter }) {
   return (
     <div className={styles.told}>
-      <p className={styles.error}>
+      <p className={styles.error} tabIndex={letter.error.message.length > LONG ? 0 : undefined}>
         {letter.error.message || <span className={styles.quiet}>The error came without a message.</span>}
       </p>
       <p className={styles.quiet}>

@@ -11,7 +11,7 @@ export function Changes({ title, before, after }: { title: string; before: strin
   return (
     <section>
       <h3>{title}</h3>
-      <div className={styles.scroll}>
+      <div className={styles.scroll} tabIndex={0}>
         <table className={styles.changes} aria-label={`Changes of the ${title.toLowerCase()}`}>
           <tbody>
             {lines.map((line, index) => (
