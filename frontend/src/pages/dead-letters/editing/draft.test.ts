@@ -29,6 +29,13 @@ describe("an edit", () => {
     });
   });
 
+  it("takes what calls itself JSON and is none as text, so that its headers can be edited alone", () => {
+    const broken = baseOf(letter('{"order_id": broken', "json"));
+    expect(broken).toMatchObject({ form: "text", body: '{"order_id": broken' });
+    expect(wrongBody(broken)).toBeUndefined();
+    expect(editOf(broken, { ...broken, headers: '{"x-tenant":"acme"}' }).body).toBeUndefined();
+  });
+
   it("says what is wrong, and where", () => {
     expect(wrongBody({ ...base, body: '{\n  "a": 1,\n}' })).toMatch(/^Line 3, column 1: /);
     expect(wrongBody({ ...base, form: "text", body: "{" })).toBeUndefined();

@@ -41,6 +41,8 @@ export function baseOfBytes(letter: Letter, bytes: Uint8Array): Base {
 
 function bodyOf(content: string, encoding: Form): Pick<Base, "form" | "body" | "compact"> {
   const tree = encoding === "json" ? readJsonOr(content) : undefined;
+  // What calls itself JSON and is none is text, so that its headers alone can be edited too.
+  if (encoding === "json" && !tree) return { form: "text", body: content, compact: false };
   const compact = tree !== undefined && !content.includes("\n");
   if (!tree || !compact) return { form: encoding, body: content, compact: false };
   return { form: "json", body: writeJson(tree, 2), compact };
