@@ -11,6 +11,7 @@ export function Changes({ title, before, after }: { title: string; before: strin
   return (
     <section>
       <h3>{title}</h3>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard */}
       <div className={styles.scroll} tabIndex={0}>
         <table className={styles.changes} aria-label={`Changes of the ${title.toLowerCase()}`}>
           <tbody>
