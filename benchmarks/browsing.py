@@ -111,9 +111,9 @@ async def _chain(hand: "Hand") -> None:
     await hand.presses("next node (j)", "j", 10)
     whole = page.get_by_role("definition").filter(has_text=f"{CHAIN:,}").first
     await hand.clicks("show the whole chain", page.get_by_role("button", name="Show up to"), whole)
-    folded = rows.filter(has_text="more (").first
-    await folded.scroll_into_view_if_needed()
-    await hand.clicks("unfold what is folded", folded)
+    await rows.nth(1).click()
+    await page.keyboard.press("End")
+    await hand.clicks("unfold what is folded", rows.filter(has_text="more (").last)
     await hand.scrolls("scroll the waterfall", drawing)
     await hand.clicks("switch to the tree", page.get_by_role("tab", name="Tree"), drawing)
     await hand.scrolls("scroll the tree", drawing)
@@ -225,12 +225,12 @@ async def _pile_up(url: str, rows: int) -> None:
         await execute(url, f"vacuum analyze {table}")
 
 
-# A root that published forty messages, each of which published more, three levels deep in all.
+# A root that published a hundred messages, the first of which published a hundred each.
 _FACTS = """
 insert into outbox_history (at, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, component)
 select
     now() - interval '1 minute' + (n + case fact when 'sent' then 0 else 15 end) * interval '10 ms', fact,
-    'chain-' || n, 'chain-1', case when n > 1 then 'chain-' || (n + 38) / 40 end, 'bench.' || n % 50,
+    'chain-' || n, 'chain-1', case when n > 1 then 'chain-' || (n + 98) / 100 end, 'bench.' || n % 50,
     case fact when 'processed' then 'queue-' || n % 50 end, case fact when 'processed' then 1 end,
     interval '5 ms', interval '100 ms', 'bench'
 from generate_series(1, $1::integer) as n, unnest(array['sent', 'processed']) as fact
