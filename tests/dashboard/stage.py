@@ -17,6 +17,7 @@ from tests.dashboard.shop import QUEUE
 from tests.support import eventually, eventually_sync
 from tests.support.processes import OurProcess, running
 
+MASKED = {"OUTBOX_MASK_PATHS": "$.card.number"}
 NAMES = {Role.ADMIN: "ada", Role.OPERATOR: "olga", Role.VIEWER: "vera"}
 
 
@@ -87,8 +88,7 @@ def staged(folder: Path, database_url: str, broker_url: str, *, settings: Mappin
                     **where,
                     "OUTBOX_ADMIN_TOKENS": entries,
                     "OUTBOX_MIGRATE": "true",
-                    "OUTBOX_ARCHIVE_QUEUES": "payments.capture,orders.payment",
-                    "OUTBOX_MASK_PATHS": "$.card.number",
+                    **MASKED,
                     **(settings or {}),
                 },
             )
@@ -97,6 +97,10 @@ def staged(folder: Path, database_url: str, broker_url: str, *, settings: Mappin
         worker = stack.enter_context(running(command, folder, {**where, "SHOP_MENDED": str(mended)}, name="worker"))
         it = Stage(served, worker, database_url, broker_url, {role: token for role, (token, _) in made.items()}, mended)
         eventually_sync(lambda: _consumes(it, QUEUE), timeout=60, message=f"nobody consumes {QUEUE}", interval=0.1)
+        # The service's own archiver looks for new queues once in a minute; one that is started now finds them at once.
+        queues = ["--archive-queues", f"{QUEUE},orders.payment"]
+        archiver = ["-m", "outbox.cli", "archiver", *queues, "--monitoring-port", "0"]
+        stack.enter_context(running(archiver, folder, {**where, **MASKED}, name="archiver"))
         yield it
 
 
