@@ -25,7 +25,7 @@ from tests.support.processes import free_port, running
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
 VIEW = ViewportSize(width=1360, height=850)
-DEMO = ("--rate", "6", "--duration", "150", "--mix", "book=10,flaky=2,forbidden=1")
+DEMO = ("--rate", "6", "--duration", "100", "--mix", "book=10,flaky=2,forbidden=1")
 
 
 async def main() -> None:
@@ -39,7 +39,7 @@ async def main() -> None:
         _service(folder, server.url, str(entry)) as url,
     ):
         demo = [sys.executable, "-m", "outbox.cli", "demo", "--url", url, *DEMO]
-        print("placing orders for 150 seconds …")
+        print("placing orders for 100 seconds …")
         await asyncio.to_thread(subprocess.run, demo, check=True, capture_output=True)
         await _published(server.url)
         headers = {"authorization": f"Bearer {token}"}
