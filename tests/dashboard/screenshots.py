@@ -136,7 +136,6 @@ async def _entered(browser: Browser, ui: str, token: str, theme: str) -> Page:
         color_scheme="dark" if theme == "dark" else "light",
         reduced_motion="reduce",
         timezone_id="UTC",
-        device_scale_factor=1.5,
     )
     page = await context.new_page()
     await page.goto(f"{ui}#token={token}")
@@ -148,6 +147,8 @@ async def _at_rest(page: Page) -> None:
     """Everything that was asked for is there, and drawn."""
     await page.get_by_role("navigation", name="Pages").wait_for()
     await page.get_by_text("Loading …").first.wait_for(state="detached")
+    if await page.get_by_role("heading", level=1).text_content() == "Overview":
+        await page.locator("canvas").nth(1).wait_for()
     await page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 

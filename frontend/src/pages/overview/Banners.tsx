@@ -49,7 +49,7 @@ function Paused({ pause }: { pause: Pause }) {
     <>
       <strong>{whatIsPaused(pause)}</strong> {pause.requested_by ? `by ${pause.requested_by}, ` : ""}
       <Ago at={pause.requested_at} />
-      {pause.reason ? <>: “{pause.reason}”.</> : "."} {STATES[pause.state]}{" "}
+      {pause.reason ? `: ${asSentence(pause.reason)}` : "."} {STATES[pause.state]}{" "}
       {pause.until && (
         <>
           It ends at <Moment at={pause.until} short />.
@@ -69,4 +69,8 @@ const STATES: Record<Pause["state"], string> = {
 export function whatIsPaused({ scope, name }: Pick<Pause, "scope" | "name">): string {
   if (scope === "queue") return `The queue ${name} is paused`;
   return name ? `The ${scope} ${name} is paused` : `All ${scope}s are paused`;
+}
+
+function asSentence(text: string): string {
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
