@@ -111,7 +111,7 @@ async def test_an_operation_stops_itself_when_its_canary_comes_back_dead(stage: 
     await expect(dialog).to_contain_text("12 would be requeued")
     await dialog.get_by_role("checkbox", name="Canary").click()
     await dialog.get_by_label("How many go first").fill("2")
-    await dialog.get_by_label("Watched for, in seconds").fill("20")
+    await dialog.get_by_label("Watched for, in seconds").fill("8")
     await dialog.get_by_label("Type 12 to confirm").fill("12")
     await dialog.get_by_role("button", name="Requeue 12").click()
 
