@@ -36,6 +36,15 @@ describe("a held list", () => {
     expect([...result.current.gone]).toEqual(["2"]);
   });
 
+  it("shows at once what comes where nothing was", () => {
+    const { result, rerender } = rendered([]);
+    rerender({ latest: rows("1"), scope: "a" });
+    expect(result.current.items.map(idOf)).toEqual(["1"]);
+    expect(result.current.fresh).toBe(0);
+    rerender({ latest: rows("2", "1"), scope: "a" });
+    expect(result.current.fresh).toBe(1);
+  });
+
   it("shows another filter or page at once", () => {
     const { result, rerender } = rendered(rows("2", "1"));
     rerender({ latest: rows("9"), scope: "b" });

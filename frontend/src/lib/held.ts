@@ -15,7 +15,7 @@ export interface Held<T> {
 
 /**
  * Holds the rows of a list in their places while answers change. `scope` names what is listed (filter, order, page):
- * another scope is shown at once.
+ * another scope is shown at once, and so is what comes where nothing was, for there no row can move.
  */
 export function useHeld<T>(
   latest: readonly T[] | undefined,
@@ -23,8 +23,8 @@ export function useHeld<T>(
   idOf: (item: T) => string,
 ): Held<T> {
   const [held, setHeld] = useState<{ scope: string; items: readonly T[] }>();
-  const stands = held?.scope === scope ? held : undefined;
-  if (!stands && latest) setHeld({ scope, items: latest });
+  const stands = held?.scope === scope && held.items.length > 0 ? held : undefined;
+  if (!stands && latest && latest !== held?.items) setHeld({ scope, items: latest });
   const show = useCallback(() => latest && setHeld({ scope, items: latest }), [latest, scope]);
   return useMemo(() => {
     const items = stands?.items ?? latest ?? [];
