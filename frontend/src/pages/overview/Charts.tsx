@@ -60,6 +60,7 @@ function BacklogChart({ statistics, onZoom }: ChartProps) {
         colour: 1,
         mark: "none",
         filled: true,
+        whole: true,
         format: number,
       },
       {

@@ -13,6 +13,8 @@ export interface Line {
   filled?: boolean;
   /** The axis at the right, for what is measured in something else. */
   right?: boolean;
+  /** It counts things, of which there are no halves. */
+  whole?: boolean;
   format(value: number): string;
 }
 

@@ -23,6 +23,9 @@ const NICE_SECONDS = [
   0.001, 0.01, 0.1, 0.25, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800,
   21_600, 43_200, 86_400, 172_800, 604_800,
 ];
+const NICE_COUNTS = Array.from({ length: 10 }, (_, power) =>
+  [1, 2, 5].map((one) => one * 10 ** power),
+).flat();
 
 /** Plots with the same key move their cursors together. */
 const TOGETHER = "outbox";
@@ -101,6 +104,7 @@ function axis(line: Line, look: Look, scale: "left" | "right"): uPlot.Axis {
     values: (_, splits) =>
       splits.map((split) => (split === 0 && scale === "right" ? "0" : line.format(split))),
     ...(scale === "right" ? { incrs: NICE_SECONDS } : {}),
+    ...(line.whole ? { incrs: NICE_COUNTS } : {}),
   };
 }
 
