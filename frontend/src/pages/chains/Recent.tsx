@@ -75,15 +75,15 @@ export function Recent() {
   );
 }
 
-function idOf({ rootId }: Beginning): string {
-  return rootId;
+function idOf({ root_id }: Beginning): string {
+  return root_id;
 }
 
 function useFilters(
   shown: readonly Beginning[],
 ): readonly Filter<"state" | "routing_key" | "after" | "before">[] {
   return useMemo(() => {
-    const keys = [...new Set(shown.map(({ routingKey }) => routingKey))].sort();
+    const keys = [...new Set(shown.map(({ routing_key }) => routing_key))].sort();
     return [
       { kind: "choice", name: "state", label: "Worst state", options: STATES },
       {

@@ -7,30 +7,30 @@ import styles from "./RecentTable.module.css";
 const HEAD = ["First message", "Worst state", "Began", "Took", "Messages", "Deaths"];
 
 export function RecentTable({ chains }: { chains: readonly Beginning[] }) {
-  const longest = Math.max(...chains.map(({ seconds }) => seconds ?? 0));
+  const longest = Math.max(...chains.map(({ duration_seconds }) => duration_seconds ?? 0));
   return (
     <Table label="Recent chains" head={HEAD}>
       {chains.map((chain) => (
-        <Row key={chain.rootId} chain={chain} longest={longest} />
+        <Row key={chain.root_id} chain={chain} longest={longest} />
       ))}
     </Table>
   );
 }
 
 function Row({ chain, longest }: { chain: Beginning; longest: number }) {
-  const { rootId, routingKey, state, sentAt, seconds, messages, deaths, more } = chain;
+  const { root_id, routing_key, state, sent_at, duration_seconds: seconds, messages, deaths, more } = chain;
   return (
     <tr className={styles.row}>
       <th scope="row" className={styles.first}>
-        <Link href={chainAddress(rootId)} className={styles.link ?? ""}>
-          {routingKey || rootId}
+        <Link href={chainAddress(root_id)} className={styles.link ?? ""}>
+          {routing_key || root_id}
         </Link>
-        <code className={styles.id}>{rootId}</code>
+        <code className={styles.id}>{root_id}</code>
       </th>
       <td>
         <State of={state} />
       </td>
-      <td className={styles.moment}>{sentAt ? <Ago at={sentAt} /> : "—"}</td>
+      <td className={styles.moment}>{sent_at ? <Ago at={sent_at} /> : "—"}</td>
       <td className={styles.took}>
         <Span seconds={seconds} />
         <span

@@ -30,16 +30,16 @@ export function Attempts({ leg }: { leg: Leg }) {
 }
 
 function One({ attempt }: { attempt: Attempt }) {
-  const { number, outcome, endedAt, seconds, worker, error } = attempt;
-  const ran = [seconds !== null && `ran ${span(seconds)}`, worker && `at ${worker}`]
+  const { attempt: number, outcome, at, handling_seconds: seconds, component, error } = attempt;
+  const ran = [seconds !== null && `ran ${span(seconds)}`, component && `at ${component}`]
     .filter(Boolean)
     .join(" ");
   return (
     <>
       <strong>Attempt {number}</strong> {OUTCOMES[outcome] ?? outcome}
       <p className={styles.quiet}>
-        {endedAt && <Moment at={endedAt} milliseconds />}
-        {endedAt && ran && ", "}
+        {at && <Moment at={at} milliseconds />}
+        {at && ran && ", "}
         {ran}
       </p>
       {error && (

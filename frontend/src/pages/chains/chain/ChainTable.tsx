@@ -92,7 +92,7 @@ const LineRow = memo(function LineRow({
 }) {
   const { item, leg, state, error } = line;
   const { message, parent } = item;
-  const published = message.publishedAt === null ? undefined : Date.parse(message.publishedAt);
+  const published = message.published_at === null ? undefined : Date.parse(message.published_at);
   const publishedAfter =
     published === undefined || origin === undefined ? undefined : (published - origin) / 1000;
   return (
@@ -115,17 +115,17 @@ const LineRow = memo(function LineRow({
       <td>
         <State of={state} />
       </td>
-      <td className={styles.number} title={message.publishedAt ?? undefined}>
+      <td className={styles.number} title={message.published_at ?? undefined}>
         <Span seconds={publishedAfter} />
       </td>
       <td className={styles.number}>
-        <Span seconds={message.waitedSeconds} />
+        <Span seconds={message.waited_seconds} />
       </td>
       <td className={styles.number}>
-        <Span seconds={leg?.waitedSeconds} />
+        <Span seconds={leg?.waited_seconds} />
       </td>
       <td className={styles.number}>
-        <Span seconds={leg?.handlingSeconds} />
+        <Span seconds={leg?.handling_seconds} />
       </td>
       <td className={styles.number}>{leg ? number(leg.attempts) : "—"}</td>
       <td data-text title={error}>

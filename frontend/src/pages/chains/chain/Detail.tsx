@@ -36,7 +36,7 @@ export function Detail({
       <p className={styles.state}>
         <State of={message.state} /> <span>{lookOf(message.state).meaning}</span>
       </p>
-      {message.error && <p className={styles.error}>{message.error}</p>}
+      {message.last_error && <p className={styles.error}>{message.last_error}</p>}
       <Facts
         of={[
           ["Id", <Id key="id" id={message.id} />],
@@ -44,12 +44,12 @@ export function Detail({
           ["Critical path", item.critical ? "lies on it" : null],
           ["Follows from", parent ? <Jump key="parent" to={parent} choose={choose} /> : orphanWords(item)],
           ["Led to", item.below > 0 ? ledTo(item) : null],
-          ["Published", message.publishedAt && <Moment at={message.publishedAt} milliseconds />],
-          ["Sent", message.sentAt && <Moment at={message.sentAt} milliseconds />],
-          ["In the outbox", message.waitedSeconds === null ? null : span(message.waitedSeconds)],
+          ["Published", message.published_at && <Moment at={message.published_at} milliseconds />],
+          ["Sent", message.sent_at && <Moment at={message.sent_at} milliseconds />],
+          ["In the outbox", message.waited_seconds === null ? null : span(message.waited_seconds)],
           ["Sent by", message.relay],
-          ["Due", message.dueAt && <Due at={message.dueAt} />],
-          ["Requeued", message.requeues > 0 ? plural(message.requeues, "time") : null],
+          ["Due", message.due_at && <Due at={message.due_at} />],
+          ["Requeued", message.requeue_count > 0 ? plural(message.requeue_count, "time") : null],
         ]}
       />
       <Ways item={item} />
@@ -78,9 +78,9 @@ function Jump({ to, choose }: { to: Item; choose(id: string): void }) {
 
 function orphanWords({ message, orphan }: Item): string | null {
   if (!orphan) return null;
-  return message.parentId === null
+  return message.parent_id === null
     ? "Nothing tells what led to it."
-    : `${message.parentId}, of which nothing is known here.`;
+    : `${message.parent_id}, of which nothing is known here.`;
 }
 
 function ledTo({ children, below }: Item): string {
@@ -105,7 +105,7 @@ function Ways({ item: { message } }: { item: Item }) {
   const id = new URLSearchParams({ message_id: message.id });
   const died =
     MAY_HAVE_DIED.has(message.state) ||
-    message.requeues > 0 ||
+    message.requeue_count > 0 ||
     message.legs.some(
       ({ state, tries }) => MAY_HAVE_DIED.has(state) || tries.some(({ outcome }) => outcome === "died"),
     );
@@ -126,14 +126,14 @@ function InQueue({ leg }: { leg: Leg }) {
       </header>
       <Facts
         of={[
-          ["First taken", leg.receivedAt && <Moment at={leg.receivedAt} milliseconds />],
+          ["First taken", leg.received_at && <Moment at={leg.received_at} milliseconds />],
           [
             "In the broker",
-            leg.waitedSeconds === null ? null : `${span(leg.waitedSeconds)} before the first attempt`,
+            leg.waited_seconds === null ? null : `${span(leg.waited_seconds)} before the first attempt`,
           ],
-          ["Handling", leg.handlingSeconds === null ? null : span(leg.handlingSeconds)],
+          ["Handling", leg.handling_seconds === null ? null : span(leg.handling_seconds)],
           ["Attempts", leg.attempts > 0 ? leg.attempts : null],
-          ["Next attempt", leg.dueAt && <Due at={leg.dueAt} />],
+          ["Next attempt", leg.due_at && <Due at={leg.due_at} />],
         ]}
       />
       <Attempts leg={leg} />

@@ -20,7 +20,7 @@ export function Notices({
 }) {
   const [{ all, node }, change] = useUrlState(oneChain);
   const orphans = tree.roots.filter(({ orphan }) => orphan).length;
-  const sought = asked !== chain.rootId && asked !== node;
+  const sought = asked !== chain.root_id && asked !== node;
   const notices = [
     sought && tree.byId.has(asked) && (
       <>

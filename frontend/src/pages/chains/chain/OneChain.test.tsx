@@ -53,7 +53,7 @@ describe("one chain", () => {
   });
 
   it("says in words what bars and colours tell", () => {
-    opened(chain([message("root", null, { state: "dead", legs: [DEAD] })], { criticalPath: ["root"] }));
+    opened(chain([message("root", null, { state: "dead", legs: [DEAD] })], { critical_path: ["root"] }));
     const row = screen.getByRole("treeitem", { name: /key.root/ });
     expect(row.textContent).toContain("dead, took 6 s, 2 attempts, on the way to what happened last");
   });
@@ -76,8 +76,8 @@ describe("one chain", () => {
 
   it("is a table too, sorted in place", async () => {
     const messages = [
-      message("root", null, { waitedSeconds: 1 }),
-      message("slow", "root", { waitedSeconds: 9 }),
+      message("root", null, { waited_seconds: 1 }),
+      message("slow", "root", { waited_seconds: 9 }),
     ];
     const user = opened(chain(messages), "?view=table");
     await user.click(screen.getByRole("button", { name: /^In the outbox/ }));

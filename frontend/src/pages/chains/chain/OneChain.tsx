@@ -23,10 +23,10 @@ export default function OneChain({ id }: { id: string }) {
   const [{ all }] = useUrlState(oneChain);
   const query = useChain(id, all ? MOST : FEWER);
   const { data } = query;
-  const first = data?.messages.find((message) => message.id === data.rootId);
+  const first = data?.nodes.find((message) => message.id === data.root_id);
   return (
     <Page
-      title={first?.routingKey ? `Chain of ${first.routingKey}` : "Chain"}
+      title={first?.routing_key ? `Chain of ${first.routing_key}` : "Chain"}
       beside={
         <>
           {data && <State of={data.state} />}

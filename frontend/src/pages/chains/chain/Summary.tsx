@@ -14,7 +14,7 @@ export function Summary({ chain, tree, extent }: { chain: Chain; tree: Tree; ext
   return (
     <dl className={styles.summary}>
       <Figure name="Messages" value={`${number(items.length)}${chain.truncated ? "+" : ""}`} />
-      <Figure name="Took" value={span(chain.seconds)} />
+      <Figure name="Took" value={span(chain.duration_seconds)} />
       {extent && (
         <div>
           <dt>Began</dt>
@@ -25,11 +25,11 @@ export function Summary({ chain, tree, extent }: { chain: Chain; tree: Tree; ext
       )}
       <Figure name="Need somebody" value={number(needy.length)} bad={needy.length > 0} />
       <Figure name="Retried" value={number(retried)} />
-      <Figure name="Critical path" value={number(chain.criticalPath.length)} />
+      <Figure name="Critical path" value={number(chain.critical_path.length)} />
       <div className={styles.root}>
         <dt>Id of the first message</dt>
         <dd>
-          <code>{chain.rootId}</code> <CopyButton text={chain.rootId} label="Copy the id" />
+          <code>{chain.root_id}</code> <CopyButton text={chain.root_id} label="Copy the id" />
         </dd>
       </div>
     </dl>

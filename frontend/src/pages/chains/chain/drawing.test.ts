@@ -32,7 +32,7 @@ describe("lanes", () => {
   });
 
   it("go on until now for what has not ended", () => {
-    const held = message("a", null, { state: "held", sentAt: null, waitedSeconds: null });
+    const held = message("a", null, { state: "held", sent_at: null, waited_seconds: null });
     expect(drawn(lanesOf(held, now))).toEqual(["outbox 0-100…"]);
     const retrying = leg({ state: "retrying", tries: [attempt(4, "retried")] });
     expect(drawn(lanesOf(message("a", null, { legs: [retrying] }), now)).at(-1)).toBe("retry 4-100…");
@@ -41,11 +41,11 @@ describe("lanes", () => {
   });
 
   it("never run backwards where clocks differ, and stay empty where nothing is known", () => {
-    const early = message("a", null, { publishedAt: at(5), sentAt: at(3), waitedSeconds: null });
+    const early = message("a", null, { published_at: at(5), sent_at: at(3), waited_seconds: null });
     expect(drawn(lanesOf({ ...early, legs: [leg({ tries: [attempt(2, "processed")] })] }, now))).toEqual([
       "handling 1-2",
     ]);
-    const unknown = message("a", null, { publishedAt: null, sentAt: null, waitedSeconds: null });
+    const unknown = message("a", null, { published_at: null, sent_at: null, waited_seconds: null });
     expect(drawnOf(chain([unknown]), now).extent).toBeUndefined();
   });
 });
@@ -67,9 +67,9 @@ describe("lines of the table", () => {
   it("sort by a column, with what has no value last in both directions", () => {
     const tree = treeOf(
       chain([
-        message("a", null, { waitedSeconds: 2 }),
-        message("b", "a", { waitedSeconds: null }),
-        message("c", "a", { waitedSeconds: 5, legs: [leg(), leg({ queue: "audit", state: "dead" })] }),
+        message("a", null, { waited_seconds: 2 }),
+        message("b", "a", { waited_seconds: null }),
+        message("c", "a", { waited_seconds: 5, legs: [leg(), leg({ queue: "audit", state: "dead" })] }),
       ]),
     );
     const lines = linesOf(tree.items);

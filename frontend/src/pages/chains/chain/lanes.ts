@@ -73,8 +73,8 @@ export function extentOf(lanes: Iterable<Lanes>): Span | undefined {
 /** A moment that is certainly not before anything that the chain tells of: clocks of machines differ. */
 export function nowFor(chain: Chain, readAt: number): number {
   let latest = readAt;
-  for (const { publishedAt, sentAt, legs } of chain.messages) {
-    const told = [publishedAt, sentAt, ...legs.flatMap(({ tries }) => tries.map(({ endedAt }) => endedAt))];
+  for (const { published_at, sent_at, legs } of chain.nodes) {
+    const told = [published_at, sent_at, ...legs.flatMap(({ tries }) => tries.map(({ at }) => at))];
     for (const at of told) latest = Math.max(latest, milliseconds(at) ?? latest);
   }
   return latest;
@@ -90,12 +90,15 @@ function around(times: readonly number[]): Span | undefined {
   return { from, to };
 }
 
-function inOutbox({ publishedAt, sentAt, waitedSeconds, state }: ChainMessage, now: number): Piece[] {
-  const sent = milliseconds(sentAt);
-  const from = milliseconds(publishedAt) ?? (sent === undefined ? undefined : sent);
+function inOutbox(
+  { published_at, sent_at, waited_seconds: waited, state }: ChainMessage,
+  now: number,
+): Piece[] {
+  const sent = milliseconds(sent_at);
+  const from = milliseconds(published_at) ?? (sent === undefined ? undefined : sent);
   if (from === undefined) return [];
   if (sent !== undefined) {
-    const to = Math.max(sent, waitedSeconds === null ? sent : from + waitedSeconds * 1000);
+    const to = Math.max(sent, waited === null ? sent : from + waited * 1000);
     return to > from ? [{ kind: "outbox", from, to, open: false }] : [];
   }
   return IN_OUTBOX.has(state) ? [{ kind: "outbox", from, to: Math.max(now, from), open: true }] : [];
@@ -106,16 +109,16 @@ const WAITS: ReadonlySet<string> = new Set(["in a queue", "retrying", "requeued"
 function legLane(message: ChainMessage, leg: Leg, now: number): Lane {
   const pieces: Piece[] = [];
   const marks: Mark[] = [];
-  let at = milliseconds(message.sentAt) ?? milliseconds(leg.receivedAt);
+  let at = milliseconds(message.sent_at) ?? milliseconds(leg.received_at);
   let waitingAs: Kind = "broker";
   for (const attempt of leg.tries) {
-    const ended = milliseconds(attempt.endedAt);
+    const ended = milliseconds(attempt.at);
     if (ended === undefined) continue;
-    const began = ended - (attempt.seconds ?? 0) * 1000;
+    const began = ended - (attempt.handling_seconds ?? 0) * 1000;
     if (at !== undefined && began > at) pieces.push({ kind: waitingAs, from: at, to: began, open: false });
     if (ended > began) pieces.push({ kind: "handling", from: began, to: ended, open: false });
     if (attempt.outcome !== "processed") {
-      marks.push({ at: ended, outcome: attempt.outcome, attempt: attempt.number });
+      marks.push({ at: ended, outcome: attempt.outcome, attempt: attempt.attempt });
     }
     at = ended;
     waitingAs = attempt.outcome === "died" ? "dead" : "retry";

@@ -30,7 +30,7 @@ function lineOf(item: Item, leg: Leg | undefined, index: number): Line {
     item,
     leg,
     state: leg?.state ?? message.state,
-    error: leg ? failureOf(leg) : (message.error ?? undefined),
+    error: leg ? failureOf(leg) : (message.last_error ?? undefined),
   };
 }
 
@@ -54,12 +54,12 @@ export function sorted(lines: readonly Line[], by: SortBy, down: boolean): reado
 const VALUES: Record<Exclude<SortBy, "chain">, (line: Line) => number | null> = {
   state: ({ state }) => rank(state),
   published: ({ item }) => time(item.message),
-  outbox: ({ item }) => item.message.waitedSeconds,
-  broker: ({ leg }) => leg?.waitedSeconds ?? null,
-  handling: ({ leg }) => leg?.handlingSeconds ?? null,
+  outbox: ({ item }) => item.message.waited_seconds,
+  broker: ({ leg }) => leg?.waited_seconds ?? null,
+  handling: ({ leg }) => leg?.handling_seconds ?? null,
   attempts: ({ leg }) => leg?.attempts ?? null,
 };
 
-function time({ publishedAt }: ChainMessage): number | null {
-  return publishedAt === null ? null : Date.parse(publishedAt);
+function time({ published_at }: ChainMessage): number | null {
+  return published_at === null ? null : Date.parse(published_at);
 }

@@ -51,7 +51,7 @@ describe("rows", () => {
 
   it("keep in sight what needs somebody, what is critical, and what was chosen", () => {
     const dead = wide(2_000, (index) => (index === 1_500 ? { state: "dead" } : {}));
-    const tree = treeOf(chain(dead, { criticalPath: ["root", "c1700"] }));
+    const tree = treeOf(chain(dead, { critical_path: ["root", "c1700"] }));
     const shown = names(rowsOf(tree, { ...FOLDED, shown: "c1900" }, false));
     expect(shown).toEqual(expect.arrayContaining(["c1500", "c1700", "c1900"]));
     expect(shown).toHaveLength(1 + 40 + 1);
@@ -72,7 +72,7 @@ describe("rows", () => {
       message("root", null),
       ...wide(100)
         .slice(1)
-        .map((each) => ({ ...each, parentId: "?" })),
+        .map((each) => ({ ...each, parent_id: "?" })),
     ];
     const tree = treeOf(chain(lost));
     expect(rowsOf(tree, FOLDED, false)).toHaveLength(41);

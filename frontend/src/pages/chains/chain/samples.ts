@@ -9,30 +9,31 @@ export function message(
 ): ChainMessage {
   return {
     id,
-    parentId,
+    parent_id: parentId,
+    depth: 0,
     state: "processed",
-    routingKey: `key.${id}`,
-    publishedAt: at(0),
-    sentAt: at(1),
-    waitedSeconds: 1,
-    dueAt: null,
+    routing_key: `key.${id}`,
+    published_at: at(0),
+    sent_at: at(1),
+    waited_seconds: 1,
+    due_at: null,
     relay: "relay-1",
-    error: null,
-    requeues: 0,
+    last_error: null,
+    requeue_count: 0,
     legs: [],
     ...facts,
   };
 }
 
-export function chain(messages: readonly ChainMessage[], facts: Partial<Chain> = {}): Chain {
+export function chain(nodes: ChainMessage[], facts: Partial<Chain> = {}): Chain {
   return {
-    rootId: messages[0]?.id ?? "",
+    root_id: nodes[0]?.id ?? "",
     state: "processed",
-    seconds: 1,
-    criticalPath: [],
+    duration_seconds: 1,
+    critical_path: [],
     truncated: false,
     unknown: [],
-    messages,
+    nodes,
     ...facts,
   };
 }
@@ -42,17 +43,29 @@ export function leg(facts: Partial<Leg> = {}): Leg {
     queue: "mail",
     state: "processed",
     attempts: 1,
-    receivedAt: null,
-    waitedSeconds: null,
-    handlingSeconds: null,
-    dueAt: null,
+    received_at: null,
+    waited_seconds: null,
+    handling_seconds: null,
+    due_at: null,
     tries: [],
     ...facts,
   };
 }
 
-export function attempt(second: number, outcome: string, seconds: number | null = 1, number = 1): Attempt {
-  return { endedAt: at(second), number, outcome, seconds, error: null, worker: "worker-1" };
+export function attempt(
+  second: number,
+  outcome: Attempt["outcome"],
+  seconds: number | null = 1,
+  number = 1,
+): Attempt {
+  return {
+    at: at(second),
+    attempt: number,
+    outcome,
+    handling_seconds: seconds,
+    error: null,
+    component: "worker-1",
+  };
 }
 
 export function at(second: number): string {

@@ -29,7 +29,7 @@ export interface Tree {
 export function treeOf(chain: Chain): Tree {
   const byId = itemsById(chain);
   for (const item of byId.values()) {
-    const parent = byId.get(item.message.parentId ?? "");
+    const parent = byId.get(item.message.parent_id ?? "");
     if (parent === undefined || parent === item) continue;
     item.parent = parent;
     parent.children.push(item);
@@ -44,15 +44,15 @@ export function treeOf(chain: Chain): Tree {
     roots.push(item);
     place(item, items, seen);
   }
-  for (const root of roots) root.orphan = root.message.id !== chain.rootId;
+  for (const root of roots) root.orphan = root.message.id !== chain.root_id;
   sumUp(items);
   return { roots: roots.sort((one, other) => Number(one.orphan) - Number(other.orphan)), items, byId };
 }
 
 function itemsById(chain: Chain): Map<string, Item> {
-  const critical = new Set(chain.criticalPath);
+  const critical = new Set(chain.critical_path);
   const byId = new Map<string, Item>();
-  for (const message of chain.messages) {
+  for (const message of chain.nodes) {
     if (byId.has(message.id)) continue;
     byId.set(message.id, {
       message,

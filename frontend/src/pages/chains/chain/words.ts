@@ -22,7 +22,7 @@ export const OUTCOMES: Record<string, string> = {
 };
 
 export function nameOf({ message }: Item): string {
-  return message.routingKey || message.id || "(no name)";
+  return message.routing_key || message.id || "(no name)";
 }
 
 /** All of what the colours and lengths of a row tell. */
