@@ -44,7 +44,7 @@ async def test_a_missing_table_is_named_with_the_way_to_make_it(connection: asyn
         ("alter table outbox_table alter column tracking_ids type text", "column tracking_ids is text"),
         ("drop trigger outbox_table_ring on outbox_table", "trigger outbox_table_ring is missing"),
         ("alter table outbox_table disable trigger all", "trigger outbox_table_ring is missing"),
-        ("alter table outbox_table rename to renamed; create table outbox_table (id int)", "and 17 more"),
+        ("alter table outbox_table rename to renamed; create table outbox_table (id int)", "and 18 more"),
     ],
 )
 async def test_a_table_of_another_shape_is_named(

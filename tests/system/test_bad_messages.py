@@ -1,5 +1,8 @@
 """Messages that the broker can never accept hurt nobody else, and messages that nobody wants yet wait for somebody."""
 
+from datetime import datetime
+
+import asyncpg
 import pytest
 
 from outbox import OutboxMessage, Publisher
@@ -58,6 +61,25 @@ async def test_an_event_published_before_any_queue_exists_is_held_and_arrives_so
     await system.queue_is_consumed("mail")
     await eventually(lambda: system.journal.numbers("mail") == set(range(30)), timeout=8)
     await eventually(lambda: is_empty(system))
+
+
+async def test_a_held_event_tells_since_when_nobody_wants_it_until_somebody_does(system: System) -> None:
+    system.relay(clean_up_after="NEVER")
+    await system.publish(range(3))
+    await eventually(lambda: rows_are(system, 3, HELD), timeout=10)
+    async with system.connection() as connection:
+        first = await connection.fetch("select id, held_at from outbox_table order by id")
+        assert await system.count("held_at between created_at and clock_timestamp()") == 3
+        probe = "select min(send_after) from outbox_table"
+        due = await connection.fetchval(probe)
+        await eventually(lambda: later(connection, probe, due))
+        assert await connection.fetch("select id, held_at from outbox_table order by id") == first
+    system.worker(Handler(queue="mail"))
+    await eventually(lambda: rows_are(system, 3, "sent_at is not null and held_at is null"), timeout=20)
+
+
+async def later(connection: asyncpg.Connection, query: str, than: datetime) -> bool:
+    return bool(await connection.fetchval(query) > than)
 
 
 async def test_a_fan_out_retries_only_where_it_failed(system: System) -> None:

@@ -89,7 +89,8 @@ end
 $unblock$
 
 -- name: drop_columns
-alter table if exists {table} drop constraint if exists {check_requeue_count}, drop column if exists requeue_count
+alter table if exists {table}
+    drop constraint if exists {check_requeue_count}, drop column if exists requeue_count, drop column if exists held_at
 
 -- name: pending_index
 do $pending$

@@ -66,7 +66,7 @@ deleted as (
 ),
 kept as (
     update {table}
-    set sent_at = clock_timestamp(), last_error = null
+    set sent_at = clock_timestamp(), last_error = null, held_at = null
     where $3::boolean and id = any((select ids from gone)::bigint[])
 ),
 -- One held row of a routing key probes, the others wait for its success; none of these if an earlier one probes already. Those
@@ -93,17 +93,19 @@ probe as materialized (
 ),
 probing as (
     update {table} as held
-    set last_error = 'unroutable', send_after = now() + case
-        when probe.target_queue is null then coalesce(pause.delay, $7::interval)
-        else greatest($7::interval, interval '{queue_probe}')
-    end
+    set last_error = 'unroutable',
+        held_at = case when held.last_error = 'unroutable' then held.held_at else clock_timestamp() end,
+        send_after = now() + case
+            when probe.target_queue is null then coalesce(pause.delay, $7::interval)
+            else greatest($7::interval, interval '{queue_probe}')
+        end
     from probe
     left join unnest($5::text[], $6::interval[]) as pause (routing_key, delay) on pause.routing_key = probe.routing_key
     where held.id = probe.id and held.id = any(array(select id from probe))
 ),
 waiting as (
     update {table}
-    set last_error = 'unroutable',
+    set last_error = 'unroutable', held_at = case when last_error = 'unroutable' then held_at else clock_timestamp() end,
         send_after = case when target_queue is null then 'infinity' else now() + interval '{longest_wait}' end
     where id = any(array(select id from message where state = 'held' except select id from probe))
 ),

@@ -76,7 +76,7 @@ for key share of message skip locked
 -- name: defer
 -- Rows that are due behind the heads $2 of the lanes $1, among the $3 that have been due the longest since $4, wait for them.
 update {table}
-set last_error = 'blocked', send_after = 'infinity'
+set last_error = 'blocked', held_at = null, send_after = 'infinity'
 where id = any(array(
     select id
     from {table}
@@ -111,7 +111,7 @@ with behind as (
     where front.id > lane.head
 )
 update {table} as message
-set failed_at = clock_timestamp(),
+set failed_at = clock_timestamp(), held_at = null,
     last_error = 'parked: behind outbox-' || behind.head || ', an earlier message of its ordering key'
 from behind
 where message.id = behind.id and message.id = any(array(

@@ -1,5 +1,8 @@
 -- name: columns
-alter table {table} add column if not exists requeue_count integer not null default 0
+-- `held_at` is when a row was first found unroutable, and null unless it is held. Rows that a release before held have none.
+alter table {table}
+    add column if not exists requeue_count integer not null default 0,
+    add column if not exists held_at timestamptz
 
 -- name: checks
 do $checks$
@@ -55,6 +58,7 @@ $pending$
 
 -- name: shape
 ('column', 'requeue_count', 'integer not null default'),
+('column', 'held_at', 'timestamp with time zone'),
 ('constraint', '{check_requeue_count_name}', 'valid'),
 ('index', '{due_index_name}', 'valid'),
 ('index', '{ordered_due_index_name}', 'valid'),

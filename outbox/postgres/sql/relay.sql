@@ -78,34 +78,36 @@ where id = any($1::bigint[])
 
 -- name: keep
 update {table}
-set sent_at = clock_timestamp(), last_error = null
+set sent_at = clock_timestamp(), last_error = null, held_at = null
 where id = any($1::bigint[])
 
 -- name: retry
 update {table} as message
-set attempts = least(message.attempts, 2147483646) + 1, last_error = outcome.error,
+set attempts = least(message.attempts, 2147483646) + 1, last_error = outcome.error, held_at = null,
     send_after = clock_timestamp() + outcome.delay
 from unnest($1::bigint[], $2::text[], $3::interval[]) as outcome (id, error, delay)
 where message.id = outcome.id
 
 -- name: park
 update {table} as message
-set attempts = least(message.attempts, 2147483646) + 1, last_error = outcome.error,
+set attempts = least(message.attempts, 2147483646) + 1, last_error = outcome.error, held_at = null,
     failed_at = clock_timestamp()
 from unnest($1::bigint[], $2::text[]) as outcome (id, error)
 where message.id = outcome.id
 
 -- name: hold
--- Without a probe delay a held row is due never: the success of its key's probe releases it.
+-- Without a probe delay a held row is due never: the success of its key's probe releases it. A row that was held already keeps
+-- the time since when, and has none if the release that held it kept none.
 update {table} as message
-set last_error = 'unroutable', send_after = coalesce(clock_timestamp() + outcome.probe_after, 'infinity')
+set last_error = 'unroutable', send_after = coalesce(clock_timestamp() + outcome.probe_after, 'infinity'),
+    held_at = case when message.last_error = 'unroutable' then message.held_at else clock_timestamp() end
 from unnest($1::bigint[], $2::interval[]) as outcome (id, probe_after)
 where message.id = outcome.id
 
 -- name: release_held
 -- Rows for one queue alone are released by one for the same queue.
 update {table}
-set last_error = null, send_after = now()
+set last_error = null, held_at = null, send_after = now()
 where id in (
     select id
     from {table}

@@ -18,7 +18,7 @@ join unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) as sent (id, messa
 -- The same for rows that are kept.
 with gone as (
     update {table}
-    set sent_at = clock_timestamp(), last_error = null
+    set sent_at = clock_timestamp(), last_error = null, held_at = null
     where id = any($1::bigint[])
     returning id, routing_key, created_at
 )
