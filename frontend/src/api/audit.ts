@@ -1,7 +1,7 @@
 // Who did what, or was not allowed to.
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { answered, client, type Schemas } from "./client";
+import { answered, client, known, type Schemas } from "./client";
 import { useInterval } from "./live";
 
 export type Entry = Schemas["AuditEntry"];
@@ -19,27 +19,15 @@ const LIMIT = 50;
 const READ_EVERY = 10_000;
 
 /** No event tells of entries: while the first page is on screen, it is read again now and then. */
-export function useAudit(filters: AuditFilters, cursor: string | undefined, enabled: boolean) {
-  const { actor, action, outcome, target, after, before } = filters;
+export function useAudit(filters: AuditFilters, cursor: string | undefined) {
   const interval = useInterval(READ_EVERY);
   return useQuery({
     queryKey: ["audit", filters, cursor] as const,
     queryFn: ({ signal }) => {
-      const query = {
-        limit: LIMIT,
-        total: true,
-        ...(actor && { actor }),
-        ...(action && { action }),
-        ...(outcome && { outcome }),
-        ...(target && { target }),
-        ...(after && { after }),
-        ...(before && { before }),
-        ...(cursor && { cursor }),
-      };
+      const query = known({ ...filters, limit: LIMIT, total: true, cursor });
       return answered(client.GET("/audit", { params: { query }, signal }));
     },
     placeholderData: keepPreviousData,
     refetchInterval: cursor ? false : interval,
-    enabled,
   });
 }

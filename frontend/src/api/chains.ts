@@ -1,7 +1,7 @@
 // Chains: which message led to which, and what became of each.
 
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
-import { answered, client, type Schemas } from "./client";
+import { answered, client, known, type Schemas } from "./client";
 import { useConnection, useFallbackInterval } from "./live";
 
 export type Chain = Schemas["ChainAnswer"];
@@ -17,7 +17,7 @@ export const LISTED_STATES = ["dead", "retrying", "requeued", "sent", "discarded
 
 export interface BeginningFilters {
   state?: (typeof LISTED_STATES)[number] | undefined;
-  routingKey?: string | undefined;
+  routing_key?: string | undefined;
   after?: string | undefined;
   before?: string | undefined;
 }
@@ -28,14 +28,7 @@ export const FEWER = 500;
 export const MOST = 2_000;
 
 export function beginnings(filters: BeginningFilters, cursor: string | undefined) {
-  const query = {
-    limit: PAGE,
-    ...(filters.state && { state: filters.state }),
-    ...(filters.routingKey && { routing_key: filters.routingKey }),
-    ...(filters.after && { after: filters.after }),
-    ...(filters.before && { before: filters.before }),
-    ...(cursor && { cursor }),
-  };
+  const query = known({ ...filters, limit: PAGE, cursor });
   return queryOptions({
     queryKey: ["chains", "recent", query] as const,
     queryFn: ({ signal }) => answered(client.GET("/chains", { params: { query }, signal })),

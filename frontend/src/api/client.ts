@@ -29,6 +29,12 @@ export async function answered<T>(request: Promise<Answered<T>>): Promise<T> {
   throw failureIn(response, error);
 }
 
+/** A query without what is not set. */
+export function known<T extends object>(query: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  const set = Object.entries(query).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(set) as { [K in keyof T]: Exclude<T[K], undefined> };
+}
+
 /** Whether another try may help: nobody answered, or the database or broker was away for a moment. */
 export function mayHelpToTryAgain(thrown: unknown): boolean {
   return thrown instanceof Failure && (thrown.status === 0 || thrown.status === 502 || thrown.status === 504);

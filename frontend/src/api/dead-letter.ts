@@ -2,7 +2,7 @@
 
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { useRef } from "react";
-import { type JsonNode, readJson } from "~/lib/json";
+import { type JsonNode, memberOf, readJson } from "~/lib/json";
 import { randomKey } from "~/lib/random";
 import { answered, client, type Schemas } from "./client";
 import type { Resource } from "./queries";
@@ -80,17 +80,14 @@ export function letterIn(text: string): Letter {
     headers: memberOf(exact, "headers") ?? NONE,
     properties: memberOf(exact, "properties") ?? NONE,
     editions: shown.editions.map((edition, index) => {
-      const headers = memberOf(editions[index], "headers");
+      const edited = editions[index];
+      const headers = edited && memberOf(edited, "headers");
       return { ...edition, headers: headers?.kind === "object" ? headers : undefined };
     }),
   };
 }
 
 const NONE: JsonNode = { kind: "object", members: [] };
-
-function memberOf(node: JsonNode | undefined, key: string): JsonNode | undefined {
-  return node?.kind === "object" ? node.members.find((member) => member.key === key)?.node : undefined;
-}
 
 function itemsOf(node: JsonNode | undefined): readonly JsonNode[] {
   return node?.kind === "array" ? node.items : [];

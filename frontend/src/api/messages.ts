@@ -2,7 +2,7 @@
 
 import { keepPreviousData, queryOptions, useMutation } from "@tanstack/react-query";
 import { type JsonNode, memberOf, readJson } from "~/lib/json";
-import { answered, client, type Schemas } from "./client";
+import { answered, client, known, type Schemas } from "./client";
 
 export type MessageState = Schemas["MessageLine"]["state"];
 export type MessageLine = Schemas["MessageLine"];
@@ -111,10 +111,4 @@ export function contentOf(message: Message): Schemas["Content"] {
 /** Whether an error says more than the state does. */
 export function isTelling(error: string | null): error is string {
   return error !== null && error !== "unroutable" && error !== "blocked";
-}
-
-/** Without what is not set. */
-function known<T extends object>(query: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  const set = Object.entries(query).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(set) as { [K in keyof T]: Exclude<T[K], undefined> };
 }

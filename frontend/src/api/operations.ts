@@ -1,7 +1,7 @@
 // Operations: changes of many dead letters that go on by themselves, and what came of each letter.
 
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { answered, client, type Schemas } from "./client";
+import { answered, client, known, type Schemas } from "./client";
 import type { Operation } from "./repairs";
 
 export type { Operation };
@@ -33,7 +33,7 @@ export function operations(cursor: string | undefined) {
     queryKey: ["operations", "list", cursor] as const,
     queryFn: async ({ signal }): Promise<Listed> => {
       const page = answered(
-        client.GET("/operations", { params: { query: { limit: 50, ...(cursor && { cursor }) } }, signal }),
+        client.GET("/operations", { params: { query: known({ limit: 50, cursor }) }, signal }),
       );
       if (cursor) return await page;
       const [listed, goingOn] = await Promise.all([page, stillGoingOn(signal)]);
@@ -60,7 +60,7 @@ export function itemsOf(id: string, outcome: Outcome | undefined, cursor: string
         client.GET("/operations/{id}/items", {
           params: {
             path: { id: asNumber(id) },
-            query: { limit: 50, ...(outcome && { outcome }), ...(cursor && { cursor }) },
+            query: known({ limit: 50, outcome, cursor }),
           },
           signal,
         }),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { age, count, moment, number, plural, rate, shortMoment, size, span } from "./format";
+import { age, capital, count, moment, number, plural, rate, shortMoment, size, span } from "./format";
 
 describe("format", () => {
   it("groups digits, and tells bounds from counts", () => {
@@ -9,6 +9,11 @@ describe("format", () => {
     expect(count({ value: 3, relation: "eq" })).toBe("3");
     expect(plural(1, "message")).toBe("1 message");
     expect(plural(2_000, "entry", "entries")).toBe("2,000 entries");
+  });
+
+  it("begins a sentence with a capital, also of nothing", () => {
+    expect(capital("all relays")).toBe("All relays");
+    expect(capital("")).toBe("");
   });
 
   it.each([

@@ -26,6 +26,11 @@ export function plural(value: number, noun: string, nouns = `${noun}s`): string 
   return `${number(value)} ${value === 1 ? noun : nouns}`;
 }
 
+/** The same with a capital first letter. */
+export function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
 /** `0.4/s`, `312/s`, `1,204/s`; an em dash where nothing is known. */
 export function rate(perSecond: number | null | undefined): string {
   if (perSecond == null) return "—";

@@ -36,7 +36,7 @@ export default function Audit() {
 function Readable() {
   const state = useUrlState(PARAMETERS);
   const [{ cursor, open, ...filters }, change] = state;
-  const query = useAudit(filters, cursor, true);
+  const query = useAudit(filters, cursor);
   const items = query.isPlaceholderData ? undefined : query.data?.items;
   const held = useHeld(items, JSON.stringify([filters, cursor]), idOf);
   const shown = query.isPlaceholderData ? (query.data?.items ?? []) : held.items;

@@ -18,7 +18,7 @@ const STATES = LISTED_STATES.map((state) => [state, lookOf(state).label] as cons
 export function Recent() {
   const state = useUrlState(recentChains);
   const [{ state: worst, routing_key, after, before, cursor }, change] = state;
-  const options = beginnings({ state: worst, routingKey: routing_key, after, before }, cursor);
+  const options = beginnings({ state: worst, routing_key, after, before }, cursor);
   const query = useQuery({ ...options, refetchInterval: useFallbackInterval() });
   const { data, isPlaceholderData } = query;
   const scope = JSON.stringify(options.queryKey);

@@ -1,35 +1,23 @@
 import { Fragment, useRef } from "react";
 import type { Component } from "~/api/components";
-import type { Pause, Target } from "~/api/pauses";
 import { useNow } from "~/lib/clock";
 import { age, secondsSince } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
 import { Ago, Badge, Icon, State, Table } from "~/ui";
 import styles from "./Components.module.css";
-import { Detail } from "./Detail";
+import { Detail, type Pausing } from "./Detail";
 import { doing, queuesOf } from "./doing";
 
-export interface ComponentTableProps {
+export interface ComponentTableProps extends Pausing {
   items: readonly Component[];
   /** Ids of those that the service no longer tells of. */
   gone: ReadonlySet<string>;
-  pauses: readonly Pause[];
   open: string | undefined;
   onOpen(id: string | undefined): void;
-  onPause(target: Target): void;
-  onResume(pause: Pause): void;
 }
 
 /** One row each; the one that is open shows everything that is known of it below. */
-export function ComponentTable({
-  items,
-  gone,
-  pauses,
-  open,
-  onOpen,
-  onPause,
-  onResume,
-}: ComponentTableProps) {
+export function ComponentTable({ items, gone, open, onOpen, ...pausing }: ComponentTableProps) {
   const place = useRef<HTMLDivElement>(null);
   useShortcuts("Components", [
     { keys: "j", label: "Next component", run: () => step(place.current, 1) },
@@ -45,7 +33,7 @@ export function ComponentTable({
             {open === one.id && (
               <tr className={styles.detail} id={`detail-${one.id}`}>
                 <td colSpan={6}>
-                  <Detail of={one} pauses={pauses} onPause={onPause} onResume={onResume} />
+                  <Detail of={one} {...pausing} />
                 </td>
               </tr>
             )}

@@ -9,6 +9,7 @@ import { choice, text, useUrlState } from "~/lib/url-state";
 import { Button, Empty, Loaded, Loading, Page, ShownAge, Tabs } from "~/ui";
 import styles from "./Components.module.css";
 import { ComponentTable } from "./ComponentTable";
+import type { Pausing } from "./Detail";
 import { inOrder, summary } from "./doing";
 import { PauseDialog } from "./PauseDialog";
 import { Pauses } from "./Pauses";
@@ -73,17 +74,7 @@ function Standing({ all, at }: { all: readonly Component[]; at: number }) {
   );
 }
 
-function Listed({
-  items,
-  pauses,
-  onPause,
-  onResume,
-}: {
-  items: readonly Component[];
-  pauses: readonly Pause[];
-  onPause(target: Target): void;
-  onResume(pause: Pause): void;
-}) {
+function Listed({ items, ...pausing }: Pausing & { items: readonly Component[] }) {
   const [{ kind, open }, change] = useUrlState(PARAMETERS);
   const those = items.filter((one) => kind === "all" || one.kind === kind);
   const held = useHeld(inOrder(those), kind, idOf);
@@ -111,11 +102,9 @@ function Listed({
         <ComponentTable
           items={held.items}
           gone={held.gone}
-          pauses={pauses}
           open={open}
           onOpen={(id) => change({ open: id }, { replace: true })}
-          onPause={onPause}
-          onResume={onResume}
+          {...pausing}
         />
       )}
     </Tabs>

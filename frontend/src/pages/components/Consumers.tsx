@@ -1,24 +1,13 @@
 import { useState } from "react";
 import { Link } from "wouter";
 import { type Component, type Consumer, useSchemas } from "~/api/components";
-import type { Pause, Target } from "~/api/pauses";
 import { number, span } from "~/lib/format";
 import { Button, CopyButton, Dialog, Table } from "~/ui";
 import styles from "./Components.module.css";
-import { Turn } from "./Detail";
+import { type Pausing, Turn } from "./Detail";
 
 /** What a worker runs, queue by queue. */
-export function Consumers({
-  of,
-  pauses,
-  onPause,
-  onResume,
-}: {
-  of: Component;
-  pauses: readonly Pause[];
-  onPause(target: Target): void;
-  onResume(pause: Pause): void;
-}) {
+export function Consumers({ of, ...pausing }: Pausing & { of: Component }) {
   const schemas = useSchemas(of.id);
   const [shown, setShown] = useState<{ queue: string; schema: object }>();
   if (of.consumers.length === 0)
@@ -49,12 +38,7 @@ export function Consumers({
               />
             </td>
             <td>
-              <Turn
-                target={{ scope: "queue", name: one.queue }}
-                pauses={pauses}
-                onPause={onPause}
-                onResume={onResume}
-              />
+              <Turn target={{ scope: "queue", name: one.queue }} {...pausing} />
             </td>
           </tr>
         ))}

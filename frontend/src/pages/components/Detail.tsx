@@ -2,24 +2,21 @@ import { Link } from "wouter";
 import type { Component } from "~/api/components";
 import { nameOf, type Pause, type Scope, type Target } from "~/api/pauses";
 import { useWhyNot } from "~/api/session";
-import { number, span } from "~/lib/format";
+import { capital, number, span } from "~/lib/format";
 import { Ago, Badge, Button, Facts, Moment } from "~/ui";
 import styles from "./Components.module.css";
 import { Consumers } from "./Consumers";
 import { wordOf } from "./doing";
 
-/** Everything that one component said of itself. */
-export function Detail({
-  of,
-  pauses,
-  onPause,
-  onResume,
-}: {
-  of: Component;
+/** What is paused, and how that changes. */
+export interface Pausing {
   pauses: readonly Pause[];
   onPause(target: Target): void;
   onResume(pause: Pause): void;
-}) {
+}
+
+/** Everything that one component said of itself. */
+export function Detail({ of, ...pausing }: Pausing & { of: Component }) {
   const { doing: told } = of;
   return (
     <div className={styles.inside}>
@@ -63,14 +60,9 @@ export function Detail({
           )}
         </div>
       )}
-      {of.kind === "worker" && <Consumers of={of} pauses={pauses} onPause={onPause} onResume={onResume} />}
+      {of.kind === "worker" && <Consumers of={of} {...pausing} />}
       {(of.kind === "relay" || of.kind === "worker") && of.condition !== "stopped" && (
-        <Turn
-          target={{ scope: of.kind, name: of.name }}
-          pauses={pauses}
-          onPause={onPause}
-          onResume={onResume}
-        />
+        <Turn target={{ scope: of.kind, name: of.name }} {...pausing} />
       )}
     </div>
   );
@@ -82,12 +74,7 @@ export function Turn({
   pauses,
   onPause,
   onResume,
-}: {
-  target: { scope: Scope; name: string };
-  pauses: readonly Pause[];
-  onPause(target: Target): void;
-  onResume(pause: Pause): void;
-}) {
+}: Pausing & { target: { scope: Scope; name: string } }) {
   const whyNot = useWhyNot("pause");
   const paused = pauses.find(({ scope, name }) => scope === target.scope && name === target.name);
   return (
@@ -102,8 +89,4 @@ export function Turn({
       </Button>
     </span>
   );
-}
-
-function capital(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -1,7 +1,7 @@
 import { Link } from "wouter";
 import { nameOf, type Pause } from "~/api/pauses";
 import { useWhyNot } from "~/api/session";
-import { plural } from "~/lib/format";
+import { capital, plural } from "~/lib/format";
 import { Ago, Badge, Button, Panel } from "~/ui";
 import styles from "./Components.module.css";
 
@@ -78,8 +78,4 @@ function Concerned({ of }: { of: Pause }) {
       ))}
     </ul>
   );
-}
-
-function capital(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }

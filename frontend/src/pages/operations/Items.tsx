@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { FAILURES_FIRST, type Item, itemsOf, type Operation } from "~/api/operations";
-import { number, plural } from "~/lib/format";
+import { capital, number, plural } from "~/lib/format";
 import { useHeld } from "~/lib/held";
 import { maybe, text, useUrlState } from "~/lib/url-state";
 import { Button, Empty, Loaded, lookOf, Pager, Panel, State, Table, Tabs } from "~/ui";
@@ -92,10 +92,6 @@ function Letters({
       </Table>
     </>
   );
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function idOf({ id }: Item): string {

@@ -1,7 +1,7 @@
 import { Link } from "wouter";
 import type { Schemas } from "~/api/client";
 import { useRunningOperations } from "~/api/overview";
-import { number, plural, span } from "~/lib/format";
+import { capital, number, plural, span } from "~/lib/format";
 import { Empty, Loaded, Panel, State } from "~/ui";
 import styles from "./RunningOperations.module.css";
 
@@ -32,7 +32,7 @@ export function RunningOperations() {
 
 function Running({ operation }: { operation: Operation }) {
   const { id, action, state, settled, total, progress, remaining_seconds: remaining, died_again } = operation;
-  const name = `${action[0]?.toUpperCase()}${action.slice(1)} of ${plural(total, "dead letter")}`;
+  const name = `${capital(action)} of ${plural(total, "dead letter")}`;
   return (
     <li className={styles.operation}>
       <div className={styles.head}>

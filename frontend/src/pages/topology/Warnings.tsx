@@ -1,6 +1,6 @@
 import { Link } from "wouter";
 import type { Topology, Warning } from "~/api/topology";
-import { plural } from "~/lib/format";
+import { capital, plural } from "~/lib/format";
 import { Badge, CopyButton, Icon, Panel } from "~/ui";
 import { commandsFor, lossOf } from "./around";
 import styles from "./Topology.module.css";
@@ -64,5 +64,5 @@ function One({ warning, of }: { warning: Warning; of: Topology }) {
 }
 
 function sentence(words: string): string {
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
+  return `${capital(words)}.`;
 }

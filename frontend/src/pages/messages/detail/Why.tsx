@@ -2,7 +2,7 @@ import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
 import { isTelling, type Message } from "~/api/messages";
 import { useNow } from "~/lib/clock";
-import { secondsSince } from "~/lib/format";
+import { capital, secondsSince } from "~/lib/format";
 import { Ago, Facts, Icon, lookOf, Moment, type Tone } from "~/ui";
 import styles from "./Detail.module.css";
 
@@ -75,7 +75,7 @@ function mendOf({ id, state, mend, paused_by, living_relays, blocked_by }: Messa
       </>
     );
   }
-  const first = `${mend.charAt(0).toUpperCase()}${mend.slice(1)}.`;
+  const first = `${capital(mend)}.`;
   return state === "held" && living_relays === 0 ? `${first} And start a relay: none is running.` : first;
 }
 
