@@ -3,6 +3,7 @@
 export { ShownAge, useLiveWords } from "./Age";
 export { Announcements, announce } from "./announcements";
 export { Badge, type Tone } from "./Badge";
+export { Beside } from "./Beside";
 export { Button, type ButtonProps, IconButton } from "./Button";
 export { CopyButton, copy } from "./Copy";
 export { Dialog, DialogClose, type DialogProps } from "./Dialog";

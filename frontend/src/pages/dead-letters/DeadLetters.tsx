@@ -2,7 +2,7 @@ import { useEffect, useRef } from "react";
 import { useLocation, useParams } from "wouter";
 import type { Status } from "~/api/dead-letters";
 import { useUrlState } from "~/lib/url-state";
-import { Page, Tabs } from "~/ui";
+import { Beside, Page, Tabs } from "~/ui";
 import styles from "./DeadLetters.module.css";
 import { Detail } from "./detail/Detail";
 import { Groups } from "./groups/Groups";
@@ -50,7 +50,7 @@ export default function DeadLetters() {
           </Tabs>
         </div>
         {id !== undefined && (
-          <div className={styles.detail}>
+          <Beside>
             <Detail
               key={id}
               id={id}
@@ -60,7 +60,7 @@ export default function DeadLetters() {
               onGo={go}
               onSettled={() => go(list.beside(id, 1) ?? list.beside(id, -1))}
             />
-          </div>
+          </Beside>
         )}
       </div>
     </Page>

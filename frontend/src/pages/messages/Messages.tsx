@@ -1,8 +1,9 @@
 import { useEffect, useRef } from "react";
 import { useLocation, useParams } from "wouter";
 import type { MessageState } from "~/api/messages";
+import { capital } from "~/lib/format";
 import { useUrlState } from "~/lib/url-state";
-import { lookOf, Page, Tabs } from "~/ui";
+import { Beside, lookOf, Page, Tabs } from "~/ui";
 import { Detail } from "./detail/Detail";
 import { List } from "./list/List";
 import { rowOf } from "./list/Row";
@@ -51,7 +52,7 @@ export default function Messages() {
                 />
               </div>
               {id !== undefined && (
-                <div className={styles.detail}>
+                <Beside>
                   <Detail
                     key={id}
                     id={id}
@@ -60,7 +61,7 @@ export default function Messages() {
                     onGo={go}
                     onClose={() => navigate(addressOf(undefined))}
                   />
-                </div>
+                </Beside>
               )}
             </div>
           </Tabs>
@@ -77,8 +78,4 @@ function useReturn(id: string | undefined): void {
     if (id === undefined && last.current !== undefined) rowOf(last.current)?.focus();
     last.current = id;
   }, [id]);
-}
-
-function capital(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
 }

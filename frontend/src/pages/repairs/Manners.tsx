@@ -3,7 +3,7 @@ import { useQueueNames } from "~/api/repairs";
 import { Checkbox, Choice, TextArea, TextField } from "~/ui";
 import type { RepairDialogProps } from "./index";
 import styles from "./Manners.module.css";
-import { isOpenEnded } from "./options";
+import { type Field, isOpenEnded } from "./options";
 import type { Repairing } from "./useRepairing";
 
 interface Props extends RepairDialogProps {
@@ -20,14 +20,11 @@ export function Manners(props: Props) {
       {action === "requeue" && <Destination repairing={repairing} />}
       {action === "requeue" && !edit && several && <Carefully repairing={repairing} />}
       {several && (
-        <TextField
+        <Typed
+          repairing={repairing}
+          field="maxItems"
           label="At most"
           hint="So many, the oldest; empty means all."
-          inputMode="numeric"
-          autoComplete="off"
-          value={options.maxItems}
-          error={errors.maxItems}
-          onChange={(event) => change({ maxItems: event.target.value })}
         />
       )}
       <TextArea
@@ -101,7 +98,8 @@ function Destination({ repairing: { options, errors, change } }: { repairing: Re
   );
 }
 
-function Carefully({ repairing: { options, errors, careful, change } }: { repairing: Repairing }) {
+function Carefully({ repairing }: { repairing: Repairing }) {
+  const { careful, change } = repairing;
   return (
     <fieldset className={styles.group}>
       <legend>How carefully</legend>
@@ -112,44 +110,47 @@ function Carefully({ repairing: { options, errors, careful, change } }: { repair
       />
       {careful && (
         <div className={styles.pair}>
-          <TextField
-            label="How many go first"
-            inputMode="numeric"
-            autoComplete="off"
-            value={options.canaryCount}
-            error={errors.canaryCount}
-            onChange={(event) => change({ canaryCount: event.target.value })}
-          />
-          <TextField
-            label="Watched for, in seconds"
-            inputMode="decimal"
-            autoComplete="off"
-            value={options.canaryWait}
-            error={errors.canaryWait}
-            onChange={(event) => change({ canaryWait: event.target.value })}
-          />
+          <Typed repairing={repairing} field="canaryCount" label="How many go first" />
+          <Typed repairing={repairing} field="canaryWait" label="Watched for, in seconds" />
         </div>
       )}
       <div className={styles.pair}>
-        <TextField
+        <Typed
+          repairing={repairing}
+          field="rate"
           label="Messages a second"
           hint="Empty: as fast as it goes."
-          inputMode="decimal"
-          autoComplete="off"
-          value={options.rate}
-          error={errors.rate}
-          onChange={(event) => change({ rate: event.target.value })}
         />
-        <TextField
+        <Typed
+          repairing={repairing}
+          field="stopPercent"
           label="Stop past, in % dead again"
           hint={careful ? "Empty: one of the first is enough." : "Empty: it does not stop itself."}
-          inputMode="decimal"
-          autoComplete="off"
-          value={options.stopPercent}
-          error={errors.stopPercent}
-          onChange={(event) => change({ stopPercent: event.target.value })}
         />
       </div>
     </fieldset>
+  );
+}
+
+/** A number that is typed. */
+function Typed({
+  repairing: { options, errors, change },
+  field,
+  ...words
+}: {
+  repairing: Repairing;
+  field: Exclude<Field, "queue" | "reason">;
+  label: string;
+  hint?: string;
+}) {
+  return (
+    <TextField
+      {...words}
+      inputMode="decimal"
+      autoComplete="off"
+      value={options[field]}
+      error={errors[field]}
+      onChange={(event) => change({ [field]: event.target.value })}
+    />
   );
 }

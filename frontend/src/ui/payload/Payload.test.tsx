@@ -38,7 +38,7 @@ describe("Payload", () => {
   });
 
   it("shows bytes by their codes", () => {
-    show({ content: btoa("GIF89a\u0000\u00ff 0123456789"), encoding: "base64", contentType: "image/gif" });
+    show({ content: btoa("GIF89a\u0000\u00ff 0123456789"), encoding: "base64", content_type: "image/gif" });
     expect(screen.getAllByRole("tab").map((tab) => tab.textContent)).toEqual(["Hex"]);
     expect(screen.getByRole("region").textContent).toBe(
       "00000000  47 49 46 38 39 61 00 ff  20 30 31 32 33 34 35 36  GIF89a·· 0123456\n" +
@@ -52,17 +52,19 @@ describe("Payload", () => {
   });
 });
 
-function show(props: Partial<PayloadProps>) {
-  const content = props.content ?? "";
+function show(changes: Partial<PayloadProps["of"]>) {
+  const content = changes.content ?? "";
   render(
     <Payload
-      content={content}
-      encoding="json"
-      contentType="application/json"
-      size={content.length}
-      truncated={false}
-      masked={false}
-      {...props}
+      of={{
+        content,
+        encoding: "json",
+        content_type: "application/json",
+        size: content.length,
+        truncated: false,
+        masked: false,
+        ...changes,
+      }}
     />,
   );
 }

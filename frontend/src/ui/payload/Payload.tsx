@@ -1,4 +1,5 @@
 import { type ReactNode, useMemo, useState } from "react";
+import type { Schemas } from "~/api/client";
 import { size as sizeText } from "~/lib/format";
 import { readJsonOr } from "~/lib/json";
 import { CopyButton } from "../Copy";
@@ -11,15 +12,10 @@ import styles from "./payload.module.css";
 import { Raw } from "./Raw";
 import { Tree } from "./Tree";
 
+type Content = Schemas["Content"];
+
 export interface PayloadProps {
-  /** null: nothing of it can be shown. */
-  content: string | null;
-  encoding: "json" | "text" | "base64" | null;
-  contentType: string | null;
-  /** Bytes of the whole. */
-  size: number;
-  truncated: boolean;
-  masked: boolean;
+  of: Content;
   /** What it is, for who does not see it: "Body of message 17". */
   label?: string;
   /** Beside the ways to look at it: a button that reveals or downloads. */
@@ -35,8 +31,8 @@ const VIEWS: readonly Tab<View>[] = [
 ];
 
 /** A body: as a tree where it is JSON, as the text that was sent, or by its bytes. Whatever is in it stays text. */
-export function Payload(props: PayloadProps) {
-  const { content, encoding, label = "Body", actions } = props;
+export function Payload({ of, label = "Body", actions }: PayloadProps) {
+  const { content, encoding } = of;
   const root = useMemo(
     () => (encoding === "json" && content !== null ? readJsonOr(content) : undefined),
     [content, encoding],
@@ -52,7 +48,7 @@ export function Payload(props: PayloadProps) {
     <div className={styles.payload}>
       <div className={styles.facts}>
         <span className={styles.about}>
-          {props.contentType ?? "no content type"} · {sizeText(props.size)}
+          {of.content_type ?? "no content type"} · {sizeText(of.size)}
         </span>
         <span className={styles.actions}>
           {view === "raw" && isShown && <Checkbox label="Wrap lines" checked={wrap} onChange={setWrap} />}
@@ -65,9 +61,9 @@ export function Payload(props: PayloadProps) {
           {actions}
         </span>
       </div>
-      <Notes {...props} />
+      <Notes {...of} />
       {!isShown ? (
-        <Nothing {...props} />
+        <Nothing {...of} />
       ) : (
         <Tabs<View> label={`${label}, how it is shown`} tabs={views} value={view} onChoose={setView}>
           {view === "tree" && root && <Tree key={content} root={root} label={label} />}
@@ -84,7 +80,7 @@ function Bytes({ content, base64, label }: { content: string; base64: boolean; l
   return <Hex bytes={bytes} label={label} />;
 }
 
-function Notes({ content, size, truncated, masked }: PayloadProps) {
+function Notes({ content, size, truncated, masked }: Content) {
   return (
     <>
       {truncated && content !== null && (
@@ -97,7 +93,7 @@ function Notes({ content, size, truncated, masked }: PayloadProps) {
   );
 }
 
-function Nothing({ content, size, masked }: PayloadProps) {
+function Nothing({ content, size, masked }: Content) {
   if (content === "" || size === 0) return <Empty title="The body is empty." />;
   return (
     <Empty title="The body is not shown.">

@@ -11,15 +11,7 @@ export function Editions({ letter }: { letter: Letter }) {
       <summary>
         Version {version}, until {replaced_by ?? "somebody"} edited it at <Moment at={replaced_at} short />
       </summary>
-      <Payload
-        content={body.content}
-        encoding={body.encoding}
-        contentType={body.content_type}
-        size={body.size}
-        truncated={body.truncated}
-        masked={body.masked}
-        label={`Body of version ${version}`}
-      />
+      <Payload of={body} label={`Body of version ${version}`} />
       {headers && <Headers label={`Headers of version ${version}`} of={headers} />}
     </details>
   ));

@@ -24,12 +24,7 @@ export function Sections({ letter, reveal }: { letter: Letter; reveal: ReturnTyp
       )}
       <Section title="Payload">
         <Payload
-          content={body.content}
-          encoding={body.encoding}
-          contentType={body.content_type}
-          size={body.size}
-          truncated={body.truncated}
-          masked={body.masked}
+          of={body}
           label={`Body of dead letter ${letter.id}`}
           actions={isMasked(letter) && <Reveal letter={letter} reveal={reveal} />}
         />

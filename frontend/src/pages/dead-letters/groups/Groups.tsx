@@ -8,6 +8,7 @@ import { useHeld } from "~/lib/held";
 import { RepairDialog } from "~/pages/repairs";
 import { Ago, Button, Loaded, Loading } from "~/ui";
 import { Sparkline } from "~/ui/charts/Sparkline";
+import { Head } from "../Head";
 import { Nothing } from "../list/Nothing";
 import type { Place } from "../parameters";
 import styles from "./Groups.module.css";
@@ -29,7 +30,13 @@ export function Groups({ filters, by, onNarrow }: GroupsProps) {
     <Loaded query={query} loading={<Loading lines={6} />}>
       {(groups) => (
         <div className={styles.groups} aria-busy={groups.scope !== asked}>
-          <div className={styles.head}>
+          <Head
+            age={
+              <>
+                counted <Ago at={groups.as_of} />
+              </>
+            }
+          >
             <strong>{plural(held.items.length, "group")}</strong>
             {groups.truncated && <span>Only the largest are shown: narrow the filter to see others.</span>}
             {held.fresh > 0 && (
@@ -37,10 +44,7 @@ export function Groups({ filters, by, onNarrow }: GroupsProps) {
                 {number(held.fresh)} new, show
               </Button>
             )}
-            <span className={styles.age}>
-              counted <Ago at={groups.as_of} />
-            </span>
-          </div>
+          </Head>
           {held.items.length === 0 ? (
             <Nothing filters={filters} />
           ) : (

@@ -2,6 +2,7 @@ import { useCallback, useRef, useState } from "react";
 import { type Counted, count, number } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
 import { Button, Checkbox, Loaded, Loading, Pager, ShownAge } from "~/ui";
+import { Head } from "../Head";
 import type { Place } from "../parameters";
 import styles from "./List.module.css";
 import { Nothing } from "./Nothing";
@@ -28,7 +29,7 @@ export function List({ list, open, place, onOpen, onTurn }: ListProps) {
       <Loaded query={query} loading={<Loading lines={8} />}>
         {(page) => (
           <div className={styles.list} data-turning={list.turning || undefined}>
-            <Head list={list} at={query.dataUpdatedAt} />
+            <Above list={list} at={query.dataUpdatedAt} />
             {ids.length === 0 && page.items.length === 0 ? (
               <Nothing filters={list.filters} />
             ) : (
@@ -62,11 +63,11 @@ export function List({ list, open, place, onOpen, onTurn }: ListProps) {
   );
 }
 
-function Head({ list, at }: { list: DeadLetterList; at: number }) {
+function Above({ list, at }: { list: DeadLetterList; at: number }) {
   const { ids, selection, gone, fresh, matching, update } = list;
   const selected = ids.filter(selection.has).length;
   return (
-    <div className={styles.head}>
+    <Head age={<ShownAge at={at} />}>
       <Checkbox
         label="Select all on this page"
         hideLabel
@@ -81,10 +82,7 @@ function Head({ list, at }: { list: DeadLetterList; at: number }) {
           {changeOf(fresh, gone.size)}
         </Button>
       )}
-      <span className={styles.age}>
-        <ShownAge at={at} />
-      </span>
-    </div>
+    </Head>
   );
 }
 

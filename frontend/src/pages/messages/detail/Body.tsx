@@ -15,8 +15,7 @@ export function Body({ message, reveal }: { message: Message; reveal: Reveal }) 
       <h3 id="body">Body</h3>
       {reveal.error && <Problem of={reveal.error} onRetry={() => reveal.mutate()} />}
       <Payload
-        {...content}
-        contentType={content.content_type}
+        of={content}
         label={`Body of message ${message.id}`}
         actions={
           (hides || reveal.data) && (
