@@ -1,7 +1,7 @@
 """A real browser before the real service. A console error, a broken policy or a request to elsewhere fails the test."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ WIDE = ViewportSize(width=1280, height=860)
 LONGEST_WAIT = 15_000
 """Milliseconds that an expected change of a page may take on a busy machine."""
 
+NewStage = Callable[..., AbstractContextManager[Stage]]
 Visit = Callable[..., Awaitable[Page]]
 
 
@@ -49,18 +50,30 @@ async def browser() -> AsyncIterator[Browser]:
         await opened.close()
 
 
-@pytest.fixture(scope="module")
-def stage(
+@pytest.fixture(scope="session")
+def new_stage(
     dashboard: None,
     postgres_server: PostgresServer,
     rabbitmq_server: PrivateRabbitMQ | NamedRabbitMQ,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Stage]:
-    """The service on real servers, for all tests of a module."""
-    with fresh_database(postgres_server.url) as name, fresh_vhost(rabbitmq_server) as vhost:
-        where = with_database(postgres_server.url, name), with_vhost(rabbitmq_server.url, vhost)
-        with staged(tmp_path_factory.mktemp("stage"), *where) as it:
-            yield it
+) -> NewStage:
+    """`with new_stage(OUTBOX_…="…") as it:` the service on real servers, where nothing has happened yet."""
+
+    @contextmanager
+    def new(**settings: str) -> Iterator[Stage]:
+        with fresh_database(postgres_server.url) as name, fresh_vhost(rabbitmq_server) as vhost:
+            where = with_database(postgres_server.url, name), with_vhost(rabbitmq_server.url, vhost)
+            with staged(tmp_path_factory.mktemp("stage"), *where, settings=settings) as it:
+                yield it
+
+    return new
+
+
+@pytest.fixture(scope="module")
+def stage(new_stage: NewStage) -> Iterator[Stage]:
+    """One for all tests of a module."""
+    with new_stage() as it:
+        yield it
 
 
 @pytest_asyncio.fixture(loop_scope="session")

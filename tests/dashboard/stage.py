@@ -14,7 +14,7 @@ from outbox.admin import Role
 from outbox.admin.security.tokens import new_token
 from tests.app.support import Service, service
 from tests.dashboard.shop import QUEUE
-from tests.support import eventually, eventually_sync
+from tests.support import eventually
 from tests.support.processes import OurProcess, running
 
 MASKED = {"OUTBOX_MASK_PATHS": "$.card.number"}
@@ -93,18 +93,13 @@ def staged(folder: Path, database_url: str, broker_url: str, *, settings: Mappin
                 },
             )
         )
-        command = ["-m", "outbox.cli", "worker", "tests.dashboard.shop:consumers", "--monitoring-port", "0"]
+        command = ["-m", "outbox.cli", "worker", "tests.dashboard.shop:consumers"]
+        command += ["--monitoring-port", "0", "--log-level", "debug"]
         worker = stack.enter_context(running(command, folder, {**where, "SHOP_MENDED": str(mended)}, name="worker"))
         it = Stage(served, worker, database_url, broker_url, {role: token for role, (token, _) in made.items()}, mended)
-        eventually_sync(lambda: _consumes(it, QUEUE), timeout=60, message=f"nobody consumes {QUEUE}", interval=0.1)
+        worker.says(f"queue {QUEUE} bound", timeout=60)
         # The service's own archiver looks for new queues once in a minute; one that is started now finds them at once.
         queues = ["--archive-queues", f"{QUEUE},orders.payment"]
         archiver = ["-m", "outbox.cli", "archiver", *queues, "--monitoring-port", "0"]
         stack.enter_context(running(archiver, folder, {**where, **MASKED}, name="archiver"))
         yield it
-
-
-def _consumes(stage: Stage, queue: str) -> bool:
-    headers = {"authorization": f"Bearer {stage.tokens[Role.VIEWER]}"}
-    nodes = stage.service.get("/outbox/topology", headers=headers).json()["nodes"]
-    return any(node["name"] == queue and node["consumers"] for node in nodes)

@@ -7,11 +7,9 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from outbox.admin import Role
-from tests.dashboard.conftest import Visit
+from tests.dashboard.conftest import NewStage, Visit
 from tests.dashboard.failing import detail, failed
-from tests.dashboard.stage import Stage, staged
-from tests.servers.postgres import PostgresServer, fresh_database, with_database
-from tests.servers.rabbitmq import NamedRabbitMQ, PrivateRabbitMQ, fresh_vhost, with_vhost
+from tests.dashboard.stage import Stage
 
 VIEWER = "You are here as viewer"
 READ_ONLY = "This installation is read-only"
@@ -67,17 +65,10 @@ async def test_what_is_masked_is_shown_once_somebody_agreed_that_it_is_written_d
 
 
 @pytest.fixture(scope="module")
-def read_only(
-    dashboard: None,
-    postgres_server: PostgresServer,
-    rabbitmq_server: PrivateRabbitMQ | NamedRabbitMQ,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Stage]:
+def read_only(new_stage: NewStage) -> Iterator[Stage]:
     """A service whose admin only shows."""
-    with fresh_database(postgres_server.url) as name, fresh_vhost(rabbitmq_server) as vhost:
-        where = with_database(postgres_server.url, name), with_vhost(rabbitmq_server.url, vhost)
-        with staged(tmp_path_factory.mktemp("read-only"), *where, settings={"OUTBOX_ADMIN_READ_ONLY": "true"}) as it:
-            yield it
+    with new_stage(OUTBOX_ADMIN_READ_ONLY="true") as it:
+        yield it
 
 
 async def test_a_read_only_installation_changes_nothing_for_anybody(read_only: Stage, visit: Visit) -> None:
