@@ -125,6 +125,7 @@ def make_archiver(installation: Installation) -> Archiver | None:
         db_engine_url=installation.database_url,
         broker=installation.broker_url,
         queues=settings.archive_queues,
+        discover_every=_seconds(settings.archive_discover_every),
         table_name=settings.table_name,
         masking=masking_of(settings),
         enable_metrics=settings.metrics,

@@ -177,6 +177,9 @@ class Settings(BaseSettings):
         default=(),
         description="Queues whose dead letters are archived, separated by commas, beside those that workers report.",
     )
+    archive_discover_every: PositiveSeconds = Field(
+        default=timedelta(seconds=10), description="How often the archiver looks for queues that are new."
+    )
     mask_keys: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(
         default=(),
         description="Further keys whose values are hidden wherever messages are shown or searched, separated by commas.",

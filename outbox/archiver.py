@@ -33,7 +33,7 @@ class Archiver:
     `outbox.ports.DeadLetterQueues`. What is given open is left open. With the Postgres transport there is nothing to archive.
 
     It empties `{queue}.dlq` of every queue in `queues`, of those that workers report, and of those that are bound in the
-    database; it looks for new ones every `discover_every` seconds. `masking` says what is hidden from previews and searches;
+    database; it looks for new ones every `discover_every` seconds, and sooner for one that is about to be made. `masking` says what is hidden from previews and searches;
     `grace_period` is in seconds. Any number of archivers may share the queues.
     """
 
@@ -49,7 +49,7 @@ class Archiver:
         queues: Iterable[str] = (),
         table_name: str = "outbox_table",
         masking: Masking | None = None,
-        discover_every: float = 60.0,
+        discover_every: float = 10.0,
         grace_period: float = GRACE_PERIOD.total_seconds(),
         name: str | None = None,
         reporting: bool = True,

@@ -20,6 +20,7 @@ KNOWN = frozenset(
         "ADMIN_SESSION_LIFETIME",
         "ADMIN_STREAMS",
         "ADMIN_TOKENS",
+        "ARCHIVE_DISCOVER_EVERY",
         "ARCHIVE_QUEUES",
         "AUDIT_RETENTION",
         "BATCH_SIZE",

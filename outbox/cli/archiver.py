@@ -11,7 +11,7 @@ from outbox.cli.command import Command
 from outbox.cli.logs import configure_logging
 from outbox.cli.masks import masking_of
 from outbox.cli.monitoring import Place, monitored
-from outbox.cli.options import NAMES, setting
+from outbox.cli.options import NAMES, SECONDS, setting
 from outbox.errors import ConfigurationError
 from outbox.health import HealthChecks
 from outbox.readiness import checking
@@ -23,6 +23,7 @@ USUAL_PORT = 9103
 @options.database
 @options.broker
 @setting("archive_queues", type=NAMES, help="Queues whose dead letters are archived, beside those that workers report.")
+@setting("archive_discover_every", type=SECONDS, default="10", help="How often it looks for queues that are new.")
 @options.masking
 @options.reports
 @options.process
@@ -48,6 +49,7 @@ def archiver(
         db_engine_url=database_url,
         broker=broker_url,
         queues=given["archive_queues"] or (),
+        discover_every=given["archive_discover_every"].total_seconds(),
         table_name=given["table_name"],
         masking=masking_of(given),
         enable_metrics=given["metrics"],

@@ -7,11 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
+from outbox.engine.backoff import Pauses
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.outages import Outage
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, StaleDeliveryError, TopologyError
 from outbox.events import Archived, DeadLettersMeasured, Dependency
 from outbox.ports import Archive, DeadDelivery, DeadLetterQueues, Observer
+
+FIRST_TRY_AGAIN = timedelta(seconds=1)
+"""How soon a queue that the broker does not have is tried again: a worker that has just started is about to make it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,14 +23,14 @@ class ArchivingSettings:
     """`queues` are archived whether anybody is known to consume from them or not.
 
     `batch_size` dead letters of a queue are recorded at once, or fewer that have `batch_bytes` together. Queues are looked for
-    every `discover_every`. While the database is away dead letters are held for `hold`, and then given back until it answers:
+    every `discover_every`; one that the broker does not have yet is tried sooner, and then less and less often. While the database is away dead letters are held for `hold`, and then given back until it answers:
     brokers end consumers that settle nothing for long.
     """
 
     queues: frozenset[str]
     batch_size: int = 50
     batch_bytes: int = 8_000_000
-    discover_every: timedelta = timedelta(seconds=60)
+    discover_every: timedelta = timedelta(seconds=10)
     measure_every: timedelta = timedelta(seconds=30)
     hold: timedelta = timedelta(minutes=5)
 
@@ -68,12 +72,14 @@ class Archiving:
         return timedelta(0) if new else self._settings.discover_every
 
     async def _archive_queue(self, queue: str, stopping: Stopping) -> None:
+        missing = Pauses(first=FIRST_TRY_AGAIN, longest=self._settings.discover_every)
         while not stopping.requested:
             try:
                 await self._take(queue, stopping)
+                missing.reset()
             except TopologyError:
                 # Nobody has consumed from it yet, so there is no queue of dead letters either.
-                await stopping.wait(self._settings.discover_every)
+                await stopping.wait(missing.next())
             except BrokerUnavailableError as error:
                 await stopping.wait(self._broker.lost(str(error)))
             except DatabaseUnavailableError as error:

@@ -185,9 +185,10 @@ async def test_a_queue_is_found_by_its_workers_heartbeat_and_by_its_binding(
 
 
 async def test_a_queue_that_is_not_there_yet_is_waited_for(
-    database: str, pool: Pool, broker_url: str, broker: RabbitBroker
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
 ) -> None:
-    async with archiving(database, broker_url, "mail", discover_every=0.2):
+    async with archiving(database, broker_url, "mail", discover_every=3600):
+        await eventually(broker_admin.connections)
         await die(broker, "m1")
         await archived(pool, 1)
 

@@ -209,7 +209,7 @@ def test_an_archiver_is_made_of_these_parameters() -> None:
                     "queues": (),
                     "table_name": "outbox_table",
                     "masking": None,
-                    "discover_every": 60.0,
+                    "discover_every": 10.0,
                     "grace_period": 30.0,
                     "name": None,
                     "reporting": True,
