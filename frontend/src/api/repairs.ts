@@ -1,6 +1,12 @@
 // What is done to dead letters: looked at first as a dry run, then asked for once under one key, however often it is sent.
 
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import {
+  keepPreviousData,
+  type QueryKey,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/react-query";
 import { useRef } from "react";
 import { randomKey } from "~/lib/random";
 import { answered, client } from "./client";
@@ -46,7 +52,13 @@ export function useRepair(told: { onAnswer(answer: Answer): void; onFailure(thro
       return onceItRanThrough(() => repair(wanted, manner, token, key));
     },
     onSuccess(answer) {
-      for (const resource of CHANGED) void queries.invalidateQueries({ queryKey: [resource] });
+      const isThere = isThereAfter(answer);
+      for (const resource of CHANGED) {
+        void queries.invalidateQueries({
+          queryKey: [resource],
+          predicate: ({ queryKey }) => isThere(queryKey),
+        });
+      }
       told.onAnswer(answer);
     },
     onError: told.onFailure,
@@ -78,6 +90,13 @@ const CHANGED: readonly Resource[] = [
   "backlog",
   "chains",
 ];
+
+/** Whether what is kept under a key may still be there: what was deleted for good is not asked for again. */
+function isThereAfter(answer: Answer): (key: QueryKey) => boolean {
+  const items = answer.at === "once" ? answer.repaired.items : [];
+  const purged = new Set<unknown>(items.filter(({ outcome }) => outcome === "purged").map(({ id }) => id));
+  return ([resource, kind, id]) => !(resource === "dead-letters" && kind === "one" && purged.has(id));
+}
 
 const MOST_WAITS = 20;
 

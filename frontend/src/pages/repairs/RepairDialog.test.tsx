@@ -1,7 +1,8 @@
-import { QueryClientProvider } from "@tanstack/react-query";
+import { QueryClientProvider, QueryObserver } from "@tanstack/react-query";
 import { cleanup, configure, render, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { deadLetter, type Letter } from "~/api/dead-letter";
 import { newQueryClient } from "~/api/queries";
 import type { RepairDialogProps } from "./index";
 
@@ -9,12 +10,14 @@ import type { RepairDialogProps } from "./index";
 const served = vi.hoisted(() => {
   const state = {
     requests: [] as { path: string; body: Record<string, unknown>; key: string | null }[],
+    reads: [] as string[],
     looks: [] as (() => Response)[],
     deeds: [] as (() => Response)[],
   };
   globalThis.fetch = async (input) => {
     const request = input as Request;
     const path = new URL(request.url).pathname;
+    if (request.method === "GET") state.reads.push(path);
     if (request.method === "GET") return Response.json(path.endsWith("/session") ? ADA : { queues: [] });
     const body = (await request.json()) as Record<string, unknown>;
     state.requests.push({ path, body, key: request.headers.get("idempotency-key") });
@@ -77,8 +80,12 @@ function shown(props: Partial<RepairDialogProps> = {}) {
     </QueryClientProvider>
   );
   const { rerender } = render(tree(given));
+  const read = (id: string) =>
+    new QueryObserver(queries, { ...deadLetter(id), initialData: {} as Letter, staleTime: 60_000 }).subscribe(
+      () => {},
+    );
   const change = (changes: Partial<RepairDialogProps>) => rerender(tree({ ...given, ...changes }));
-  return { onClose, onDone, change, user: userEvent.setup() };
+  return { onClose, onDone, change, read, user: userEvent.setup() };
 }
 
 async function button(name: string | RegExp): Promise<HTMLElement> {
@@ -88,10 +95,28 @@ async function button(name: string | RegExp): Promise<HTMLElement> {
 }
 
 beforeEach(() => {
-  Object.assign(served, { requests: [], looks: [plan(2)], deeds: [] });
+  Object.assign(served, { requests: [], reads: [], looks: [plan(2)], deeds: [] });
 });
 
 describe("the dialog that repairs", () => {
+  it("does not ask again for what it deleted for good, but for what it left", async () => {
+    served.deeds = [done(["17", "purged"], ["18", "refused", "it was not discarded"])];
+    const { user, read } = shown({ action: "purge" });
+    for (const id of ["17", "18"]) read(id);
+    await user.type(screen.getByLabelText("Reason"), "a test");
+    await user.click(await button("Delete for good 2"));
+    await waitFor(() => expect(served.reads).toContainEqual(expect.stringMatching(/dlq\/18$/)));
+    expect(served.reads).not.toContainEqual(expect.stringMatching(/dlq\/17$/));
+  });
+
+  it("speaks of one queue where it is about one dead letter", async () => {
+    shown({ selector: { ids: ["17"] } });
+    expect(screen.getByRole("option", { name: "The queue that it died in" })).toBeDefined();
+    expect(
+      screen.getByRole("option", { name: "Every queue that its routing key leads to now" }),
+    ).toBeDefined();
+  });
+
   it("asks again under the same key when the answer was lost", async () => {
     const lost = () => {
       throw new TypeError("connection reset");
