@@ -27,6 +27,8 @@ describe("an operation in words", () => {
       "It stops itself when more than 10 % came back dead.",
     ]);
     expect(optionsInWords(operation({ action: "discard" }))).toEqual([]);
+    expect(optionsInWords(operation({ total: 1 }))[0]).toBe("To the queue that it died in.");
+    expect(optionsInWords(operation({}))[0]).toBe("To the queue that each died in.");
   });
 
   it("leads to the dead letters that were meant, whatever became of them", () => {

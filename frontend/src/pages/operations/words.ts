@@ -20,13 +20,13 @@ export function stateOf({ state }: Operation): string {
 }
 
 /** Where to, and how carefully. */
-export function optionsInWords({ action, options }: Operation): readonly string[] {
+export function optionsInWords({ action, options, total }: Operation): readonly string[] {
   if (action !== "requeue") return options.force ? ["Also those that were not discarded."] : [];
   const { canary, rate_per_second: rate, stop_on_failure_ratio: ratio } = options;
   const share = ratio === null ? undefined : `${Number((100 * ratio).toFixed(2))} %`;
   const bad = share ? `more than ${share} of them` : "any of them";
   return [
-    destinationInWords(options),
+    destinationInWords(options, total),
     rate === null ? "As fast as it goes." : `At most ${number(rate)} a second.`,
     ...(canary
       ? [
@@ -38,10 +38,10 @@ export function optionsInWords({ action, options }: Operation): readonly string[
   ];
 }
 
-function destinationInWords({ destination, original_routing }: Operation["options"]): string {
+function destinationInWords({ destination, original_routing }: Operation["options"], total: number): string {
   if (destination) return `To the queue ${destination}.`;
   if (original_routing) return "To every queue that the routing key leads to.";
-  return "To the queue that each died in.";
+  return total === 1 ? "To the queue that it died in." : "To the queue that each died in.";
 }
 
 export type Meant =

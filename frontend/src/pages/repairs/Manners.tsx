@@ -17,7 +17,7 @@ export function Manners(props: Props) {
   const several = isOpenEnded(selector) || ("ids" in selector && selector.ids.length > 1);
   return (
     <section className={styles.manners} aria-label="How it is done">
-      {action === "requeue" && <Destination repairing={repairing} />}
+      {action === "requeue" && <Destination repairing={repairing} several={several} />}
       {action === "requeue" && !edit && several && <Carefully repairing={repairing} />}
       {several && (
         <Typed
@@ -56,7 +56,13 @@ export function Manners(props: Props) {
   );
 }
 
-function Destination({ repairing: { options, errors, change } }: { repairing: Repairing }) {
+function Destination({
+  repairing: { options, errors, change },
+  several,
+}: {
+  repairing: Repairing;
+  several: boolean;
+}) {
   const names = useQueueNames();
   const list = useId();
   return (
@@ -71,8 +77,11 @@ function Destination({ repairing: { options, errors, change } }: { repairing: Re
             : undefined
         }
         options={[
-          ["back", "The queue that each died in"],
-          ["routing", "Every queue that its routing key leads to now"],
+          ["back", several ? "The queue that each died in" : "The queue that it died in"],
+          [
+            "routing",
+            `Every queue that ${several ? "their routing keys lead" : "its routing key leads"} to now`,
+          ],
           ["queue", "Another queue"],
         ]}
       />
