@@ -1,4 +1,4 @@
-import { act, render, screen } from "@testing-library/react";
+import { act, render, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Announcements, announce } from "./announcements";
@@ -36,5 +36,14 @@ describe("announcements", () => {
     vi.useRealTimers();
     await userEvent.click(screen.getByLabelText("Dismiss"));
     await vi.waitFor(() => expect(shown("It failed")).toBe(0));
+  });
+
+  it("interrupt a screen reader for failures, once, and can be found and dismissed by it", () => {
+    render(<Announcements />);
+    act(() => announce("It failed again", "bad"));
+    expect(screen.getByRole("alert").textContent).toBe("It failed again");
+    const toast = screen.getByRole("alertdialog");
+    expect(toast.getAttribute("aria-live")).toBe("off");
+    expect(within(toast).getByRole("button", { name: "Dismiss" })).toBeDefined();
   });
 });

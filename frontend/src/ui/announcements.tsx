@@ -36,7 +36,15 @@ export function Announcements() {
 function Shown() {
   const { toasts } = Toast.useToastManager();
   return toasts.map((toast) => (
-    <Toast.Root key={toast.id} toast={toast} className={styles.toast ?? ""} data-tone={toast.type}>
+    // Failures are read out by an alert of their own, which is why they would be hidden here and said no second time.
+    <Toast.Root
+      key={toast.id}
+      toast={toast}
+      aria-hidden={false}
+      aria-live={toast.type === "bad" ? "off" : undefined}
+      className={styles.toast ?? ""}
+      data-tone={toast.type}
+    >
       <Icon name={toast.type === "bad" ? "dead" : "check"} />
       <Toast.Description className={styles.text ?? ""} />
       <Toast.Close aria-hidden={false} render={<IconButton icon="cross" label="Dismiss" />} />
