@@ -33,8 +33,8 @@ class Archiver:
     `outbox.ports.DeadLetterQueues`. What is given open is left open. With the Postgres transport there is nothing to archive.
 
     It empties `{queue}.dlq` of every queue in `queues`, of those that workers report, and of those that are bound in the
-    database; it looks for new ones every `discover_every` seconds, and sooner for one that is about to be made. `masking` says what is hidden from previews and searches;
-    `grace_period` is in seconds. Any number of archivers may share the queues.
+    database; it looks for new ones every `discover_every` seconds, and sooner for one that is about to be made. `masking` says
+    what is hidden from previews and searches; `grace_period` is in seconds. Any number of archivers may share the queues.
     """
 
     def __init__(

@@ -23,8 +23,9 @@ class ArchivingSettings:
     """`queues` are archived whether anybody is known to consume from them or not.
 
     `batch_size` dead letters of a queue are recorded at once, or fewer that have `batch_bytes` together. Queues are looked for
-    every `discover_every`; one that the broker does not have yet is tried sooner, and then less and less often. While the database is away dead letters are held for `hold`, and then given back until it answers:
-    brokers end consumers that settle nothing for long.
+    every `discover_every`; one that the broker does not have yet is tried sooner, and then less and less often. While the
+    database is away dead letters are held for `hold`, and then given back until it answers: brokers end consumers that settle
+    nothing for long.
     """
 
     queues: frozenset[str]
