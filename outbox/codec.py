@@ -29,6 +29,7 @@ AMQP = "x-outbox-amqp"
 RESERVED_PREFIX = "x-outbox-"
 
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_ONE_PLAIN_ID = re.compile(r'\["([A-Za-z0-9_.:-]+)"\]')
 _quoted = json.JSONEncoder().encode
 
 
@@ -88,6 +89,8 @@ def encode_tracking_ids(tracking_ids: tuple[str, ...]) -> str:
 
 def decode_tracking_ids(text: object, *, source: str) -> tuple[str, ...]:
     """The ids in a JSON array of strings. Raises `MalformedMessageError`, naming `source`, for anything else."""
+    if isinstance(text, str) and (only := _ONE_PLAIN_ID.fullmatch(text)) is not None:
+        return (only[1],)  # as most are, in a third of the time
     try:
         ids = json.loads(text) if isinstance(text, str | bytes) else text
     except (ValueError, RecursionError) as error:

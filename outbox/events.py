@@ -7,9 +7,10 @@ from enum import StrEnum
 
 from outbox.message import Message
 from outbox.outcome import DeliveryOutcome, Failure, RelayOutcome
+from outbox.values import light_value
 
 
-@dataclass(frozen=True, slots=True)
+@light_value()
 class SentMessage:
     """One message that left the outbox: its id, its routing key, and how long it was in the table."""
 

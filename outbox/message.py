@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypedDict
 
 from outbox.outcome import Failure
+from outbox.values import light_value
 
 NO_HEADERS: Mapping[str, Any] = MappingProxyType({})
 
@@ -46,7 +47,7 @@ class OutboxMessage:
     priority: int = field(default=0, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@light_value(kw_only=True)
 class Message:
     """A message on its way: encoded, identified, independent of any transport.
 
@@ -92,7 +93,7 @@ class Lane:
     policy: OrderingPolicy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@light_value(kw_only=True)
 class PendingMessage:
     """A claimed row of the outbox table: the message, the row it is settled by, and how often sending it was refused.
 

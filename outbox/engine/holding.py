@@ -36,6 +36,11 @@ class Holds:
     def __init__(self) -> None:
         self._probes: OrderedDict[Way, _Probe] = OrderedDict()
 
+    @property
+    def probing(self) -> bool:
+        """Whether any way is held, as far as this relay knows."""
+        return bool(self._probes)
+
     def hold(self, way: Way, *, was_held: bool, now: datetime) -> Held:
         """How an unroutable message waits: as the probe of its way, or for the probe's success.
 

@@ -18,6 +18,8 @@ from outbox.retry import RetryPolicy
 NO_QUEUE = Failure("unroutable", "no queue is bound for the routing key")
 UNHOLDABLE = Failure("unroutable", f"and its routing key is longer than the {LONGEST_HELD_KEY} bytes that can be held")
 
+_NO_TIME = timedelta(0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendingPolicy:
@@ -129,7 +131,7 @@ class SendingRound:
             match result:
                 case Confirmed():
                     sent.append(SentMessage(message.id, message.routing_key, _age(message, now)))
-                    if self._holds.routed(_way(message), was_held=pending.held):
+                    if (pending.held or self._holds.probing) and self._holds.routed(_way(message), was_held=pending.held):
                         released[_way(message)] = None
                 case Unroutable():
                     failed.append(self._failed(message, SendFailureType.UNROUTABLE, NO_QUEUE, outcome))
@@ -168,4 +170,4 @@ def _way(message: Message) -> Way:
 
 def _age(message: Message, now: datetime) -> timedelta:
     """Clocks may differ; nothing was sent before it was written."""
-    return max(now - message.created_at, timedelta(0))
+    return max(now - message.created_at, _NO_TIME)

@@ -110,4 +110,4 @@ def time_of(seconds: float | None) -> timedelta | None:
 
 def _instant(seconds: float) -> datetime:
     """The instant so long after 1970, or the nearest one that every protocol can carry."""
-    return datetime.fromtimestamp(min(max(seconds, 0), _LATEST), UTC)
+    return datetime.fromtimestamp(seconds if 0 <= seconds <= _LATEST else min(max(seconds, 0), _LATEST), UTC)

@@ -13,7 +13,16 @@ from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
-from outbox.transports.rabbitmq.frames import FrameWriter, Publication, UnsendableError, encode_properties, encode_table
+from outbox.transports.rabbitmq.frames import (
+    PERSISTENT,
+    FrameWriter,
+    Publication,
+    UnsendableError,
+    encode_named,
+    encode_properties,
+    encode_table,
+    encode_usual,
+)
 from outbox.transports.rabbitmq.typed import restored
 from outbox.transports.rabbitmq.wire import read_message
 
@@ -81,6 +90,23 @@ def test_all_properties_are_read_back_as_they_were_written() -> None:
     [_, (_, header), *_] = write(properties=encode_properties(properties))
     assert isinstance(header, ContentHeader)
     assert header.properties == properties
+
+
+texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)
+
+
+@given(
+    texts.map(lambda text: {"x-outbox-tracking-ids": text}),
+    st.none() | texts,
+    st.none() | texts,
+    texts,
+    st.datetimes(timezones=st.just(UTC)),
+)
+def test_the_properties_of_a_first_sending_are_those_that_any_message_may_have(
+    headers: dict[str, Any], content_type: str | None, expiration: str | None, message_id: str, timestamp: datetime
+) -> None:
+    usual = {"content_type": content_type, "expiration": expiration, "message_id": message_id, "timestamp": timestamp}
+    assert encode_usual(headers, **usual) == encode_named({**usual, "headers": headers, "delivery_mode": PERSISTENT})
 
 
 def test_an_empty_body_has_no_body_frame() -> None:

@@ -108,7 +108,7 @@ def test_headers_that_no_column_can_hold_are_refused_with_the_routing_key(header
     assert "order.placed" in str(refusal.value)
 
 
-@given(st.lists(st.text()).map(tuple))
+@given(st.lists(st.text() | st.uuids().map(str)).map(tuple))
 def test_tracking_ids_come_back_whatever_they_are(ids: tuple[str, ...]) -> None:
     assert codec.decode_tracking_ids(codec.encode_tracking_ids(ids), source="header") == ids
 

@@ -24,12 +24,13 @@ from outbox.postgres.turns import Turns, Unkeyed
 from outbox.transports.postgres.handing import handover_queries
 from outbox.transports.postgres.statements import Statements, borrowed
 from outbox.transports.postgres.tables import TransportTables
+from outbox.values import light_value
 
 FIRST_PROBE = timedelta(seconds=1)
 """How long the probe of an unroutable routing key waits, unless the caller says otherwise."""
 LONGEST_STATEMENT = timedelta(seconds=30)
 """After this a hand-over is cancelled; nothing has happened then."""
-_LONGEST_AGE = timedelta(days=365_000)
+_LONGEST_AGE = timedelta(days=365_000).total_seconds()
 _Arguments = tuple[object, ...]
 
 
@@ -45,7 +46,7 @@ class HandedState(StrEnum):
 _STATES = {state.value: state for state in HandedState}
 
 
-@dataclass(frozen=True, slots=True)
+@light_value()
 class HandedMessage:
     """One row that was due: what became of it, how old it was, and whether it had been held before; `ordered` by a key."""
 
@@ -275,4 +276,4 @@ def _handed(row: asyncpg.Record, *, ordered: bool = False) -> HandedMessage:
 
 
 def _age(seconds: float) -> timedelta:
-    return timedelta(seconds=min(max(seconds, 0.0), _LONGEST_AGE.total_seconds()))
+    return timedelta(seconds=min(max(seconds, 0.0), _LONGEST_AGE))

@@ -9,12 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from pamqp.commands import Basic
 
 LONGEST_SHORT_STRING = 255
 """Bytes that a routing key, a message id or a header name may have."""
+PERSISTENT = 2
+"""The delivery mode of what survives a restart of the broker."""
 FRAME_OVERHEAD = 8
 """Bytes of a frame beside its payload: type, channel, size and end."""
 
@@ -129,13 +132,33 @@ def encode_named(properties: Mapping[str, Any]) -> bytes:
     return _flags(flags) + b"".join(parts)
 
 
+def encode_usual(
+    headers: Mapping[str, Any], *, content_type: str | None, expiration: str | None, message_id: str, timestamp: datetime
+) -> bytes:
+    """The same of the properties that a first sending has, which is persistent: in half the time."""
+    flags = _HEADERS | _DELIVERY_MODE | _TIMESTAMP
+    type_ = expires = id_ = b""
+    if content_type:
+        flags |= _CONTENT_TYPE
+        type_ = _often_seen(content_type, "content_type")
+    if expiration:
+        flags |= _EXPIRATION
+        expires = short_string(expiration, "expiration")
+    if message_id:
+        flags |= _MESSAGE_ID
+        id_ = short_string(message_id, "message_id")
+    return b"".join(
+        (_flags(flags), type_, encode_table(headers), _PERSISTENT, expires, id_, _timestamp(timestamp, "timestamp"))
+    )
+
+
 def encode_table(table: Mapping[str, Any]) -> bytes:
     """A field table with its length. Keeps floats at 64 bits. Raises `UnsendableError` for what no field can hold."""
     parts = []
     for name, value in table.items():
         if not isinstance(name, str):
             raise UnsendableError(f"a header has the name {name!r}: names are strings")
-        parts.append(short_string(name, "a header's name"))
+        parts.append(_often_seen(name, "a header's name"))
         parts.append(_field(value, name))
     encoded = b"".join(parts)
     return _uint32(len(encoded)) + encoded
@@ -147,6 +170,9 @@ def short_string(value: str, what: str) -> bytes:
     if len(encoded) > LONGEST_SHORT_STRING:
         raise UnsendableError(f"{what} is {len(encoded)} bytes long, and AMQP allows {LONGEST_SHORT_STRING}")
     return bytes((len(encoded),)) + encoded
+
+
+_often_seen = lru_cache(1_000)(short_string)
 
 
 def _field(value: object, name: str) -> bytes:
@@ -254,6 +280,8 @@ _FIELDS: dict[type, _Encoder] = {
 }
 
 _FIRST_FLAG = 0x8000
+_CONTENT_TYPE, _HEADERS, _DELIVERY_MODE, _EXPIRATION, _MESSAGE_ID, _TIMESTAMP = 0x8000, 0x2000, 0x1000, 0x0100, 0x0080, 0x0040
+_PERSISTENT = bytes((PERSISTENT,))
 # In the order of the specification, which is the order on the wire, and of the flags.
 _PROPERTIES: dict[str, tuple[int, _Encoder]] = {
     "content_type": (0, short_string),

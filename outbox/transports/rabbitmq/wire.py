@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 from pamqp.commands import Basic
 
@@ -24,10 +24,9 @@ from outbox.codec import (
 from outbox.errors import MalformedMessageError
 from outbox.message import NO_HEADERS, Message
 from outbox.tracking import new_id
-from outbox.transports.rabbitmq.frames import Publication, encode_named, encode_properties
+from outbox.transports.rabbitmq.frames import PERSISTENT, Publication, encode_named, encode_properties, encode_usual
 from outbox.transports.rabbitmq.typed import restored
 
-PERSISTENT = 2
 DEFAULT_EXCHANGE = ""
 
 ISOLATED = "x-outbox-isolated"
@@ -66,16 +65,17 @@ def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEF
     if message.target_queue is not None:
         headers[ROUTING_KEY] = routing_key
         exchange, routing_key = queue_exchange, message.target_queue
-    properties = {
+    usual: _Usual = {
         "content_type": message.content_type,
-        "headers": headers,
-        "delivery_mode": PERSISTENT,
         "expiration": None if message.expiration is None else _encode_expiration(message.expiration),
         "message_id": message.id,
         "timestamp": message.created_at,
-        **more,
     }
-    return Publication(exchange, routing_key, message.id, encode_named(properties), message.body)
+    if more:
+        properties = encode_named({**usual, "headers": headers, "delivery_mode": PERSISTENT, **more})
+    else:
+        properties = encode_usual(headers, **usual)
+    return Publication(exchange, routing_key, message.id, properties, message.body)
 
 
 def copy_of(
@@ -188,6 +188,15 @@ def _as_it_was(headers: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[s
         if isinstance(properties, Mapping) and isinstance(properties.get(name), type_)
     }
     return restored(others, known.get("types")), more
+
+
+class _Usual(TypedDict):
+    """The properties that every message of ours has, by the names of AMQP; headers and delivery mode come beside them."""
+
+    content_type: str | None
+    expiration: str | None
+    message_id: str
+    timestamp: datetime
 
 
 _RESTORED: Mapping[str, tuple[str, type]] = {
