@@ -2,10 +2,12 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { type Backlog, inQueues, type WaitingState } from "~/api/backlog";
 import { type Living, useNewLetters, useOpenLetters } from "~/api/overview";
-import { count, number, plural, rate, span } from "~/lib/format";
+import { capital, count, number, plural, rate, span } from "~/lib/format";
 import { Badge, Loading, Problem } from "~/ui";
 import {
   flow,
+  freshInWords,
+  gravityOf,
   judged,
   LATE_AFTER,
   living,
@@ -104,17 +106,16 @@ function Letters() {
   const open = useOpenLetters();
   const fresh = useNewLetters();
   if (!open.data) return <Waits name="Dead letters" error={open.error} />;
-  const more = fresh.data?.total.value ?? 0;
   return (
     <Tile
       name="Dead letters"
-      tone={more > 0 ? "bad" : "neutral"}
+      tone={gravityOf({ open: open.data, fresh: fresh.data?.total })}
       value={<Link href="/dead-letters">{count(open.data)}</Link>}
       beside={<span className={styles.unit}>open</span>}
     >
       {fresh.data && (
         <Link href={`/dead-letters?failed_after=${encodeURIComponent(fresh.data.since)}`}>
-          {more > 0 ? `${count(fresh.data.total)} new in the last hour` : "None new in the last hour"}
+          {capital(freshInWords(fresh.data.total))}
         </Link>
       )}
     </Tile>

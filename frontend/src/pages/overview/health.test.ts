@@ -101,6 +101,7 @@ describe("what the numbers mean", () => {
     const found = troubles(
       backlog({ oldest_pending_seconds: 90 }, { pending: some(9), held: some(1), parked: some(2) }),
       [component("relay", "lost"), component("worker", "late")],
+      { open: some(0), fresh: some(0) },
     );
     expect(found.map(({ text }) => text)).toEqual([
       "No relay is alive: nothing leaves the outbox.",
@@ -109,6 +110,17 @@ describe("what the numbers mean", () => {
       "1 message is held: no queue is bound.",
     ]);
     expect(found[1]?.href).toBe("/messages?state=parked");
-    expect(troubles(backlog(), undefined)).toEqual([]);
+    expect(troubles(backlog(), undefined, { open: undefined, fresh: undefined })).toEqual([]);
+  });
+
+  it("is not content while dead letters are open, and alarmed while new ones come", () => {
+    const told = (open: number, fresh: number) =>
+      troubles(backlog(), undefined, { open: some(open), fresh: some(fresh) }).map(({ tone, text }) => [
+        tone,
+        text,
+      ]);
+    expect(told(3, 2)).toEqual([["bad", "3 dead letters are open, 2 new in the last hour."]]);
+    expect(told(1, 0)).toEqual([["warn", "1 dead letter is open, none new in the last hour."]]);
+    expect(told(0, 0)).toEqual([]);
   });
 });

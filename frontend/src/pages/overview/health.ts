@@ -3,7 +3,7 @@
 import { type Backlog, inQueues } from "~/api/backlog";
 import type { Component } from "~/api/overview";
 import type { Column, Statistics } from "~/api/statistics";
-import { age, plural, span } from "~/lib/format";
+import { age, type Counted, count, plural, span } from "~/lib/format";
 import type { Tone } from "~/ui";
 
 /** Seconds that the oldest pending message may have been due before it is called late: as in the advised alert. */
@@ -106,12 +106,34 @@ export interface Trouble {
   href: string;
 }
 
-/** What somebody has to look at, the gravest first. Pauses and dead letters are told elsewhere on the page. */
-export function troubles(backlog: Backlog, components: readonly Component[] | undefined): Trouble[] {
+/** Dead letters about which nobody has decided, and how many of them died in the last hour; undefined: not known yet. */
+export interface Letters {
+  open: Counted | undefined;
+  fresh: Counted | undefined;
+}
+
+/** How grave they are: those that come now say that something is wrong now. */
+export function gravityOf({ open, fresh }: Letters): Tone {
+  if (fresh && fresh.value > 0) return "bad";
+  return open && open.value > 0 ? "warn" : "neutral";
+}
+
+/** `2 new in the last hour`. */
+export function freshInWords(fresh: Counted): string {
+  return `${fresh.value > 0 ? count(fresh) : "none"} new in the last hour`;
+}
+
+/** What somebody has to look at, the gravest first. Pauses are told elsewhere on the page. */
+export function troubles(
+  backlog: Backlog,
+  components: readonly Component[] | undefined,
+  letters: Letters,
+): Trouble[] {
   const { states } = backlog;
   const oldest = oldestPending(backlog);
   const found: Trouble[] = [];
   if (components) found.push(...missing(components));
+  found.push(...died(letters));
   const { tone, word } = judged(oldest);
   if (tone === "warn" || tone === "bad") {
     found.push({
@@ -137,6 +159,13 @@ export function troubles(backlog: Backlog, components: readonly Component[] | un
     });
   }
   return found.sort((one, other) => Number(one.tone === "warn") - Number(other.tone === "warn"));
+}
+
+function died({ open, fresh }: Letters): Trouble[] {
+  const tone = gravityOf({ open, fresh });
+  if (!open || (tone !== "warn" && tone !== "bad")) return [];
+  const them = `${count(open)} ${open.value === 1 ? "dead letter is" : "dead letters are"} open`;
+  return [{ tone, text: `${them}${fresh ? `, ${freshInWords(fresh)}` : ""}.`, href: "/dead-letters" }];
 }
 
 const LIVES: readonly string[] = ["alive", "late"];
