@@ -110,8 +110,9 @@ class Leg:
 class Node:
     """One message: `waited` in the outbox until it was `sent_at`, then one leg for each queue.
 
-    `depth` is 0 for the beginning of the chain. `last_error` is what keeps it in the outbox. A node that only others speak of
-    has the state `unknown`: it may never have been a message, but the request that the first one was published in.
+    `depth` is 0 for the beginning of the chain. `last_error` is what keeps it in the outbox, `held_at` since when it is
+    unroutable. A node that only others speak of has the state `unknown`: it may never have been a message, but the request that
+    the first one was published in.
     """
 
     id: str
@@ -123,6 +124,7 @@ class Node:
     sent_at: datetime | None = None
     waited: timedelta | None = None
     due_at: datetime | None = None
+    held_at: datetime | None = None
     relay: str = ""
     last_error: str | None = None
     requeue_count: int = 0

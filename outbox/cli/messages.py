@@ -97,6 +97,7 @@ def _echo_one(message: Mapping[str, Any], *, reveal: bool) -> None:
             ("chain", " → ".join(message["tracking_ids"]) if len(message["tracking_ids"]) > 1 else ""),
             ("ordering key", one_line(message["ordering_key"] or "")),
             ("written", when_exactly(message["created_at"])),
+            ("unroutable since", when_exactly(message["held_at"])),
             ("sent", when_exactly(message["sent_at"])),
             ("given up", when_exactly(message["failed_at"])),
             ("next attempt", when_exactly(message["next_attempt_at"])),

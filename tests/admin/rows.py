@@ -30,7 +30,7 @@ async def insert_each(connection: asyncpg.Connection) -> dict[str, str]:
     }
 
 
-_TIMES = ("send_after", "failed_at", "sent_at", "created_at")
+_TIMES = ("send_after", "failed_at", "sent_at", "created_at", "held_at")
 
 
 def _place(name: str, number: int) -> str:

@@ -136,6 +136,8 @@ def test_messages_are_listed_and_one_says_why_it_is_where_it_is(run: Run, on: An
     assert "hunter2" not in shown.output
     assert "hunter2" in run("messages", "4", "--reveal").output
     assert json.loads(run("messages", "4", "--json").stdout)["routing_key"] == "order.due"
+    on(lambda pool: pool.execute("update outbox_table set last_error = 'unroutable', held_at = '2026-11-20 17:23:46.5Z'"))
+    assert "unroutable since" in run("messages", "4").output
     gone = run("messages", "17")
     assert (gone.exit_code, gone.output.startswith("outbox: not-found: there is no row '17' in the outbox")) == (1, True)
 

@@ -1,7 +1,7 @@
 """The outbox, message by message."""
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import asyncpg
@@ -203,6 +203,20 @@ async def test_a_message_names_what_holds_it(viewer: httpx.AsyncClient, connecti
     found = await shown(viewer, for_a_queue)
     assert (found["probed_by"], found["reason"][:31]) == (for_a_queue, "The queue 'mail' is not there. ")
     assert "'mail'" in found["mend"]
+
+
+async def test_a_held_message_tells_since_when_it_is_unroutable_and_no_other_does(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    held = await insert(connection, created_at="-1 day", held_at="-2 hours", last_error="unroutable", send_after="infinity")
+    released = await insert(connection, held_at="-2 hours")  # by a relay of the release before, which knows no such time
+    found = {id_: await shown(viewer, id_) for id_ in (held, released)}
+    since = await connection.fetchval("select held_at from outbox_table where id = $1", int(held))
+    assert abs(datetime.fromisoformat(found[held]["held_at"]) - since) < timedelta(milliseconds=1)
+    assert found[released]["held_at"] is None
+    assert {line["id"]: line["held_at"] for line in (await listed(viewer))["items"]} == {
+        id_: message["held_at"] for id_, message in found.items()
+    }
 
 
 async def test_a_message_tells_of_relays_that_are_paused_or_missing(

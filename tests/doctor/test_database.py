@@ -45,6 +45,7 @@ async def test_a_healthy_database_has_no_ailments(connection: asyncpg.Connection
 @pytest.mark.parametrize(
     ("damage", "severity", "named", "sql"),
     [
+        ("alter table outbox_table drop column held_at", Severity.ERROR, "column held_at of outbox_table is missing", ""),
         ("alter table outbox_table drop column hlc", Severity.ERROR, "column hlc of outbox_table is missing", ""),
         (
             """

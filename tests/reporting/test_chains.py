@@ -100,6 +100,8 @@ async def test_any_id_gives_the_whole_tree_with_times_attempts_and_states(
     assert mail.last.error == TryError(type="outbox.errors.Reject", message="no such address")
     assert mail.last.component == "worker-1"
     assert reserved.last_error == "unroutable"
+    assert placed.held_at is None
+    assert reserved.held_at == await connection.fetchval("select held_at from outbox_table where held_at is not null")
 
 
 async def test_without_history_it_is_what_is_still_there_and_says_what_it_cannot_know(

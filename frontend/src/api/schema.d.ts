@@ -2043,6 +2043,11 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             /**
+             * Held At
+             * @description Since when it is unroutable; null: it is not, or a release that kept no such time held it.
+             */
+            held_at: string | null;
+            /**
              * Id
              * @description The number of its row, in the order of writing.
              */
@@ -2149,6 +2154,11 @@ export interface components {
             due_at: string | null;
             /** Failed At */
             failed_at: string | null;
+            /**
+             * Held At
+             * @description Since when it is unroutable; null: it is not, or a release that kept no such time held it.
+             */
+            held_at: string | null;
             /**
              * Id
              * @description The number of its row, in the order of writing.
@@ -2274,6 +2284,11 @@ export interface components {
              * @description When it is sent, for a message that waits for its time.
              */
             due_at: string | null;
+            /**
+             * Held At
+             * @description Since when it is unroutable, for a message that is held.
+             */
+            held_at: string | null;
             /** Id */
             id: string;
             /**

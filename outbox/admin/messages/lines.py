@@ -55,6 +55,9 @@ class MessageLine(Model):
     last_error: str | None = Field(description="What the broker said last, or what the message waits for.")
     created_at: Moment | None = Field(description="Null for a time that no calendar holds.")
     due_at: Moment | None = Field(description="Null: not before something else happens.")
+    held_at: Moment | None = Field(
+        description="Since when it is unroutable; null: it is not, or a release that kept no such time held it."
+    )
     sent_at: Moment | None
     failed_at: Moment | None
     content_type: str | None
@@ -75,7 +78,7 @@ def line_of(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
     shown, size = row["shown"], row["size"]
     return {
         **{name: row[name] for name in _AS_THEY_ARE},
-        **{name: moment(row[name]) for name in ("created_at", "due_at", "sent_at", "failed_at")},
+        **{name: moment(row[name]) for name in ("created_at", "due_at", "held_at", "sent_at", "failed_at")},
         "id": str(row["id"]),
         "last_error": None if row["last_error"] is None else masking.masked_text(row["last_error"]),
         "size": size,

@@ -61,6 +61,7 @@ select distinct on (id) id, tracking_ids ->> -1 as message_id, routing_key, trac
     extract(epoch from created_at)::float8 as created_at, extract(epoch from sent_at)::float8 as sent_at,
     extract(epoch from failed_at)::float8 as failed_at,
     case when send_after < 'infinity' then extract(epoch from send_after)::float8 end as due_at,
+    extract(epoch from held_at)::float8 as held_at,
     case
         when sent_at is not null then 'sent'
         when failed_at is not null then 'parked'

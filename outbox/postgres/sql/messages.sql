@@ -1,12 +1,15 @@
 -- name: line
 -- What is listed of a row. Times are seconds and jsonb is text: no value that a producer may insert is too much for the driver
--- then. Small bodies come along, of which a preview is made.
+-- then. Small bodies come along, of which a preview is made. Whoever released a row may have left the time since when it was held.
 id, {state} as state, routing_key, left(tracking_ids ->> -1, 1000) as message_id, left(tracking_ids ->> 0, 1000) as root_id,
     left(ordering_key, 1000) as ordering_key, left(dedup_key, 1000) as dedup_key, left(target_queue, 1000) as target_queue,
     priority, attempts, requeue_count, left(last_error, 2000) as last_error, content_type, octet_length(body) as size,
     case when octet_length(body) <= 4096 then body end as shown, extract(epoch from created_at)::float8 as created_at,
     extract(epoch from send_after)::float8 as due_at, extract(epoch from sent_at)::float8 as sent_at,
-    extract(epoch from failed_at)::float8 as failed_at, hashtextextended(ordering_key, 0) as lane
+    extract(epoch from failed_at)::float8 as failed_at, hashtextextended(ordering_key, 0) as lane,
+    case
+        when sent_at is null and failed_at is null and last_error = 'unroutable' then extract(epoch from held_at)::float8
+    end as held_at
 
 -- name: classes
 select message.*

@@ -48,7 +48,8 @@ export function Detail({
           ["Sent", message.sent_at && <Moment at={message.sent_at} milliseconds />],
           ["In the outbox", message.waited_seconds === null ? null : span(message.waited_seconds)],
           ["Sent by", message.relay],
-          ["Due", message.due_at && <Due at={message.due_at} />],
+          ["Unroutable since", message.held_at && <At at={message.held_at} />],
+          ["Due", message.due_at && <At at={message.due_at} />],
           ["Requeued", message.requeue_count > 0 ? plural(message.requeue_count, "time") : null],
         ]}
       />
@@ -90,7 +91,7 @@ function ledTo({ children, below }: Item): string {
     : direct;
 }
 
-function Due({ at }: { at: string }) {
+function At({ at }: { at: string }) {
   return (
     <>
       <Moment at={at} /> (<Ago at={at} />)
@@ -133,7 +134,7 @@ function InQueue({ leg }: { leg: Leg }) {
           ],
           ["Handling", leg.handling_seconds === null ? null : span(leg.handling_seconds)],
           ["Attempts", leg.attempts > 0 ? leg.attempts : null],
-          ["Next attempt", leg.due_at && <Due at={leg.due_at} />],
+          ["Next attempt", leg.due_at && <At at={leg.due_at} />],
         ]}
       />
       <Attempts leg={leg} />

@@ -52,6 +52,15 @@ describe("one chain", () => {
     expect(screen.queryByText("key.late")).toBeNull();
   });
 
+  it("tells since when a message is unroutable", async () => {
+    const held = { state: "held", last_error: "unroutable", held_at: "2026-11-20T18:30:00.000Z" } as const;
+    const user = opened(chain([message("root", null, held)]));
+    screen.getByRole("tree").focus();
+    await user.keyboard("{Enter}");
+    const since = screen.getByText("Unroutable since").nextElementSibling;
+    expect(since?.textContent).toContain("2026-11-20 18:30:00");
+  });
+
   it("says in words what bars and colours tell", () => {
     opened(chain([message("root", null, { state: "dead", legs: [DEAD] })], { critical_path: ["root"] }));
     const row = screen.getByRole("treeitem", { name: /key.root/ });

@@ -17,6 +17,7 @@ export function message(
     sent_at: at(1),
     waited_seconds: 1,
     due_at: null,
+    held_at: null,
     relay: "relay-1",
     last_error: null,
     requeue_count: 0,

@@ -28,6 +28,7 @@ const MESSAGE: Message = {
   last_error: "blocked",
   created_at: "2026-11-20T17:00:00.000Z",
   due_at: null,
+  held_at: null,
   sent_at: null,
   failed_at: null,
   expires_in_seconds: null,
@@ -38,6 +39,10 @@ const MESSAGE: Message = {
   body_base64: null,
   masked: true,
 };
+
+function unroutable() {
+  return screen.getByText("Unroutable").nextElementSibling?.textContent;
+}
 
 describe("Why", () => {
   it("leads from a blocked message to the one that it follows, and to all of its key", () => {
@@ -50,6 +55,16 @@ describe("Why", () => {
       ["message 12", "/messages/12"],
     ]);
     expect(screen.queryByText("blocked")).toBeNull();
+  });
+
+  it("tells since when a held message is unroutable, whenever it was written", () => {
+    const held = { ...MESSAGE, state: "held" as const, blocked_by: null, last_error: "unroutable" };
+    const { rerender } = render(<Why message={{ ...held, held_at: "2026-11-20T18:30:00.000Z" }} />);
+    expect(unroutable()).toMatch(/^since 2026-11-20 18:30:00, .+ ago$/);
+    rerender(<Why message={held} />);
+    expect(unroutable()).toBe("since some time that was not recorded");
+    rerender(<Why message={MESSAGE} />);
+    expect(screen.queryByText("Unroutable")).toBeNull();
   });
 
   it("leads a parked message to its dead letter", () => {

@@ -20,7 +20,7 @@ export function Why({ message }: { message: Message }) {
         <Facts
           of={[
             ["Next attempt", message.next_attempt_at && <When at={message.next_attempt_at} />],
-            ["Unroutable", message.state === "held" && <Unroutable message={message} />],
+            ["Unroutable", message.state === "held" && <Since at={message.held_at} />],
             ["Blocked by", message.blocked_by && <Blocker message={message} />],
             [
               "Probed by",
@@ -106,12 +106,12 @@ function When({ at }: { at: string }) {
   );
 }
 
-/** When it was found out is not recorded; it cannot have been before it was written. */
-function Unroutable({ message: { created_at } }: { message: Message }) {
-  if (created_at === null) return "since some time after it was written";
+/** Null: a release that kept no such time held it. */
+function Since({ at }: { at: string | null }) {
+  if (at === null) return "since some time that was not recorded";
   return (
     <>
-      since a relay first tried it; it was written <Ago at={created_at} />, at <Moment at={created_at} />
+      since <Moment at={at} />, <Ago at={at} />
     </>
   );
 }

@@ -47,9 +47,10 @@ export function rowOf(id: string): HTMLElement | null {
 }
 
 function When({ line }: { line: MessageLine }) {
-  const { state, due_at, sent_at, failed_at, created_at } = line;
+  const { state, due_at, held_at, sent_at, failed_at, created_at } = line;
   if (state === "sent" && sent_at) return <Told word="sent" at={sent_at} />;
   if (state === "parked" && failed_at) return <Told word="given up" at={failed_at} />;
+  if (held_at) return <Told word="held" at={held_at} />;
   if ((state === "scheduled" || state === "retrying") && due_at) return <Told word="due" at={due_at} />;
   return created_at ? <Told word="written" at={created_at} /> : <>no date</>;
 }

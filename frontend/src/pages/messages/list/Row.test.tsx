@@ -1,0 +1,34 @@
+import { render, screen } from "@testing-library/react";
+import { expect, it } from "vitest";
+import type { MessageLine } from "~/api/messages";
+import { Row } from "./Row";
+
+const LINE: MessageLine = {
+  id: "17",
+  message_id: "m",
+  root_id: "m",
+  state: "held",
+  routing_key: "order.shipped",
+  target_queue: null,
+  ordering_key: null,
+  dedup_key: null,
+  priority: 0,
+  attempts: 0,
+  requeue_count: 0,
+  last_error: "unroutable",
+  created_at: new Date(Date.now() - 3_600_000).toISOString(),
+  due_at: null,
+  held_at: new Date(Date.now() - 120_000).toISOString(),
+  sent_at: null,
+  failed_at: null,
+  content_type: null,
+  size: 0,
+  preview: "",
+};
+
+it("says how long a message has been held, and of one of which nobody knows that when it was written", () => {
+  const { rerender } = render(<Row line={LINE} search="" open={false} gone={false} />);
+  expect(screen.getByRole("link").textContent).toMatch(/held 2 min.* ago$/);
+  rerender(<Row line={{ ...LINE, held_at: null }} search="" open={false} gone={false} />);
+  expect(screen.getByRole("link").textContent).toMatch(/written 1 h.* ago$/);
+});
