@@ -161,8 +161,9 @@ class Admin:
 
 
 _BOUNDED = f"set local statement_timeout = {int(READ_TIMEOUT.total_seconds() * 1_000)}; set local lock_timeout = '5s'"
-# Compiling a statement takes longer than most answers may take, and both processors would be taken from the others.
-_READING = f"{_BOUNDED}; set local jit = off; set local max_parallel_workers_per_gather = 0"
+# Compiling a statement takes longer than most answers may take, and both processors would be taken from the others. Rows make
+# fewer groups than the planner expects: with less memory it would rather sort them all first, on disk.
+_READING = f"{_BOUNDED}; set local jit = off; set local max_parallel_workers_per_gather = 0; set local work_mem = '32MB'"
 
 
 def _positive(lifetime: timedelta) -> timedelta:

@@ -8,10 +8,12 @@ import asyncpg
 import httpx
 import pytest
 
+from outbox.admin.admin import _READING
 from outbox.admin.stats.series import quantile
 from outbox.admin.stats.steps import fitting, steps_between, usual_step
 from outbox.postgres.reporting.series import SeriesReader
 from outbox.postgres.reporting.thinning import thin_stats
+from tests.postgres_transport.support import explained, rows_read
 
 ROW = """
     insert into outbox_stats (
@@ -125,6 +127,29 @@ async def test_only_the_largest_groups_are_told_apart_and_there_are_two_thousand
     assert (answer["step_seconds"], "2,000 points" in answer["widened"]) == (600, True)
 
 
+async def test_more_groups_than_fit_with_any_step_are_refused(viewer: httpx.AsyncClient, told: Statistics) -> None:
+    for number in range(9):
+        await told.of_worker(told.at(3), f"q{number}", processed=1)
+    answer = await viewer.get("/stats", params={"from": "-7300d", "group_by": "queue"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert "2,000 points" in answer.json()["detail"]
+
+
+async def test_what_belongs_to_no_routing_key_tells_that_relays_and_workers_ran(
+    viewer: httpx.AsyncClient, told: Statistics
+) -> None:
+    await told.of_relay(told.at(4), backlog=7)
+    await told.of_worker(told.at(3), "stock", processed=0, key="")
+    await told.of_relay(told.at(2), "a", sent=5)
+    await told.of_worker(told.at(2), "stock", processed=5, key="a")
+    answer = await read(viewer, group_by="routing_key")
+    [series] = answer["series"]
+    at = answer["starts_at"].index(told.at(4).isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+    assert (series["group"], series["sent"][at : at + 3]) == ("a", [0, None, 5])
+    assert series["processed"][at : at + 3] == [None, 0, 5]
+    assert set(series["backlog"]) == {None}
+
+
 async def test_old_statistics_are_answered_by_the_hours_and_days_that_they_are_kept_by(
     viewer: httpx.AsyncClient, told: Statistics
 ) -> None:
@@ -195,17 +220,47 @@ def test_quantiles_lie_within_their_bucket() -> None:
     assert quantile([50, 50, *[0] * 19], 0.75) == pytest.approx(0.00175)
 
 
-@pytest.mark.parametrize("group_by", ["none", "queue", "routing_key"])
-async def test_statistics_are_read_by_their_time(told: Statistics, group_by: Any) -> None:
+KEYS = 25
+
+
+@pytest.fixture
+async def much(told: Statistics) -> asyncpg.Connection:
+    """A day of minutes, of as many relays' keys as workers' queues."""
     connection = told.connection
     await connection.execute(
-        "insert into outbox_stats (starts_at, seconds, routing_key, queue, sent) select date_trunc('minute', now())"
-        " - make_interval(mins => n), 60, 'k' || k, '', 1 from generate_series(1, 2000) as n, generate_series(1, 10) as k"
+        "insert into outbox_stats (starts_at, seconds, routing_key, queue, sent, processed, latency)"
+        " select date_trunc('minute', now()) - n * interval '1 minute', 60, 'k' || k,"
+        " case when relay then '' else 'q' || k end, relay::integer, (not relay)::integer, array_fill(1, array[21])"
+        f" from generate_series(1, 24 * 60) as n, generate_series(1, {KEYS}) as k, unnest(array[true, false]) as relay"
     )
-    await connection.execute("analyze outbox_stats")
-    sql = SeriesReader(connection, None, group_by)._sql
+    await connection.execute("vacuum analyze outbox_stats")
+    return connection
+
+
+@pytest.mark.parametrize("group_by", ["none", "queue", "routing_key"])
+async def test_statistics_are_read_by_their_time_once(much: asyncpg.Connection, told: Statistics, group_by: Any) -> None:
     hour = (told.at(60), told.at(0))
-    asked = {"coarsest": (*hour, True), "groups": (*hour, 21), "reported": (*hour, 60), "series": (*hour, 60, ["a"], "b")}
+    sql = SeriesReader(much, None, group_by)._sql
+    asked = {"coarsest": (*hour, True), "series": (*hour, 60, *hour, [60] * 21, 20, "b")}
     for name, arguments in asked.items():
-        plan = "\n".join(row[0] for row in await connection.fetch(f"explain {sql[name]}", *arguments))
-        assert "Seq Scan on outbox_stats" not in plan, plan
+        nodes = await explained(much, sql[name], *arguments)
+        scans = [node for node in nodes if node.get("Relation Name") == "outbox_stats"]
+        assert {node["Node Type"] for node in scans} <= {"Index Scan", "Index Only Scan", "Bitmap Heap Scan"}
+        if name == "series":
+            assert [rows_read(node) for node in scans] == [60 * KEYS * 2]
+
+
+@pytest.mark.parametrize(("group_by", "groups"), [("none", 2), ("queue", KEYS), ("routing_key", 2 * KEYS)])
+async def test_many_rows_are_added_up_as_they_are_read(
+    much: asyncpg.Connection, told: Statistics, group_by: Any, groups: int
+) -> None:
+    day = (told.at(24 * 60), told.at(0))
+    arguments = (*day, 1_800, *day, [1_800] * 21, 20, "b")
+    async with much.transaction():
+        await much.execute(_READING)
+        nodes = await explained(much, SeriesReader(much, None, group_by)._sql["series"], *arguments)
+    [reading] = [node for node in nodes if node.get("Relation Name") == "outbox_stats"]
+    assert rows_read(reading) <= 24 * 60 * KEYS * 2
+    sorted_ = [node["Actual Rows"] for node in nodes if "Sort" in node["Node Type"]]
+    assert max(sorted_) <= 49 * groups, "the rows themselves were sorted"
+    assert all(node["Disk Usage"] == 0 for node in nodes if "Disk Usage" in node)

@@ -1,5 +1,6 @@
 """What happened when, as series: `GET /stats`."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -13,9 +14,20 @@ from outbox.admin.problems import Code, Problem
 from outbox.admin.routing import area
 from outbox.admin.stats.answers import Quantiles, SeriesAnswer, StatsAnswer
 from outbox.admin.stats.series import BY_RELAYS, BY_WORKERS, Table, quantiles
-from outbox.admin.stats.steps import LENGTH, LONGEST, MOST_POINTS, RELATIVE, STEPS, Steps, fitting, seconds_of, usual_step
+from outbox.admin.stats.steps import (
+    LENGTH,
+    LONGEST,
+    MOST_POINTS,
+    RELATIVE,
+    STEPS,
+    Steps,
+    fitting,
+    fitting_each,
+    seconds_of,
+    usual_step,
+)
 from outbox.postgres.reporting.series import GroupBy, SeriesReader
-from outbox.postgres.reporting.statistics import LATENCY_BOUNDS, OTHERS
+from outbox.postgres.reporting.statistics import LATENCY_BOUNDS
 
 MOST_GROUPS = 20
 """Queues or routing keys that are told apart, those under which most happened."""
@@ -57,19 +69,21 @@ async def show_statistics(asked: Viewer, wanted: Annotated[StatsParameters, Quer
         reader = SeriesReader(connection, asked.admin.table.schema, wanted.group_by)
         now = await reader.now()
         since, until = _times(wanted, now)
-        names = [""] if wanted.group_by == "none" else await reader.groups(since, until, MOST_GROUPS + 1)
-        steps, widened = await _steps(reader, wanted, since, until, len(names))
-        names = names[:MOST_GROUPS]
-        rows = await reader.series(steps.since, steps.until, steps.seconds, names)
-        table = Table(steps.starts, rows, await reader.reported(steps.since, steps.until, steps.seconds, rows))
-    if OTHERS in table.names and OTHERS not in names:
-        names.append(OTHERS)
+        least = _least(wanted, since, until)
+        kept, rows = await _read(reader, since, until, least, 1 if wanted.group_by == "none" else MOST_GROUPS + 1)
+    steps = fitting(since, until, max(least, kept), max(1, rows[0]["names"]) if rows else 1)
+    if steps is None:
+        raise Problem(
+            Code.INVALID_REQUEST, f"that would be more than {MOST_POINTS:,} points with any step: ask for a shorter time"
+        )
+    table = Table(steps.starts, rows)
+    names = [None] if wanted.group_by == "none" else table.names
     return StatsAnswer(
         from_=steps.since,
         to=steps.until,
         as_of=now,
         step_seconds=steps.seconds,
-        widened=widened,
+        widened=_widened(wanted, steps, least, kept),
         group_by=wanted.group_by,
         starts_at=list(steps.starts),
         complete=[start + timedelta(seconds=steps.seconds) + REPORTED_WITHIN <= now for start in steps.starts],
@@ -99,35 +113,46 @@ def _time(text: str, now: datetime, name: str) -> datetime:
         ) from None
 
 
-async def _steps(
-    reader: SeriesReader, wanted: StatsParameters, since: datetime, until: datetime, series: int
-) -> tuple[Steps, str | None]:
-    """The steps, and why they are longer than was asked for."""
+def _least(wanted: StatsParameters, since: datetime, until: datetime) -> int:
+    """Seconds of the step that was asked for."""
     match = LENGTH.fullmatch(wanted.step)
-    least = seconds_of(*match.groups()) if match else usual_step(since, until)
-    steps = fitting(since, until, least, max(series, 1))
-    kept = 60 if steps is None else await reader.coarsest(steps.since, steps.until, hours_matter=steps.seconds < 3_600)
-    if steps is not None and kept > steps.seconds:
-        steps = fitting(since, until, kept, max(series, 1))
-    if steps is None:
-        raise Problem(
-            Code.INVALID_REQUEST, f"that would be more than {MOST_POINTS:,} points with any step: ask for a shorter time"
-        )
-    if match is None or steps.seconds == least:
-        return steps, None
+    return seconds_of(*match.groups()) if match else usual_step(since, until)
+
+
+async def _read(
+    reader: SeriesReader, since: datetime, until: datetime, least: int, most: int
+) -> tuple[int, Sequence[Mapping[str, Any]]]:
+    """What statistics of that time are kept by, in seconds, and the rows, by the steps that fit as many series as there are."""
+    possible = fitting_each(since, until, least, most)
+    first, last = _covered(possible)
+    kept = await reader.coarsest(first, last, hours_matter=possible[0].seconds < 3_600)
+    if kept > least:
+        possible = fitting_each(since, until, kept, most)
+    rows = await reader.series((since, until), _covered(possible), [steps.seconds for steps in possible], most - 1)
+    return kept, rows
+
+
+def _covered(possible: Sequence[Steps]) -> tuple[datetime, datetime]:
+    return min(steps.since for steps in possible), max(steps.until for steps in possible)
+
+
+def _widened(wanted: StatsParameters, steps: Steps, least: int, kept: int) -> str | None:
+    """Why the steps are longer than was asked for."""
+    if wanted.step == "auto" or steps.seconds == least:
+        return None
     if kept == steps.seconds:
-        return steps, f"statistics of that time are kept by the {'day' if kept == 86_400 else 'hour'}"
-    return steps, f"there are steps of {', '.join(map(str, STEPS))} seconds, and {MOST_POINTS:,} points at most"
+        return f"statistics of that time are kept by the {'day' if kept == 86_400 else 'hour'}"
+    return f"there are steps of {', '.join(map(str, STEPS))} seconds, and {MOST_POINTS:,} points at most"
 
 
-def _series(table: Table, name: str, wanted: StatsParameters) -> SeriesAnswer:
+def _series(table: Table, name: str | None, wanted: StatsParameters) -> SeriesAnswer:
     counts: dict[str, Any] = {metric: table.counts(name, metric, of_relays=False) for metric in BY_WORKERS}
     for metric in BY_RELAYS:  # which know of no queues
         by_queue = wanted.group_by == "queue"
         counts[metric] = [None] * table.length if by_queue else table.counts(name, metric, of_relays=True)
     waited, handled = table.buckets(name, of_relays=True), table.buckets(name, of_relays=False)
     return SeriesAnswer(
-        group=None if wanted.group_by == "none" else name,
+        group=name,
         **counts,
         backlog=table.measured(name, "backlog"),
         oldest_age_seconds=table.measured(name, "oldest_age"),

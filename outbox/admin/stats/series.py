@@ -1,12 +1,13 @@
 """From rows of statistics to columns: a value for each step, null where nobody told anything."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
-from outbox.postgres.reporting.statistics import LATENCY_BOUNDS
+from outbox.postgres.reporting.statistics import LATENCY_BOUNDS, OTHERS
 
 BY_RELAYS = ("created", "sent")
 BY_WORKERS = ("processed", "failed", "retried", "dead", "duplicates")
@@ -33,28 +34,26 @@ class Cell:
 class Table:
     """The cells of an answer: by group, by step, of relays and of workers; and who told anything in which step."""
 
-    def __init__(
-        self, starts: Sequence[datetime], rows: Iterable[Mapping[str, Any]], reported: Iterable[Mapping[str, Any]]
-    ) -> None:
+    def __init__(self, starts: Sequence[datetime], rows: Sequence[Mapping[str, Any]]) -> None:
         self._starts = starts
-        self._cells: dict[tuple[str, datetime, bool], Cell] = {}
+        self._cells: dict[tuple[str | None, datetime, bool], Cell] = {}
         for row in rows:
             self._cells.setdefault((row["name"], row["span"], row["of_relays"]), Cell()).take(row)
-        told = list(reported)
-        self._by_relays = {row["span"] for row in told if row["by_relays"]}
-        self._by_workers = {row["span"] for row in told if row["by_workers"]}
+        # A message's creation may be told of a time without a relay.
+        self._by_relays = {row["span"] for row in rows if row["of_relays"] and (row["sent"] or row["backlog"] is not None)}
+        self._by_workers = {row["span"] for row in rows if not row["of_relays"]}
+        places = {row["name"]: row["place"] for row in rows if row["place"] is not None}
+        self.names: list[str | None] = sorted(places, key=places.__getitem__)
+        """The groups, those first that most happened under, and last those that are not told apart."""
+        if OTHERS not in places and any(row["name"] == OTHERS for row in rows):
+            self.names.append(OTHERS)
 
     @property
     def length(self) -> int:
         """How many steps there are."""
         return len(self._starts)
 
-    @property
-    def names(self) -> set[str]:
-        """The groups there are."""
-        return {name for name, _, _ in self._cells}
-
-    def counts(self, name: str, metric: str, *, of_relays: bool) -> list[int | None]:
+    def counts(self, name: str | None, metric: str, *, of_relays: bool) -> list[int | None]:
         """How many in each step; 0 only where somebody told that there were none."""
         told = self._by_relays if of_relays else self._by_workers
         cells = [self._cells.get((name, at, of_relays)) for at in self._starts]
@@ -65,20 +64,20 @@ class Table:
             for at, cell in zip(self._starts, cells, strict=True)
         ]
 
-    def measured(self, name: str, metric: str) -> list[Any]:
+    def measured(self, name: str | None, metric: str) -> list[Any]:
         """The highest that was measured in each step."""
         return [getattr(self._cells.get((name, at, True)), metric, None) for at in self._starts]
 
-    def buckets(self, name: str, *, of_relays: bool) -> list[list[int] | None]:
+    def buckets(self, name: str | None, *, of_relays: bool) -> list[list[int] | None]:
         """How many took how long, in each step in which any did."""
         return [getattr(self._cells.get((name, at, of_relays)), "latency", None) for at in self._starts]
 
 
 def quantiles(buckets: Iterable[Sequence[int] | None]) -> dict[str, list[float | None]]:
     """By name the quantiles of each step, in seconds."""
-    columns = list(buckets)
+    columns = [None if counts is None else (counts, list(accumulate(counts))) for counts in buckets]
     return {
-        name: [None if counts is None else quantile(counts, share) for counts in columns] for name, share in QUANTILES.items()
+        name: [None if column is None else _quantile(*column, share) for column in columns] for name, share in QUANTILES.items()
     }
 
 
@@ -87,11 +86,14 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
 
     Of what took longer than the last bound no more is known than that.
     """
-    totals = list(accumulate(counts))
+    return _quantile(counts, list(accumulate(counts)), share)
+
+
+def _quantile(counts: Sequence[int], totals: Sequence[int], share: float) -> float | None:
     if not totals or not totals[-1]:
         return None
     wanted = share * totals[-1]
-    number = next(number for number, total in enumerate(totals) if total >= wanted and total)
+    number = bisect_left(totals, wanted)
     if number >= len(LATENCY_BOUNDS):
         return float(LATENCY_BOUNDS[-1])
     low, high = LATENCY_BOUNDS[number - 1] if number else 0.0, LATENCY_BOUNDS[number]

@@ -63,3 +63,9 @@ def fitting(since: datetime, until: datetime, least: int, series: int) -> Steps 
         if step >= least and steps.count * series <= MOST_POINTS:
             return steps
     return None
+
+
+def fitting_each(since: datetime, until: datetime, least: int, most: int) -> Sequence[Steps]:
+    """What is fitting for one series, for two, and so on up to `most`, or up to as many as anything fits."""
+    each = (fitting(since, until, least, series) for series in range(1, most + 1))
+    return [steps for steps in each if steps is not None]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from math import gcd
 from typing import Any, Literal
 
 from outbox.postgres.pool import Connection
@@ -11,13 +12,20 @@ from outbox.postgres.reporting.statistics import LATENCY_BOUNDS, OTHERS
 from outbox.postgres.schema.objects import satellite_names
 
 GroupBy = Literal["none", "queue", "routing_key"]
+Span = tuple[datetime, datetime]
+"""From, and until: the end is not part of it."""
 
+_COUNTS = ("created", "sent", "processed", "failed", "retried", "dead", "duplicates")
+_BUCKETS = range(1, len(LATENCY_BOUNDS) + 2)
 _GROUPS: Mapping[GroupBy, tuple[str, str]] = {
-    "none": ("''", "true"),
+    "none": ("null::text", "true"),
     "queue": ("queue", "queue <> ''"),
-    "routing_key": ("routing_key", "(routing_key <> '' or created + sent + processed + failed + duplicates > 0)"),
+    "routing_key": (
+        "case when routing_key <> '' or created + sent + processed + failed + duplicates > 0 then routing_key end",
+        "true",
+    ),
 }
-"""By what rows are told apart, and which of them belong to any group."""
+"""What rows are told apart by, null where they belong to no group; and which of them are read."""
 
 
 class SeriesReader:
@@ -25,10 +33,8 @@ class SeriesReader:
 
     def __init__(self, connection: Connection, schema: str | None, group_by: GroupBy) -> None:
         group, belongs = _GROUPS[group_by]
-        sums = ", ".join(f"sum(latency[{number}])" for number in range(1, len(LATENCY_BOUNDS) + 2))
         self._connection = connection
-        self._group_by = group_by
-        self._sql = queries("series.sql", origin=ORIGIN, group=group, belongs=belongs, sums=sums, **satellite_names(schema))
+        self._sql = queries("series.sql", origin=ORIGIN, group=group, belongs=belongs, **_sums(), **satellite_names(schema))
 
     async def now(self) -> datetime:
         """The database's clock."""
@@ -40,25 +46,25 @@ class SeriesReader:
         seconds: int = await self._connection.fetchval(self._sql["coarsest"], since, until, hours_matter)
         return seconds
 
-    async def groups(self, since: datetime, until: datetime, most: int) -> list[str]:
-        """The names that most happened under, most first."""
-        return [row["name"] for row in await self._connection.fetch(self._sql["groups"], since, until, most)]
+    async def series(self, asked: Span, covered: Span, steps: Sequence[int], most: int) -> Sequence[Mapping[str, Any]]:
+        """What happened in each step, by name, relays and workers apart.
 
-    async def reported(
-        self, since: datetime, until: datetime, step: int, series: Sequence[Mapping[str, Any]]
-    ) -> Sequence[Mapping[str, Any]]:
-        """Of which spans relays and workers told anything. Where `series` left out no rows that matter, it tells that."""
-        if self._group_by != "routing_key":
-            return [_reported(row) for row in series]
-        rows: Sequence[Any] = await self._connection.fetch(self._sql["reported"], since, until, step)
-        return rows
-
-    async def series(self, since: datetime, until: datetime, step: int, names: Sequence[str]) -> Sequence[Mapping[str, Any]]:
-        """What happened in each span, by name, relays and workers apart; names that were not asked for are `OTHERS`."""
-        rows: Sequence[Any] = await self._connection.fetch(self._sql["series"], since, until, step, list(names), OTHERS)
+        `steps` are the seconds of a step where there is one name, where there are two, and so on; the last also holds for more.
+        `covered` is all that any of them covers of the time that was `asked` for. Of each row `names` says how many names there
+        are, up to one more than `most`. The `most` that most happened under have a `place`, from 1 on; the rest is `OTHERS`. What
+        belongs to no name has none.
+        """
+        rows: Sequence[Any] = await self._connection.fetch(
+            self._sql["series"], *asked, gcd(*steps), *covered, list(steps), most, OTHERS
+        )
         return rows
 
 
-def _reported(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    by_relays = row["of_relays"] and (row["sent"] > 0 or row["backlog"] is not None)
-    return {"span": row["span"], "by_relays": by_relays, "by_workers": not row["of_relays"]}
+def _sums() -> Mapping[str, str]:
+    """The columns of counts and of the buckets of latencies: of cells, and of what is made of cells."""
+    buckets = [f"sum(latency[{number}]::float8) as bucket_{number}" for number in _BUCKETS]
+    return {
+        "cell_sums": ", ".join([*(f"sum({name}::float8) as {name}" for name in _COUNTS), *buckets]),
+        "sums": ", ".join(f"sum({name})::bigint as {name}" for name in _COUNTS),
+        "latency": ", ".join(f"sum(bucket_{number})" for number in _BUCKETS),
+    }

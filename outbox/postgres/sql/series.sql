@@ -19,31 +19,39 @@ select case
     else 60
 end
 
--- name: groups
--- The names that most happened under.
-select {group} as name
-from {stats}
-where starts_at >= $1 and starts_at < $2 and {belongs}
-group by 1
-order by sum(created + sent + processed + failed + duplicates) desc, 1
-limit $3
-
--- name: reported
--- The spans of which anything was told, by relays and by workers. A message's creation may be told of a time without a relay.
-select date_bin(make_interval(secs => $3::float8), starts_at, {origin}) as span,
-    bool_or(queue = '' and (sent > 0 or backlog is not null)) as by_relays, bool_or(queue <> '') as by_workers
-from {stats}
-where starts_at >= $1 and starts_at < $2
-group by 1
-
 -- name: series
--- $3: the step in seconds. $4: the names that are told apart, the rest being $5. What relays tell has no queue.
-select date_bin(make_interval(secs => $3::float8), starts_at, {origin}) as span,
-    case when {group} = any($4::text[]) then {group} else $5::text end as name,
-    queue = '' as of_relays, sum(created)::bigint as created, sum(sent)::bigint as sent, sum(processed)::bigint as processed,
-    sum(failed)::bigint as failed, sum(retried)::bigint as retried, sum(dead)::bigint as dead,
-    sum(duplicates)::bigint as duplicates, max(backlog) as backlog, extract(epoch from max(oldest_age))::float8 as oldest_age,
-    array[{sums}]::bigint[] as latency
-from {stats}
-where starts_at >= $1 and starts_at < $2 and {belongs}
-group by 1, 2, 3
+-- What happened in each step by name, relays and workers apart. The rows are read once, and added up to cells of $3 seconds, of which
+-- there are few; everything else is made of those. Asked for is the time from $1 to $2; steps may begin with $4 and end with $5, and
+-- take ($6)[n] seconds where there are n names. Told apart are the $7 names that most happened under; the rest is $8, and what has no
+-- name stays without. What relays tell has no queue. Counts are added up as float8, which is exact up to 2^53: the sums of bigint
+-- could become larger than a bigint, and need time and memory for that.
+with cell as materialized (
+    select date_bin(make_interval(secs => $3::float8), starts_at, {origin}) as span, {group} as name, queue = '' as of_relays,
+        sum((created + sent + processed + failed + duplicates)::float8) filter (where starts_at >= $1 and starts_at < $2) as happened,
+        {cell_sums}, max(backlog) as backlog, max(oldest_age) as oldest_age
+    from {stats}
+    where starts_at >= $4 and starts_at < $5 and {belongs}
+    group by 1, 2, 3
+),
+named as (
+    select name, row_number() over (order by sum(happened) desc, name) as place
+    from cell
+    where name is not null and happened is not null
+    group by name
+    order by place
+    limit $7::integer + 1
+),
+chosen as (
+    select count(*) as names,
+        make_interval(secs => ($6::integer[])[least(greatest(1, count(*)), cardinality($6))::integer]) as step
+    from named
+)
+select date_bin(step, span, {origin}) as span,
+    case when cell.name is null or place <= $7 then cell.name else $8::text end as name, of_relays,
+    min(place) filter (where place <= $7) as place, names, {sums}, max(backlog) as backlog,
+    extract(epoch from max(oldest_age))::float8 as oldest_age, array[{latency}]::bigint[] as latency
+from cell
+cross join chosen
+left join named on named.name = cell.name
+where span >= date_bin(step, $1, {origin}) and span < date_bin(step, $2 - interval '1 microsecond', {origin}) + step
+group by 1, 2, 3, names
