@@ -1,12 +1,12 @@
 """A real browser before the real service. A console error, a broken policy or a request to elsewhere fails the test."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, ViewportSize, async_playwright, expect
+from playwright.async_api import Browser, Page, Route, ViewportSize, async_playwright, expect
 
 from outbox.admin import Role
 from tests.dashboard.stage import Stage, staged
@@ -89,6 +89,7 @@ async def visit(browser: Browser, stage: Stage) -> AsyncIterator[Visit]:
             viewport: ViewportSize = WIDE,
             of: Stage = stage,
             expected: tuple[str, ...] = (),
+            routes: Sequence[tuple[Callable[[str], bool], Callable[[Route], Awaitable[None]]]] = (),
         ) -> Page:
             context = await browser.new_context(
                 viewport=viewport, color_scheme="dark" if theme == "dark" else "light", reduced_motion="reduce", locale="en-GB"
@@ -97,6 +98,8 @@ async def visit(browser: Browser, stage: Stage) -> AsyncIterator[Visit]:
             context.set_default_timeout(LONGEST_WAIT)
             page = await context.new_page()
             await open_contexts.enter_async_context(watched(page, of.service.url, expected=expected))
+            for matching, answer in routes:
+                await page.route(matching, answer)
             await page.goto(f"{of.ui}{path}#token={of.tokens[role]}")
             await page.locator("nav[aria-label=Pages]").wait_for(state="attached")  # of narrow windows it is not shown
             return page

@@ -31,8 +31,8 @@ export function Entries({
           <Fragment key={entry.id}>
             <Row entry={entry} open={open === entry.id} onOpen={onOpen} />
             {open === entry.id && (
-              <tr className={styles.detail} id={`entry-${entry.id}`}>
-                <td colSpan={5}>
+              <tr role="row" className={styles.detail} id={`entry-${entry.id}`}>
+                <td role="cell" colSpan={5}>
                   <Details of={entry} onNarrow={onNarrow} />
                 </td>
               </tr>
@@ -47,8 +47,8 @@ export function Entries({
 function Row({ entry, open, onOpen }: { entry: Entry; open: boolean; onOpen(id: string | undefined): void }) {
   const page = pageOf(entry);
   return (
-    <tr data-selected={open || undefined}>
-      <th scope="row">
+    <tr role="row" data-selected={open || undefined}>
+      <th role="rowheader" scope="row">
         <button
           type="button"
           className={styles.when}
@@ -61,18 +61,18 @@ function Row({ entry, open, onOpen }: { entry: Entry; open: boolean; onOpen(id: 
           <Moment at={entry.at} short />
         </button>
       </th>
-      <td>
+      <td role="cell">
         {entry.actor} <span className={styles.quiet}>{entry.role}</span>
       </td>
-      <td>
+      <td role="cell">
         {wordsOf(entry.action)}
         <code className={styles.code}>{entry.action}</code>
       </td>
-      <td className={styles.target}>
+      <td role="cell" className={styles.target}>
         {page && entry.target ? <Link href={page}>{entry.target}</Link> : entry.target || "—"}
         {entry.reason && <span className={styles.reason}>{entry.reason}</span>}
       </td>
-      <td>
+      <td role="cell">
         {entry.outcome === "denied" ? (
           <Badge tone="bad" icon="lost">
             denied

@@ -31,8 +31,8 @@ export function ComponentTable({ items, gone, open, onOpen, ...pausing }: Compon
           <Fragment key={one.id}>
             <Row one={one} gone={gone.has(one.id)} open={open === one.id} onOpen={onOpen} />
             {open === one.id && (
-              <tr className={styles.detail} id={`detail-${one.id}`}>
-                <td colSpan={6}>
+              <tr role="row" className={styles.detail} id={`detail-${one.id}`}>
+                <td role="cell" colSpan={6}>
                   <Detail of={one} {...pausing} />
                 </td>
               </tr>
@@ -57,8 +57,12 @@ function Row({
 }) {
   const queues = queuesOf(one);
   return (
-    <tr data-ended={one.condition === "stopped" || gone || undefined} data-selected={open || undefined}>
-      <th scope="row">
+    <tr
+      role="row"
+      data-ended={one.condition === "stopped" || gone || undefined}
+      data-selected={open || undefined}
+    >
+      <th role="rowheader" scope="row">
         <button
           type="button"
           className={styles.name}
@@ -77,13 +81,13 @@ function Row({
           </span>
         </button>
       </th>
-      <td>
+      <td role="cell">
         {gone ? <Badge icon="stop">gone</Badge> : <State of={one.condition} />}
         <span className={styles.below}>
           for <Lasting since={one.since} />
         </span>
       </td>
-      <td>
+      <td role="cell">
         <ul className={styles.does}>
           {doing(one).map((said) => (
             <li key={said}>{said}</li>
@@ -95,15 +99,15 @@ function Row({
           )}
         </ul>
       </td>
-      <td className={styles.nowrap}>
+      <td role="cell" className={styles.nowrap}>
         <span className={styles.label}>Last sign </span>
         <Ago at={one.seenAt} />
       </td>
-      <td>
+      <td role="cell">
         <span className={styles.label}>Host </span>
         {one.host} <span className={styles.below}>process {one.processId}</span>
       </td>
-      <td>
+      <td role="cell">
         <span className={styles.label}>Version </span>
         {one.version}
       </td>

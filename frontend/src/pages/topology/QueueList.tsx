@@ -27,8 +27,8 @@ function Row({ queue, of }: { queue: Node; of: Topology }) {
   const { bindings, workers, retries, deadLetters } = aroundQueue(queue, of);
   const wrong = of.warnings.some(({ node }) => node === queue.id);
   return (
-    <tr>
-      <th scope="row">
+    <tr role="row">
+      <th role="rowheader" scope="row">
         <Link href={`/messages?${new URLSearchParams({ target_queue: queue.name })}`}>{queue.name}</Link>{" "}
         {!queue.exists && <Badge tone="bad">missing</Badge>}
         {wrong && queue.exists && (
@@ -37,7 +37,7 @@ function Row({ queue, of }: { queue: Node; of: Topology }) {
           </Badge>
         )}
       </th>
-      <td>
+      <td role="cell">
         <span className={styles.name}>Receives </span>
         {bindings.map(({ exchange, key }) => (
           <div key={`${exchange} ${key}`}>
@@ -46,11 +46,11 @@ function Row({ queue, of }: { queue: Node; of: Topology }) {
         ))}
         {bindings.length === 0 && "nothing"}
       </td>
-      <td>
+      <td role="cell">
         <span className={styles.name}>Queued </span>
         {depth(queue.queued)}
       </td>
-      <td>
+      <td role="cell">
         <span className={styles.name}>Retries </span>
         {retries.length > 0
           ? retries.map((retry) => <div key={retry.id}>{`${retry.name}: ${depth(retry.queued)}`}</div>)
@@ -58,12 +58,12 @@ function Row({ queue, of }: { queue: Node; of: Topology }) {
             ? "—"
             : `${number(queue.retrying)} later`}
       </td>
-      <td>
+      <td role="cell">
         <span className={styles.name}>Dead letters </span>
         {deadLetters ? `${deadLetters.name}: ${depth(deadLetters.queued)} ` : ""}
         <Link href={`/dead-letters?${new URLSearchParams({ queue: queue.name })}`}>Show</Link>
       </td>
-      <td>
+      <td role="cell">
         <span className={styles.name}>Workers </span>
         {workers.join(", ") || <Badge tone="warn">nobody</Badge>}
       </td>
