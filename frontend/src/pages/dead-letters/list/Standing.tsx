@@ -1,3 +1,4 @@
+import { useRef } from "react";
 import type { Page } from "~/api/dead-letters";
 import { number, plural } from "~/lib/format";
 import { Icon } from "~/ui";
@@ -5,8 +6,9 @@ import styles from "./Standing.module.css";
 
 /** What the list does not have: dead letters that the broker still holds, and what could not be asked. */
 export function Standing({ page }: { page: Page | undefined }) {
+  const unarchived = useLasting(page?.unarchived);
   if (!page) return null;
-  const { unarchived, degraded } = page;
+  const { degraded } = page;
   return (
     <>
       {degraded.length > 0 && (
@@ -19,7 +21,7 @@ export function Standing({ page }: { page: Page | undefined }) {
           </span>
         </p>
       )}
-      {unarchived && unarchived.count > 0 && (
+      {unarchived && (
         <p className={styles.note} data-tone="info">
           <Icon name="info" />
           <span>
@@ -31,6 +33,14 @@ export function Standing({ page }: { page: Page | undefined }) {
       )}
     </>
   );
+}
+
+/** What an archiver is about to take is in the list before the broker is asked again: only what lay there twice is told. */
+function useLasting(found: Page["unarchived"] | undefined) {
+  const first = useRef<string>(undefined);
+  if (!found || found.count === 0) first.current = undefined;
+  else first.current ??= found.as_of;
+  return found && first.current !== undefined && found.as_of > first.current ? found : undefined;
 }
 
 function verb(count: number): string {

@@ -67,7 +67,7 @@ export function useList(place: Place) {
   };
 }
 
-/** While the stream is away, every so often; and once more soon where what was counted is older than what is listed. */
+/** While the stream is away, every so often; and once more soon where what was counted may be older than what is listed. */
 function useInterval() {
   const fallback = useFallbackInterval();
   const live = useConnection() === "live";
@@ -77,12 +77,16 @@ function useInterval() {
     state: { data: Page | undefined; dataUpdatedAt: number };
   }) => {
     const counted = data?.facets && new Date(data.facets.as_of).getTime();
-    return live && counted && dataUpdatedAt - counted > COUNTED_WITHIN ? COUNTED_ANEW_AFTER : fallback;
+    if (!live) return fallback;
+    if (counted && dataUpdatedAt - counted > COUNTED_WITHIN) return COUNTED_ANEW_AFTER;
+    return data?.unarchived?.count ? ARCHIVED_WITHIN : fallback;
   };
 }
 
 const COUNTED_WITHIN = 6_000;
 const COUNTED_ANEW_AFTER = 3_000;
+/** The broker is asked once in five seconds at most. */
+const ARCHIVED_WITHIN = 6_000;
 
 /** Once every row that is held has gone, there is nothing to hold any more. */
 function useNothingLeft(gone: boolean, show: () => void): void {
