@@ -51,8 +51,8 @@ class SeriesReader:
 
         `steps` are the seconds of a step where there is one name, where there are two, and so on; the last also holds for more.
         `covered` is all that any of them covers of the time that was `asked` for. Of each row `names` says how many names there
-        are, up to one more than `most`. The `most` that most happened under have a `place`, from 1 on; the rest is `OTHERS`. What
-        belongs to no name has none.
+        are, up to one more than `most`. The `most` that most happened under have a `place`, from 1 on, the others are `OTHERS`,
+        and what belongs to no name has none.
         """
         rows: Sequence[Any] = await self._connection.fetch(
             self._sql["series"], *asked, gcd(*steps), *covered, list(steps), most, OTHERS
