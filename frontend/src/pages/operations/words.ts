@@ -21,7 +21,12 @@ export function stateOf({ state }: Operation): string {
 
 /** Where to, and how carefully. */
 export function optionsInWords({ action, options, total }: Operation): readonly string[] {
-  if (action !== "requeue") return options.force ? ["Also those that were not discarded."] : [];
+  const those = (one: string, several: string) => (total === 1 ? one : several);
+  if (action !== "requeue") {
+    return options.force
+      ? [those("Also if it was not discarded.", "Also those that were not discarded.")]
+      : [];
+  }
   const { canary, rate_per_second: rate, stop_on_failure_ratio: ratio } = options;
   const share = ratio === null ? undefined : `${Number((100 * ratio).toFixed(2))} %`;
   const bad = share ? `more than ${share} of them` : "any of them";
@@ -34,7 +39,14 @@ export function optionsInWords({ action, options, total }: Operation): readonly 
         ]
       : []),
     ...(share ? [`It stops itself when more than ${share} came back dead.`] : []),
-    ...(options.force ? ["Also those that are older than inboxes remember."] : []),
+    ...(options.force
+      ? [
+          those(
+            "Also if it is older than inboxes remember.",
+            "Also those that are older than inboxes remember.",
+          ),
+        ]
+      : []),
   ];
 }
 

@@ -34,20 +34,9 @@ export function Manners(props: Props) {
         error={options.reason || repairing.repair.error ? errors.reason : undefined}
         onChange={(event) => change({ reason: event.target.value })}
       />
-      {action === "requeue" && (
+      {(action === "requeue" || action === "purge") && (
         <Checkbox
-          label={
-            edit
-              ? "Also if its consumer's schema refuses the edit, or it is older than inboxes remember"
-              : "Also those that are older than inboxes remember: they may be handled twice"
-          }
-          checked={options.force}
-          onChange={(force) => change({ force })}
-        />
-      )}
-      {action === "purge" && (
-        <Checkbox
-          label="Also those that were not discarded"
+          label={edit ? FORCE_EDIT : FORCE[action][several ? 1 : 0]}
           checked={options.force}
           onChange={(force) => change({ force })}
         />
@@ -55,6 +44,16 @@ export function Manners(props: Props) {
     </section>
   );
 }
+
+/** What is done against all advice, to one and to several. */
+const FORCE: Record<"requeue" | "purge", readonly [one: string, several: string]> = {
+  requeue: [
+    "Also if it is older than inboxes remember: it may be handled twice",
+    "Also those that are older than inboxes remember: they may be handled twice",
+  ],
+  purge: ["Also if it was not discarded", "Also those that were not discarded"],
+};
+const FORCE_EDIT = "Also if its consumer's schema refuses the edit, or it is older than inboxes remember";
 
 function Destination({
   repairing: { options, errors, change },

@@ -109,8 +109,9 @@ describe("the dialog that repairs", () => {
     expect(served.reads).not.toContainEqual(expect.stringMatching(/dlq\/17$/));
   });
 
-  it("speaks of one queue where it is about one dead letter", async () => {
+  it("speaks of one where it is about one dead letter", async () => {
     shown({ selector: { ids: ["17"] } });
+    expect(screen.getByRole("checkbox", { name: /^Also if it is older/ })).toBeDefined();
     expect(screen.getByRole("option", { name: "The queue that it died in" })).toBeDefined();
     expect(
       screen.getByRole("option", { name: "Every queue that its routing key leads to now" }),
