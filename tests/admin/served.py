@@ -1,17 +1,14 @@
 """The admin served by a real uvicorn in a thread of this process, for clients that speak HTTP."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-import uvicorn
 from fastapi import FastAPI, Request
 
 from outbox.admin import Admin, Principal, Role, admin_router
-from tests.support import eventually_sync
-from tests.support.processes import free_port
+from tests.support.serving import in_a_thread
 
 
 def principal_by_token(request: Request) -> Principal | None:
@@ -41,13 +38,5 @@ def served(*, prefix: str = "/outbox", maintain: Any = None, **admin: Any) -> It
     app = FastAPI(lifespan=lifespan)
     router = admin_router(_admin, authenticate=principal_by_token)
     app.include_router(router, prefix=prefix)
-    port = free_port()
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", ws="none"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        eventually_sync(lambda: server.started, timeout=20, message="the service did not start")
-        yield f"http://127.0.0.1:{port}{prefix}"
-    finally:
-        server.should_exit = True
-        thread.join(20)
+    with in_a_thread(app) as address:
+        yield f"{address}{prefix}"

@@ -1,14 +1,12 @@
 """In a host application, below any address, also one that a proxy takes away."""
 
 import re
-import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
 import pytest
-import uvicorn
 from fastapi import FastAPI, Request
 from playwright.async_api import expect
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -19,8 +17,8 @@ from tests.app.support import Service
 from tests.dashboard.conftest import Visit
 from tests.dashboard.stage import NAMES, Stage
 from tests.servers.postgres import PostgresServer, fresh_database, with_database, with_every_table
-from tests.support import eventually_sync
-from tests.support.processes import OurProcess, free_port
+from tests.support.processes import OurProcess
+from tests.support.serving import in_a_thread
 
 BEFORE = "/a/b"
 NOBODY = cast("OurProcess", None)
@@ -50,7 +48,7 @@ def stage(request: pytest.FixtureRequest, dashboard: None, postgres_server: Post
         app = _host(
             url, [str(entry) for _, entry in made.values()], "/outbox" if request.param == "stripped" else f"{BEFORE}/outbox"
         )
-        with _serving(Stripping(app) if request.param == "stripped" else app) as address:
+        with in_a_thread(Stripping(app) if request.param == "stripped" else app, timeout_graceful_shutdown=1) as address:
             tokens = {role: token for role, (token, _) in made.items()}
             yield Stage(Service(NOBODY, f"{address}{BEFORE}"), NOBODY, url, url, tokens, Path("nowhere"))
 
@@ -103,18 +101,3 @@ def _host(url: str, tokens: list[str], prefix: str) -> FastAPI:
 def _admin(request: Request) -> Admin:
     admin: Admin = request.app.state.admin
     return admin
-
-
-@contextmanager
-def _serving(app: ASGIApp) -> Iterator[str]:
-    """Where it listens, in a thread of this process."""
-    port = free_port()
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", ws="none", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        eventually_sync(lambda: server.started, timeout=20, message="the application did not start")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.should_exit = True
-        thread.join(20)
