@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
+from random import Random
 from typing import Any
 
 import asyncpg
@@ -13,6 +14,7 @@ from outbox.fingerprint import fingerprint
 from outbox.outcome import Failure
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.dead_letters import DeadLetter, DeadLetterFilter, DeadLetterListing, DeadLetterStatus, Position, Source
+from outbox.postgres.dead_letters.letters import GroupBy
 from outbox.postgres.pool import Pool, open_pool
 from tests.dead_letters.deaths import NOON, TABLE, dead
 from tests.postgres_transport.support import explained
@@ -248,6 +250,19 @@ async def test_groups_are_by_queue_or_routing_key_too(listing: DeadLetterListing
     ] == [2]
 
 
+@pytest.mark.parametrize("length", [255, 256, 20_000])
+async def test_routing_keys_of_any_length_are_archived_grouped_and_found(
+    archive: PostgresArchive, listing: DeadLetterListing, length: int
+) -> None:
+    random = Random(length)
+    key = "".join(chr(random.randrange(0x10000, 0x14000)) for _ in range(length))  # four bytes each, which nothing compresses
+    other = key[:-1] + "!"
+    await archive.record([dead("m1", routing_key=key), dead("m2", routing_key=other), dead("m3", routing_key=key)])
+    assert {group.id: group.count for group in await listing.groups("routing_key")} == {key: 2, other: 1}
+    assert ids(await listing.list(DeadLetterFilter(routing_key=other))) == ["m2"]
+    assert [group.count for group in await listing.groups("routing_key", DeadLetterFilter(routing_key=key))] == [2]
+
+
 async def test_a_group_tells_what_came_since_it_was_requeued(
     archive: PostgresArchive, listing: DeadLetterListing, pool: Pool
 ) -> None:
@@ -319,13 +334,16 @@ async def test_the_indexes_answer_every_way_of_listing_a_large_table(
 
 
 @pytest.mark.usefixtures("large")
+@pytest.mark.parametrize(("by", "index"), [("fingerprint", "group"), ("queue", "group"), ("routing_key", "key")])
 async def test_groups_are_counted_without_reading_the_letters_themselves(
-    pool: Pool, listing: DeadLetterListing, monkeypatch: pytest.MonkeyPatch
+    pool: Pool, listing: DeadLetterListing, monkeypatch: pytest.MonkeyPatch, by: GroupBy, index: str
 ) -> None:
-    nodes = await plan_of(pool, listing, monkeypatch, listing.groups)
-    used = {node["Index Name"]: node["Node Type"] for node in nodes if node.get("Relation Name") == "outbox_dead_letter"}
-    assert used["outbox_dead_letter_group_idx"] == "Index Only Scan"
-    assert set(used) == {"outbox_dead_letter_group_idx", "outbox_dead_letter_requeued_idx"}
+    nodes = await plan_of(pool, listing, monkeypatch, lambda: listing.groups(by))
+    scans = [node for node in nodes if node.get("Relation Name") == "outbox_dead_letter"]
+    assert sorted(node["Actual Rows"] for node in scans)[:-1] == [0] * (len(scans) - 1)
+    [reading] = [node for node in scans if node["Actual Rows"]]
+    assert (reading["Node Type"], reading["Index Name"]) == ("Index Only Scan", f"outbox_dead_letter_{index}_idx")
+    assert all(node["Node Type"] != "Seq Scan" for node in scans)
     assert all(node["Actual Rows"] < 5_000 for node in nodes if node["Node Type"] == "Sort")
 
 

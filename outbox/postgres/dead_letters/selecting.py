@@ -14,6 +14,8 @@ _FILE = "letters.sql"
 _PARTS = ("failed_attempts", "parked_message_id", "parked_type", "parked_fingerprint", "parked_search")
 _TABLES = ("dead_letter", "edition", "history", "operation", "operation_item")
 _LARGEST_ID = 2**63 - 1
+_SHORT, _LONG = "length(routing_key) <= 255", "least(length(routing_key), 256) = 256"
+"""Which of two indexes has a letter's routing key. The planner takes an equality for rare, as long ones are."""
 _UNION = "\nunion all\n"
 
 
@@ -49,7 +51,7 @@ class Letters:
             _FILE,
             "groups",
             by=by,
-            letters=_UNION.join(branch.where() for branch in branches),
+            letters=_UNION.join(select for branch in branches for select in _by_index(branch, by, filter_)),
             once_requeued=once_requeued,
             most=arguments.add(most),
         )
@@ -156,6 +158,15 @@ def _may_be_parked(filter_: DeadLetterFilter) -> bool:
     return filter_.source in (None, Source.RELAY) and filter_.status in (None, DeadLetterStatus.OPEN)
 
 
+def _by_index(branch: Branch, by: GroupBy, filter_: DeadLetterFilter) -> Iterator[str]:
+    """The selects of a branch. One index has the short routing keys, whole, and another has the long ones."""
+    if by == "routing_key" and branch.kind == 0 and filter_.routing_key is None:
+        yield branch.where(_SHORT)
+        yield branch.where(_LONG)
+    else:
+        yield branch.where()
+
+
 def _of_letters(filter_: DeadLetterFilter, arguments: Arguments) -> Sequence[str]:
     add = arguments.add
     conditions = _of_both(filter_, arguments)
@@ -179,11 +190,16 @@ def _of_texts(filter_: DeadLetterFilter, arguments: Arguments) -> Iterator[str]:
     for column in ("queue", "message_id"):
         if (value := getattr(filter_, column)) is not None:
             yield f"{column} = {arguments.add(value)}"
-    # Their indexes are by hash.
-    for column in ("routing_key", "exception_type"):
-        if (value := getattr(filter_, column)) is not None:
-            place = arguments.add(value)
-            yield f"hashtextextended({column}, 0) = hashtextextended({place}, 0) and {column} = {place}"
+    if (key := filter_.routing_key) is not None:
+        place = arguments.add(key)
+        yield f"routing_key = {place} and {_SHORT}" if len(key) <= 255 else f"{_hashed('routing_key', place)} and {_LONG}"
+    if (type_ := filter_.exception_type) is not None:
+        yield _hashed("exception_type", arguments.add(type_))
+
+
+def _hashed(column: str, place: str) -> str:
+    """Equality, in a form that an index by hash answers."""
+    return f"hashtextextended({column}, 0) = hashtextextended({place}, 0) and {column} = {place}"
 
 
 def _of_both(filter_: DeadLetterFilter, arguments: Arguments) -> list[str]:

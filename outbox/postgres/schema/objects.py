@@ -83,6 +83,7 @@ _SATELLITE_OBJECTS = {
         "search_index": "search_idx",
         "tracking_index": "tracking_idx",
         "key_index": "key_idx",
+        "long_key_index": "long_key_idx",
         "exception_index": "exception_idx",
         "failures_index": "failures_idx",
         "requeued_index": "requeued_idx",

@@ -27,9 +27,9 @@ create unique index if not exists {dead_letter_identity_index} on {dead_letter} 
 create index if not exists {dead_letter_message_index} on {dead_letter} using hash (message_id)
 
 -- name: dead_letter_group_index
--- With what counting groups reads, so that the letters themselves, which are large, are left alone.
+-- With what counting groups reads, by queue as well, so that the letters themselves, which are large, are left alone.
 create index if not exists {dead_letter_group_index} on {dead_letter} (fingerprint, failed_at desc, id desc)
-    include (status, first_failed_at)
+    include (status, first_failed_at, queue)
 
 -- name: dead_letter_listing_index
 create index if not exists {dead_letter_listing_index} on {dead_letter} (failed_at desc, id desc)
@@ -45,10 +45,18 @@ create index if not exists {dead_letter_search_index} on {dead_letter} using gin
 create index if not exists {dead_letter_tracking_index} on {dead_letter} using gin (tracking_ids jsonb_path_ops)
 
 -- name: dead_letter_key_index
--- By hash, as of the message: routing keys and types of exceptions are any text.
-create index if not exists {dead_letter_key_index} on {dead_letter} (hashtextextended(routing_key, 0), failed_at desc, id desc)
+-- Whole, with what counting groups reads. AMQP allows no longer ones.
+create index if not exists {dead_letter_key_index} on {dead_letter} (routing_key, failed_at desc, id desc)
+    include (status, first_failed_at)
+    where length(routing_key) <= 255
+
+-- name: dead_letter_long_key_index
+-- By hash, as of the message: these routing keys are any text, and may be too long for an index.
+create index if not exists {dead_letter_long_key_index} on {dead_letter} (hashtextextended(routing_key, 0), failed_at desc, id desc)
+    where least(length(routing_key), 256) = 256
 
 -- name: dead_letter_exception_index
+-- By hash, too: types of exceptions are any text.
 create index if not exists {dead_letter_exception_index} on {dead_letter} (hashtextextended(exception_type, 0), failed_at desc, id desc)
 
 -- name: dead_letter_failures_index
@@ -157,6 +165,7 @@ create unique index if not exists {operation_item_claim_index} on {operation_ite
 ('index', '{dead_letter_search_index_name}', 'valid'),
 ('index', '{dead_letter_tracking_index_name}', 'valid'),
 ('index', '{dead_letter_key_index_name}', 'valid'),
+('index', '{dead_letter_long_key_index_name}', 'valid'),
 ('index', '{dead_letter_exception_index_name}', 'valid'),
 ('index', '{dead_letter_failures_index_name}', 'valid'),
 ('index', '{dead_letter_requeued_index_name}', 'valid'),

@@ -66,7 +66,7 @@ begin
             '{dedup_index_name}', '{delivery_ordered_index_name}', '{dead_letter_identity_index_name}',
             '{dead_letter_message_index_name}', '{dead_letter_listing_index_name}', '{dead_letter_open_index_name}',
             '{dead_letter_tracking_index_name}', '{dead_letter_resolved_index_name}', '{dead_letter_key_index_name}',
-            '{dead_letter_exception_index_name}'
+            '{dead_letter_long_key_index_name}', '{dead_letter_exception_index_name}'
         )
     loop
         execute 'drop index ' || dropped;
