@@ -26,7 +26,7 @@ export function Entries({
   ]);
   return (
     <div ref={place} className={styles.list}>
-      <Table label="Audit" head={["When", "Who", "What", "To what", "Outcome"]}>
+      <Table folds label="Audit" head={["When", "Who", "What", "To what", "Outcome"]}>
         {items.map((entry) => (
           <Fragment key={entry.id}>
             <Row entry={entry} open={open === entry.id} onOpen={onOpen} />
@@ -113,11 +113,11 @@ function Details({
       />
       {details && <pre className={styles.json}>{details}</pre>}
       <p className={styles.narrow}>
-        <button type="button" className={styles.link} onClick={() => onNarrow({ actor: of.actor })}>
+        <button type="button" className="as-link" onClick={() => onNarrow({ actor: of.actor })}>
           Everything that {of.actor} did
         </button>
         {of.target && (
-          <button type="button" className={styles.link} onClick={() => onNarrow({ target: of.target })}>
+          <button type="button" className="as-link" onClick={() => onNarrow({ target: of.target })}>
             Everything done to {of.target}
           </button>
         )}

@@ -26,7 +26,11 @@ export function ComponentTable({ items, gone, open, onOpen, ...pausing }: Compon
   ]);
   return (
     <div ref={place} className={styles.list}>
-      <Table label="Components" head={["Component", "Condition", "Does", "Last sign", "Host", "Version"]}>
+      <Table
+        folds
+        label="Components"
+        head={["Component", "Condition", "Does", "Last sign", "Host", "Version"]}
+      >
         {items.map((one) => (
           <Fragment key={one.id}>
             <Row one={one} gone={gone.has(one.id)} open={open === one.id} onOpen={onOpen} />

@@ -9,6 +9,7 @@ const OPTIONS = {
   canary: null,
   stop_on_failure_ratio: null,
   force: false,
+  max_items: null,
 };
 
 function operation(facts: Partial<Operation>): Operation {
@@ -27,6 +28,8 @@ describe("an operation in words", () => {
       "It stops itself when more than 10 % came back dead.",
     ]);
     expect(optionsInWords(operation({ action: "discard" }))).toEqual([]);
+    const some = operation({ action: "discard", options: { ...OPTIONS, max_items: 1200 } });
+    expect(optionsInWords(some)).toEqual(["At most 1,200, the oldest."]);
     expect(optionsInWords(operation({ total: 1 }))[0]).toBe("To the queue that it died in.");
     expect(optionsInWords(operation({}))[0]).toBe("To the queue that each died in.");
   });

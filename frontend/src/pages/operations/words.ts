@@ -19,8 +19,13 @@ export function stateOf({ state }: Operation): string {
   return state === "stopped" ? "stopped itself" : state;
 }
 
-/** Where to, and how carefully. */
-export function optionsInWords({ action, options, total }: Operation): readonly string[] {
+/** How many, where to, and how carefully. */
+export function optionsInWords(of: Operation): readonly string[] {
+  const most = of.options.max_items;
+  return [...(most === null ? [] : [`At most ${number(most)}, the oldest.`]), ...howInWords(of)];
+}
+
+function howInWords({ action, options, total }: Operation): readonly string[] {
   const those = (one: string, several: string) => (total === 1 ? one : several);
   if (action !== "requeue") {
     return options.force

@@ -25,7 +25,7 @@ export function Charts() {
   return (
     <section className={styles.history} aria-label="Over time">
       <header className={styles.historyHead}>
-        <span className={styles.quiet}>Over time</span>
+        <span className="quiet">Over time</span>
         <TimeRange range={range} onChoose={(chosen) => change(valuesOf(chosen))} />
       </header>
       <Loaded query={query} loading={<Loading lines={6} />}>

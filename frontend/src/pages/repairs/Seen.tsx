@@ -28,7 +28,7 @@ export function Seen({
         isCut={options.maxItems !== ""}
       />
       {pinned && (
-        <p className={styles.quiet}>
+        <p className="quiet">
           Those that died after <Moment at={pinned.at} short /> are left out, so that the number holds.
         </p>
       )}
@@ -75,10 +75,10 @@ function Headline({
     <div aria-live="polite">
       <p className={styles.headline}>
         <strong>{number(plan.count)}</strong> would be {words.participle}
-        {isLooking && <span className={styles.quiet}> · looking again …</span>}
+        {isLooking && <span className="quiet"> · looking again …</span>}
       </p>
       {skipped > 0 && (
-        <p className={styles.quiet}>
+        <p className="quiet">
           {plural(skipped, "is", "are")} left out: not {words.needed}, or gone.
         </p>
       )}

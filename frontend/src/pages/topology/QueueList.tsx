@@ -14,7 +14,7 @@ export function QueueList({ of }: { of: Topology }) {
     return <Empty title="There is no queue.">A worker that starts declares its own.</Empty>;
   return (
     <div className={styles.list}>
-      <Table label="Queues" head={HEAD}>
+      <Table folds label="Queues" head={HEAD}>
         {queues.map((queue) => (
           <Row key={queue.id} queue={queue} of={of} />
         ))}

@@ -71,7 +71,7 @@ function Id({ id }: { id: string }) {
 
 function Jump({ to, choose }: { to: Item; choose(id: string): void }) {
   return (
-    <button type="button" className={styles.jump} onClick={() => choose(to.message.id)}>
+    <button type="button" className="as-link" onClick={() => choose(to.message.id)}>
       {nameOf(to)}
     </button>
   );

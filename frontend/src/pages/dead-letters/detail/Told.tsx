@@ -11,9 +11,9 @@ export function Told({ letter }: { letter: Letter }) {
   return (
     <div className={styles.told}>
       <p className={styles.error} tabIndex={letter.error.message.length > LONG ? 0 : undefined}>
-        {letter.error.message || <span className={styles.quiet}>The error came without a message.</span>}
+        {letter.error.message || <span className="quiet">The error came without a message.</span>}
       </p>
-      <p className={styles.quiet}>
+      <p className="quiet">
         {GIVEN_UP[letter.source]} <Ago at={letter.failed_at} /> ({letter.cause})
       </p>
       <Decision letter={letter} />

@@ -36,7 +36,7 @@ export function BodyField({
     <div>
       <div className={styles.tools}>
         <Choice<Form> label="The body is" value={draft.form} onChoose={choose} options={FORMS} />
-        <span className={styles.quiet}>{contentType ?? "no content type"}</span>
+        <span className="quiet">{contentType ?? "no content type"}</span>
         {draft.form === "json" && (
           <Button
             whyNot={tree ? undefined : "It has to be valid JSON first."}

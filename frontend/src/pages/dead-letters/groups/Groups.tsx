@@ -93,11 +93,11 @@ function Line({
       </div>
       <div className={styles.trend}>
         <Sparkline values={group.sparkline} label={trend(group.sparkline)} />
-        <span className={styles.quiet}>last 24 hours</span>
+        <span className="quiet">last 24 hours</span>
       </div>
       <div className={styles.count}>
         <strong>{number(group.count)}</strong>
-        {group.open !== group.count && <span className={styles.quiet}>{number(group.open)} open</span>}
+        {group.open !== group.count && <span className="quiet">{number(group.open)} open</span>}
       </div>
       <Button
         icon="operations"
@@ -113,7 +113,7 @@ function Line({
 
 function Since({ group }: { group: Group }) {
   return (
-    <p className={styles.quiet}>
+    <p className="quiet">
       first <Ago at={group.first_seen} /> · last <Ago at={group.last_seen} /> ·{" "}
       {group.last_requeued_at === null ? (
         "never requeued"
