@@ -7,6 +7,8 @@ import { answered, client, known, type Schemas } from "./client";
 export type MessageState = Schemas["MessageLine"]["state"];
 export type MessageLine = Schemas["MessageLine"];
 export type MessagePage = Schemas["MessagePage"];
+/** Where a message may be while it is in the outbox, and not sent yet. */
+export const UNSENT = ["pending", "scheduled", "held", "blocked", "retrying", "parked"] as const;
 type Counted = NonNullable<MessagePage["sent_kept"]>;
 
 /** What a message must fit, all of it. */

@@ -1,17 +1,9 @@
 // What the page's address says: which state, which filter, which page of the list.
 
-import type { MessageFilters, MessageList, MessageState } from "~/api/messages";
+import { type MessageFilters, type MessageList, type MessageState, UNSENT } from "~/api/messages";
 import { maybe, text, type Values } from "~/lib/url-state";
 
-export const STATES: readonly MessageState[] = [
-  "pending",
-  "scheduled",
-  "held",
-  "blocked",
-  "retrying",
-  "parked",
-  "sent",
-];
+export const STATES: readonly MessageState[] = [...UNSENT, "sent"];
 
 export const PARAMETERS = {
   state: maybe(STATES),

@@ -1,6 +1,7 @@
 // When a message waited where, and when it was handled: spans in milliseconds since the epoch, ready to be drawn.
 
 import type { Chain, ChainMessage, Leg } from "~/api/chains";
+import { UNSENT } from "~/api/messages";
 
 /** `dead`: from its death until it was requeued and tried again. */
 export type Kind = "outbox" | "broker" | "handling" | "retry" | "dead";
@@ -35,14 +36,7 @@ export interface Span {
   to: number;
 }
 
-const IN_OUTBOX: ReadonlySet<string> = new Set([
-  "pending",
-  "scheduled",
-  "held",
-  "blocked",
-  "retrying",
-  "parked",
-]);
+const IN_OUTBOX: ReadonlySet<string> = new Set(UNSENT);
 
 export function lanesOf(message: ChainMessage, now: number): Lanes {
   return {
