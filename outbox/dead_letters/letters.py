@@ -5,7 +5,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from outbox.arguments import at_least_one, exactly_one, one_of
+from outbox.arguments import exactly_one, one_of
 from outbox.arguments import exchange_name as checked_exchange_name
 from outbox.brokers import require_one_consumable_broker
 from outbox.dead_letters.opening import Opening, Places
@@ -168,12 +168,13 @@ class DeadLetters:
             canary=canary,
             stop_ratio=stop_ratio,
             force=force,
+            max_items=max_items,
             retention=self._retention,
         )
         request = Request(action=Action.REQUEUE, options=options, by=by, reason=reason)
         if edit is not None:
             return await self._edited(request, selector, edit, also)
-        return await self._do(request, selector, max_items, expected, also)
+        return await self._do(request, selector, expected, also)
 
     async def discard(
         self,
@@ -186,8 +187,8 @@ class DeadLetters:
         also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Marks dead letters as not to be sent again; `restore` takes it back. A parked message leaves the outbox for it."""
-        request = Request(action=Action.DISCARD, options=self._options(), by=by, reason=reason)
-        return await self._do(request, selector, max_items, expected, also)
+        request = Request(action=Action.DISCARD, options=self._options(max_items), by=by, reason=reason)
+        return await self._do(request, selector, expected, also)
 
     async def restore(
         self,
@@ -200,8 +201,8 @@ class DeadLetters:
         also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Opens discarded dead letters again."""
-        request = Request(action=Action.RESTORE, options=self._options(), by=by, reason=reason)
-        return await self._do(request, selector, max_items, expected, also)
+        request = Request(action=Action.RESTORE, options=self._options(max_items), by=by, reason=reason)
+        return await self._do(request, selector, expected, also)
 
     async def purge(
         self,
@@ -215,8 +216,8 @@ class DeadLetters:
         also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Deletes discarded dead letters with everything that is known of them, for good; with `force`, others too."""
-        request = Request(action=Action.PURGE, options=self._options(force=force), by=by, reason=reason)
-        return await self._do(request, selector, max_items, expected, also)
+        request = Request(action=Action.PURGE, options=self._options(max_items, force=force), by=by, reason=reason)
+        return await self._do(request, selector, expected, also)
 
     async def plan(
         self,
@@ -228,11 +229,10 @@ class DeadLetters:
         max_items: int | None = None,
     ) -> Plan:
         """What `action` would do now: to how many, of which queues and exceptions, with a sample, and with what to think of."""
-        options = Options(destination=destination, force=force, retention=self._retention)
+        options = Options(destination=destination, force=force, max_items=max_items, retention=self._retention)
         request = Request(action=Action(one_of("action", action, list(Action))), options=options)
-        limit = None if max_items is None else at_least_one("max_items", max_items)
         meant = selector if isinstance(selector, DeadLetterFilter) else DeadLetterFilter(ids=tuple(_ids(selector)))
-        return await (await self._opening.parts()).planning.plan(request, _meant(meant, request), limit)
+        return await (await self._opening.parts()).planning.plan(request, _meant(meant, request), max_items)
 
     # --- operations ----------------------------------------------------------------------------------------------------
 
@@ -301,12 +301,10 @@ class DeadLetters:
         self,
         request: Request,
         selector: Selector,
-        max_items: int | None,
         expected: int | None,
         also: Also[Repaired | Operation] | None,
     ) -> Repaired | Operation:
-        parts = await self._opening.parts()
-        limit = None if max_items is None else at_least_one("max_items", max_items)
+        parts, limit = await self._opening.parts(), request.options.max_items
         if isinstance(selector, DeadLetterFilter):
             meant = _meant(selector, request)
             return await parts.operations.create(request, meant, limit=limit, expected=expected, also=also)
@@ -323,8 +321,8 @@ class DeadLetters:
             raise ConfigurationError("an edit is for one dead letter, named by its id, and done at once")
         return await (await self._opening.parts()).editing.requeue(request, ids[0], edit, also=also)
 
-    def _options(self, *, force: bool = False) -> Options:
-        return Options(force=force, retention=self._retention)
+    def _options(self, max_items: int | None, *, force: bool = False) -> Options:
+        return Options(force=force, max_items=max_items, retention=self._retention)
 
 
 def _ids(selector: str | Iterable[str]) -> Sequence[str]:

@@ -100,6 +100,7 @@ async def test_options_reach_the_operation(pool: Pool, operator: httpx.AsyncClie
             "canary": {"count": 1, "wait_seconds": 5.0},
             "stop_on_failure_ratio": 0.25,
             "force": True,
+            "max_items": 2,
         },
         2,
     )

@@ -379,14 +379,16 @@ def test_canaries_and_destinations_that_make_no_sense_are_refused(make: object) 
 async def test_what_was_asked_for_is_kept_as_people_can_read_it(pool: Pool, dead_letters: DeadLetters) -> None:
     ids: Sequence[str] = await bury(pool, 150)
     canary = Canary(10, timedelta(seconds=60))
-    await dead_letters.requeue(ids, destination=ToQueue("elsewhere"), rate=2.5, canary=canary, stop_ratio=0.2, force=True)
+    await dead_letters.requeue(
+        ids, destination=ToQueue("elsewhere"), rate=2.5, canary=canary, stop_ratio=0.2, force=True, max_items=200
+    )
     row = await pool.fetchrow("select selector::text, options::text from outbox_operation")
     assert row is not None
     assert json.loads(row["selector"]) == {"ids": ids[:20], "count": 150}
     [made] = await dead_letters.operations(going_on=True)
     options = made.options
     assert (options.destination, options.rate, options.canary) == (ToQueue("elsewhere"), 2.5, canary)
-    assert (options.stop_ratio, options.force, options.retention) == (0.2, True, timedelta(days=30))
+    assert (options.stop_ratio, options.force, options.max_items, options.retention) == (0.2, True, 200, timedelta(days=30))
 
 
 async def test_the_program_in_the_documentation_does_what_it_says(database: str, pool: Pool) -> None:

@@ -2571,6 +2571,11 @@ export interface components {
             /** Force */
             force: boolean;
             /**
+             * Max Items
+             * @description At most so many, the oldest.
+             */
+            max_items: number | null;
+            /**
              * Original Routing
              * @description By the routing key, instead of to one queue.
              */

@@ -74,6 +74,7 @@ class OptionsAnswer(Model):
     canary: CanaryAnswer | None
     stop_on_failure_ratio: float | None
     force: bool
+    max_items: Annotated[int | None, Field(description="At most so many, the oldest.")]
 
 
 class SelectorShown(BaseModel):
@@ -230,6 +231,7 @@ def _options(operation: Operation) -> OptionsAnswer:
         canary=None if canary is None else CanaryAnswer(count=canary.count, wait_seconds=canary.wait.total_seconds()),
         stop_on_failure_ratio=options.stop_ratio,
         force=options.force,
+        max_items=options.max_items,
     )
 
 

@@ -114,4 +114,5 @@ def _options(answer: Any) -> Options:
         canary=None if canary is None else Canary(canary["count"], timedelta(seconds=canary["wait_seconds"])),
         stop_ratio=answer["stop_on_failure_ratio"],
         force=answer["force"],
+        max_items=answer["max_items"],
     )

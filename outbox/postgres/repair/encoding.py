@@ -23,6 +23,7 @@ def encode_options(options: Options) -> str:
         "canary": None if canary is None else {"count": canary.count, "seconds": canary.wait.total_seconds()},
         "stop_ratio": options.stop_ratio,
         "force": options.force or None,
+        "max_items": options.max_items,
         "retention_seconds": options.retention.total_seconds(),
     }
     return json.dumps({name: value for name, value in entries.items() if value is not None})
@@ -38,6 +39,7 @@ def decode_options(text: str) -> Options:
         canary=None if canary is None else Canary(canary["count"], timedelta(seconds=canary["seconds"])),
         stop_ratio=entries.get("stop_ratio"),
         force=entries.get("force", False),
+        max_items=entries.get("max_items"),
         retention=timedelta(seconds=entries["retention_seconds"]),
     )
 

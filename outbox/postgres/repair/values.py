@@ -80,7 +80,7 @@ class Canary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How an action is done; all but `force` concern requeueing only.
+    """How an action is done; all but `force` and `max_items`, the oldest so many, concern requeueing only.
 
     `rate` is in messages a second. Past `stop_ratio` of dead again an operation stops itself. `retention` is how long inboxes
     remember a message: what is older is refused without `force`.
@@ -91,6 +91,7 @@ class Options:
     canary: Canary | None = None
     stop_ratio: float | None = None
     force: bool = False
+    max_items: int | None = None
     retention: timedelta = timedelta(days=30)
 
     def __post_init__(self) -> None:
@@ -98,6 +99,8 @@ class Options:
             raise ConfigurationError(f"rate is a number of messages a second, more than zero, not {self.rate!r}")
         if self.stop_ratio is not None and not 0 <= self.stop_ratio < 1:
             raise ConfigurationError(f"stop_ratio is a share from 0 to less than 1, not {self.stop_ratio!r}")
+        if self.max_items is not None:
+            at_least_one("max_items", self.max_items)
 
 
 class ItemOutcome(StrEnum):
