@@ -49,23 +49,17 @@ export function reveal(id: string): Promise<Letter> {
   return read(id, true);
 }
 
-export async function body(id: string): Promise<Blob> {
-  return await answered(
-    client.GET("/dlq/{id}/body", { params: { path: { id } }, parseAs: "blob" }) as Promise<{
-      data?: Blob;
-      error?: unknown;
-      response: Response;
-    }>,
-  );
+export function body(id: string): Promise<Blob> {
+  return answered<Blob>(client.GET("/dlq/{id}/body", { params: { path: { id } }, parseAs: "blob" }));
 }
 
 async function read(id: string, reveal: boolean, signal?: AbortSignal): Promise<Letter> {
-  const text = await answered(
+  const text = await answered<string>(
     client.GET("/dlq/{id}", {
       params: { path: { id }, query: reveal ? { reveal } : {} },
       parseAs: "text",
       ...(signal && { signal }),
-    }) as Promise<{ data?: string; error?: unknown; response: Response }>,
+    }),
   );
   return letterIn(text);
 }
