@@ -10,11 +10,12 @@ from time import perf_counter
 import asyncpg
 
 from outbox.message import Lane, PendingMessage
+from outbox.postgres.bookmarks import Bookmarks
 from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import queries, query
 from outbox.postgres.rows import UNTRANSLATABLE, Rows
 from outbox.postgres.schema.objects import outbox_names
 from outbox.postgres.turns import Turns, Unkeyed
@@ -29,6 +30,7 @@ PRIORITIES = 10
 MOST_LOOKS = 5
 """How often a claim clears the view of lanes before it takes what it sees."""
 _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
+_FRONTS = f"array_fill(float8 '-infinity', array[{PRIORITIES}])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Claiming:
         self._rows = Rows(table)
         self._turns = Turns()
         self.floors = Floors(PRIORITIES)
+        self._bookmarks = Bookmarks(PRIORITIES)
         self._sql = relay_queries(table, longest_send=longest_send)
         self._fair_sql = relay_queries(table, longest_send=longest_send, classes="oldest_first")
         self._lean_sql = relay_queries(table, longest_send=longest_send, lean=True)
@@ -97,19 +100,33 @@ class Claiming:
 
     async def _unkeyed(self, connection: Connection, limit: int, *, fair: bool, lean: bool) -> Unkeyed[PendingMessage]:
         """Messages without a key; see `outbox.postgres.turns.TakeUnkeyed`."""
-        sql = self._lean_sql if lean else self._fair_sql if fair else self._sql
+        if lean:
+            rows = await self._unkeyed_rows(connection, self._lean_sql, limit, *self._bookmarks.places)
+            return Unkeyed(await self._noted(connection, rows))
         since, keyed_since, began = self.floors.dues, self._lanes.floors.dues, perf_counter()
-        arguments = (limit, LARGEST_BATCH, (*since, *keyed_since))
-        with _telling_unreadable(partial(self._unkeyed_unread, sql)):
-            rows = await connection.fetch(sql["claim"], *arguments, timeout=_TIMEOUT)
-        keyed_after = None if lean else lowest_reached(rows)
-        if rows[0]["id"] is None:
-            rows = []
+        sql = self._fair_sql if fair else self._sql
+        rows = await self._unkeyed_rows(connection, sql, limit, (*since, *keyed_since))
         seconds = perf_counter() - began
-        self.floors.claimed(since=since, seconds=seconds, firsts={} if lean else first_dues(rows))
-        if not lean:  # it looked for rows with keys, too
-            self._lanes.floors.claimed(since=keyed_since, seconds=seconds, firsts={})
-        return Unkeyed([self._rows.pending(row) for row in await self._valid(connection, rows)], keyed_after)
+        keyed_after = lowest_reached(rows)
+        self._bookmarks.forget()
+        self.floors.claimed(since=since, seconds=seconds, firsts=first_dues(rows))
+        self._lanes.floors.claimed(since=keyed_since, seconds=seconds, firsts={})  # it looked for rows with keys, too
+        return Unkeyed(await self._noted(connection, rows), keyed_after)
+
+    async def _unkeyed_rows(
+        self, connection: Connection, sql: Mapping[str, str], limit: int, *places: Sequence[float]
+    ) -> Sequence[asyncpg.Record]:
+        """What the claim of `sql` shows, which begins at `places`."""
+        with _telling_unreadable(partial(self._unkeyed_unread, sql)):
+            return await connection.fetch(sql["claim"], limit, LARGEST_BATCH, *places, timeout=_TIMEOUT)
+
+    async def _noted(self, connection: Connection, rows: Sequence[asyncpg.Record]) -> Sequence[PendingMessage]:
+        """The messages of the rows; the last one is where a lean claim goes on."""
+        last = rows[-1]
+        if last["id"] is None:
+            return ()
+        self._bookmarks.put(last["priority"], last["due"], last["id"])
+        return [self._rows.pending(row) for row in await self._valid(connection, rows)]
 
     async def _keyed(self, connection: Connection, blocked: list[Lane], limit: int) -> Sequence[PendingMessage]:
         """Messages of lanes that are ours from now on; adds to `blocked` those of the lanes in which rows wait for them."""
@@ -165,7 +182,7 @@ def lowest_reached(rows: Sequence[asyncpg.Record]) -> int | None:
 
 
 def first_dues(rows: Sequence[asyncpg.Record]) -> Mapping[int, float]:
-    """When the first row of each priority was due, of rows that come in that order."""
+    """When the first row of each priority was due, of rows that come in that order; nothing of the row that stands for none."""
     firsts: dict[int, float] = {}
     priority = None
     for row in rows:
@@ -180,19 +197,22 @@ def relay_queries(
 ) -> Mapping[str, str]:
     """The statements of `relay.sql` for `table`; `classes` is the order in which the priorities are claimed.
 
-    A `lean` claim tells nothing beside its rows: planning the look for rows with ordering keys takes longer than the look.
+    A `lean` claim begins behind bookmarks, and looks for nothing beside its rows: planning the look for rows with ordering keys
+    takes longer than the look.
     """
     parts = queries("claiming.sql", table=table.sql, floors="$3")
-    from_front = queries("claiming.sql", table=table.sql, floors="array_fill(float8 '-infinity', array[10])")
     names = outbox_names(table)
     return queries(
         "relay.sql",
         table=table.sql,
         classes=parts[classes],
-        classes_from_front=from_front[classes],
+        classes_from_front=query("claiming.sql", classes, table=table.sql, floors=_FRONTS),
         measured=parts["measured"],
         columns=parts["columns"],
-        beside="" if lean else f", priority, date_part('epoch', send_after) as due,\n{parts['keyed_after']} as keyed_after",
+        since=query("places.sql", "from_bookmarks", dues="$3", ids="$4")
+        if lean
+        else query("places.sql", "from_floors", floors="$3"),
+        beside="" if lean else f",\n{parts['keyed_after']} as keyed_after",
         floors="$3",
         due_indexes=f"'{names['due_index_name']}', '{names['ordered_due_index_name']}'",
         idle_timeout=_milliseconds(longest_send + IDLE_MARGIN),

@@ -99,10 +99,15 @@ async def test_plans_read_no_more_than_a_few_batches(connection: Connection) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["hand_over", "hand_over_lean"])
-async def test_a_hand_over_reads_no_more_than_a_few_batches(connection: Connection, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [("hand_over", ([FRONT] * 11,)), ("hand_over_fair", ([FRONT] * 11,)), ("hand_over_lean", ([FRONT] * 10, [0] * 10))],
+)
+async def test_a_hand_over_reads_no_more_than_a_few_batches(
+    connection: Connection, name: str, places: tuple[object, ...]
+) -> None:
     statement = handover_queries(TABLES)[name]
-    arguments = (EXCHANGE, BATCH, False, False, [], [], timedelta(seconds=1), None, [FRONT] * 11)
+    arguments = (EXCHANGE, BATCH, False, False, [], [], timedelta(seconds=1), None, *places)
     assert_frugal(await explained(connection, statement, *arguments))
     # Held rows of ten keys come due, with many more of each waiting.
     await connection.execute(

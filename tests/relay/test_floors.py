@@ -92,15 +92,15 @@ async def test_claims_of_rows_without_keys_step_over_dead_ones_with_keys(
 
 async def _reads_of_a_claim(store: PostgresStore, pool: Pool, index: str, count: int = 10) -> int:
     """How many entries of `index` a claim of some rows read, dead ones included. The pool has one connection."""
-    before = await _entries_read(pool, index)
+    before = await entries_read(pool, index)
     claim = await store.claim(count)
     assert claim is not None
     async with claim:
         await claim.settle([DONE] * count)
-    return await _entries_read(pool, index) - before
+    return await entries_read(pool, index) - before
 
 
-async def _entries_read(pool: Pool, index: str) -> int:
+async def entries_read(pool: Pool, index: str) -> int:
     await pool.execute("select pg_stat_force_next_flush()")
     return int(await pool.fetchval("select idx_tup_read from pg_stat_user_indexes where indexrelname = $1", index))
 

@@ -10,7 +10,7 @@ claimed as materialized (
             target_queue, last_error, hlc, requeue_count, priority, dedup_key
         from {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
-            and send_after between to_timestamp(($9::float8[])[class.priority + 1]) and now()
+            and {since} and send_after <= now()
         order by send_after, id
         limit (select $2::integer)
         for update skip locked

@@ -12,7 +12,7 @@ set local enable_sort = off
 -- name: claim
 -- Reads the index of due rows class by class, each from its front, locks as it goes, and passes over what other relays hold; the
 -- outer limit stops it in the middle. The answer has at least one row, of nulls if nothing was claimed, so that it can tell what
--- else is due, unless it is a lean one. $3: the times to begin at, of the priorities from 0 on, and of rows with ordering keys.
+-- else is due, unless it is a lean one.
 with claimed as materialized (
     select message.*
     from ({classes}) as class
@@ -21,7 +21,7 @@ with claimed as materialized (
             attempts, last_error, hlc, requeue_count, priority, dedup_key, send_after
         from {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
-            and send_after between to_timestamp(({floors}::float8[])[class.priority + 1]) and now()
+            and {since} and send_after <= now()
         order by send_after, id
         limit $1
         for update skip locked
@@ -29,7 +29,7 @@ with claimed as materialized (
     limit $1
 ),
 {measured}
-select {columns}{beside}
+select {columns}, priority, date_part('epoch', send_after) as due{beside}
 from (select) as one
 left join measured on bytes_before <= $2
 

@@ -14,6 +14,7 @@ import asyncpg
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
 from outbox.message import Lane, OrderingPolicy
+from outbox.postgres.bookmarks import Bookmarks
 from outbox.postgres.claiming import MOST_LOOKS, PRIORITIES, first_dues, lowest_reached
 from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName
@@ -108,6 +109,7 @@ class PostgresHandover:
         self._told_sql = self._sql if facts is None else handover_queries(self._tables, facts.history)
         self._turns = Turns()
         self._floors = floors or Floors(PRIORITIES)
+        self._bookmarks = Bookmarks(PRIORITIES)
         self._lanes = Lanes(table, ordering)
 
     async def check(self) -> None:
@@ -166,24 +168,43 @@ class PostgresHandover:
         self, statements: "_Statements", handed: list[HandedMessage], limit: int, *, fair: bool, lean: bool
     ) -> Unkeyed[HandedMessage]:
         """Rows without ordering keys, in one statement; see `outbox.postgres.turns.TakeUnkeyed`."""
+        if lean:
+            return Unkeyed(await self._hand_over_lean(statements, handed, limit))
         since, keyed_since, began = self._floors.dues, self._lanes.floors.dues, perf_counter()
         rows = await self._statements.fetch(
-            statements.sql["hand_over_lean" if lean else "hand_over_fair" if fair else "hand_over"],
+            statements.sql["hand_over_fair" if fair else "hand_over"],
             *(self._exchange_name, limit, *statements.arguments),
             *((*since, *keyed_since), *statements.component),
             timeout=LONGEST_STATEMENT,
         )
-        keyed_after, plain = (None, True) if lean else (lowest_reached(rows), not rows[0]["deduplicated"])
-        if rows[0]["row_id"] is None:
-            rows = []
-        firsts = {} if lean else first_dues(rows)  # what it left alone may be before its first one
+        keyed_after, plain = lowest_reached(rows), not rows[0]["deduplicated"]
         seconds = perf_counter() - began
-        self._floors.claimed(since=since, seconds=seconds, firsts=firsts)
-        if not lean:  # it looked for rows with keys, too
-            self._lanes.floors.claimed(since=keyed_since, seconds=seconds, firsts={})
+        self._bookmarks.forget()
+        messages = self._noted(rows, handed)
+        self._floors.claimed(since=since, seconds=seconds, firsts=first_dues(rows))
+        self._lanes.floors.claimed(since=keyed_since, seconds=seconds, firsts={})  # it looked for rows with keys, too
+        return Unkeyed(messages, keyed_after, plain)
+
+    async def _hand_over_lean(
+        self, statements: "_Statements", handed: list[HandedMessage], limit: int
+    ) -> Sequence[HandedMessage]:
+        rows = await self._statements.fetch(
+            statements.sql["hand_over_lean"],
+            *(self._exchange_name, limit, *statements.arguments),
+            *(*self._bookmarks.places, *statements.component),
+            timeout=LONGEST_STATEMENT,
+        )
+        return self._noted(rows, handed)
+
+    def _noted(self, rows: Sequence[asyncpg.Record], handed: list[HandedMessage]) -> Sequence[HandedMessage]:
+        """The messages of the rows, which are added to `handed`; the last one is where a lean hand-over goes on."""
+        last = rows[-1]
+        if last["row_id"] is None:
+            return ()
+        self._bookmarks.put(last["priority"], last["due"], last["row_id"])
         messages = [_handed(row) for row in rows]
         handed += messages
-        return Unkeyed(messages, keyed_after, plain)
+        return messages
 
     async def _hand_over_lanes(
         self, statements: "_Statements", handed: list[HandedMessage], limit: int

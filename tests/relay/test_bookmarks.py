@@ -1,0 +1,136 @@
+"""In a long backlog most claims go on where the last one ended; what came to lie before that is not left there."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import asyncpg
+import pytest
+
+from outbox import ensure_outbox_schema_async
+from outbox.outcome import DONE, RETURNED
+from outbox.postgres.bookmarks import Bookmarks
+from outbox.postgres.floors import FRONT
+from outbox.postgres.pool import Pool, open_pool
+from outbox.postgres.turns import FAIR_EVERY
+from outbox.transports.postgres.handover import PostgresHandover
+from outbox.transports.postgres.patterns import pattern_of
+from outbox.transports.postgres.tables import TransportTables
+from tests.relay.test_beside_publishers import TABLE, store_on
+from tests.relay.test_floors import entries_read
+
+BATCH = 100
+ROUNDS = 3 * FAIR_EVERY
+
+Take = Callable[[], Awaitable[list[str]]]
+"""Sends a batch; the routing keys of what was sent."""
+
+
+@pytest.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    """With one connection, so that it tells what it has read before it is asked how much that was."""
+    await ensure_outbox_schema_async(database_url)
+    pool = await open_pool(database_url, size=1, application_name="tests")
+    await pool.execute("alter table outbox_table set (autovacuum_enabled = off)")
+    bind = TransportTables(TABLE).queries("delivery.sql")["bind"]
+    await pool.execute(bind, "outbox", "everything", "#", pattern_of("#"))
+    yield pool
+    await pool.close()
+
+
+def handing_over(pool: Pool) -> Take:
+    handover = PostgresHandover(pool, TABLE, exchange_name="outbox", keep_sent=False)
+
+    async def take() -> list[str]:
+        return [message.routing_key for message in (await handover.hand_over(BATCH)).messages]
+
+    return take
+
+
+def relaying(pool: Pool) -> Take:
+    store = store_on(pool)
+
+    async def take() -> list[str]:
+        claim = await store.claim(BATCH)
+        if claim is None:
+            return []
+        async with claim:
+            await claim.settle([DONE] * len(claim.messages))
+        return [pending.message.routing_key for pending in claim.messages]
+
+    return take
+
+
+both = pytest.mark.parametrize("sending", [handing_over, relaying])
+
+
+@both
+async def test_only_fair_claims_read_past_what_is_gone(sending: Callable[[Pool], Take], pool: Pool, database_url: str) -> None:
+    """While a transaction elsewhere keeps the dead rows in the index."""
+    await fill(pool, ROUNDS * BATCH)
+    take, reads = sending(pool), []
+    beside = await asyncpg.connect(database_url)
+    try:
+        async with beside.transaction(isolation="repeatable_read"):
+            await beside.execute("select from outbox_table limit 1")
+            for _ in range(ROUNDS):
+                before = await entries_read(pool, "outbox_table_due_idx")
+                assert len(await take()) == BATCH
+                reads.append(await entries_read(pool, "outbox_table_due_idx") - before)
+    finally:
+        await beside.close()
+    lean = [read for number, read in enumerate(reads[1:], 2) if number % FAIR_EVERY]
+    assert max(lean) <= 2 * BATCH
+    assert reads[-1] >= (ROUNDS - 1) * BATCH
+
+
+@both
+async def test_what_is_inserted_before_the_bookmark_is_sent_by_the_next_fair_claim(
+    sending: Callable[[Pool], Take], pool: Pool
+) -> None:
+    await fill(pool, ROUNDS * BATCH)
+    take = sending(pool)
+    await take()
+    await pool.execute(
+        "insert into outbox_table (routing_key, body, send_after) values ('late', '', now() - interval '1 hour')"
+    )
+    assert "late" in [key for _ in range(FAIR_EVERY) for key in await take()]
+
+
+@both
+async def test_what_is_more_important_is_sent_by_the_next_claim(sending: Callable[[Pool], Take], pool: Pool) -> None:
+    await fill(pool, ROUNDS * BATCH)
+    take = sending(pool)
+    await take()
+    await pool.execute("insert into outbox_table (routing_key, body, priority) values ('urgent', '', 9)")
+    assert "urgent" in await take()
+
+
+async def test_what_a_claim_gives_back_is_taken_again_before_the_backlog_ends(pool: Pool) -> None:
+    await fill(pool, ROUNDS * BATCH)
+    store = store_on(pool)
+    given_back: set[int] = set()
+    for number in range(1 + FAIR_EVERY):
+        claim = await store.claim(BATCH)
+        assert claim is not None
+        taken = {pending.row_id for pending in claim.messages}
+        if number == 1:
+            given_back = taken
+        async with claim:
+            await claim.settle([RETURNED if number == 1 else DONE] * BATCH)
+        if number > 1 and taken & given_back:
+            return
+    pytest.fail("it was not taken again")
+
+
+def test_bookmarks_are_of_the_last_row_of_each_priority() -> None:
+    bookmarks = Bookmarks(3)
+    bookmarks.put(2, 50.0, 7)
+    bookmarks.put(0, 40.0, 9)
+    bookmarks.put(2, 50.0, 8)
+    assert bookmarks.places == ([40.0, FRONT, 50.0], [9, 0, 8])
+    bookmarks.forget()
+    assert bookmarks.places == ([FRONT] * 3, [0] * 3)
+
+
+async def fill(pool: Pool, count: int) -> None:
+    await pool.execute("insert into outbox_table (routing_key, body) select 'k', '' from generate_series(1, $1)", count)
+    await pool.execute("analyze outbox_table")
