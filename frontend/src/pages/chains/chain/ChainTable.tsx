@@ -14,7 +14,8 @@ export interface Order {
   change(changes: { sort?: SortBy; down?: boolean; page?: number | undefined }): void;
 }
 
-const PAGE = 50;
+/** So many are drawn, with the ten cells of each, before a slow machine is felt to wait. */
+const PAGE = 30;
 const COLUMNS: readonly (readonly [SortBy | undefined, string])[] = [
   ["chain", "Message"],
   [undefined, "Follows from"],
