@@ -209,7 +209,7 @@ class MessageRelay:
             yield self._pool
         elif self._url is not None:
             size = self._settings.lanes + SPARE_CONNECTIONS
-            pool = await open_pool(self._url, size=size, application_name="outbox relay")
+            pool = await open_pool(self._url, size=size, application_name="outbox relay", preparing=True)
             try:
                 yield pool
             finally:

@@ -21,6 +21,7 @@ import pytest
 
 from outbox.embedded import EmbeddedPostgres
 from tests.servers.chromium import ensure_chromium
+from tests.servers.pgbouncer import ensure_pgbouncer
 from tests.servers.postgres import (
     NamedPostgres,
     OwnPostgres,
@@ -69,7 +70,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Install what the tests need before the first one where that is possible, outside of any test's time limit."""
     if session.config.option.collectonly:
         return
-    needs = {"rabbitmq": ensure_rabbitmq, "browser": ensure_chromium}
+    needs = {"rabbitmq": ensure_rabbitmq, "browser": ensure_chromium, "pooler": ensure_pgbouncer}
     capture = session.config.pluginmanager.getplugin("capturemanager")
     for marker, ensure in needs.items():
         if any(item.get_closest_marker(marker) for item in session.items):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from outbox.errors import DatabaseUnavailableError
+from outbox.postgres.preparing import Preparing
 from outbox.urls import postgres_url, redacted
 
 CONNECT_TIMEOUT = timedelta(seconds=10)
@@ -40,19 +41,19 @@ DRIVER_ERRORS = (
 """What the driver raises when the server is away, or refuses."""
 
 
-async def open_pool(url: str, *, size: int, application_name: str, connect_timeout: timedelta = CONNECT_TIMEOUT) -> Pool:
+async def open_pool(
+    url: str, *, size: int, application_name: str, connect_timeout: timedelta = CONNECT_TIMEOUT, preparing: bool = False
+) -> Pool:
     """A pool of up to `size` connections, none of them opened yet.
 
-    Statements are not cached, because named prepared statements do not survive a transaction pooler; connections are not
-    reset between uses, because ours set nothing outside of a transaction.
+    Statements are prepared for one use, because named ones do not survive a transaction pooler; where `preparing`, they are
+    kept if there is none. Connections are not reset between uses, because ours set nothing outside of a transaction.
     """
-    pool: Pool = asyncpg.create_pool(
-        postgres_url(url),
-        min_size=0,
-        max_size=size,
-        reset=_keep_as_it_is,
-        **_connection_arguments(application_name, connect_timeout),
-    )
+    arguments = _connection_arguments(application_name, connect_timeout)
+    if preparing:
+        del arguments["statement_cache_size"]
+        arguments["connect"] = Preparing().connect
+    pool: Pool = asyncpg.create_pool(postgres_url(url), min_size=0, max_size=size, reset=_keep_as_it_is, **arguments)
     return await pool
 
 

@@ -98,7 +98,7 @@ class PostgresBroker:
             if self._bell is not None:
                 return
             if self._pool is None and self._url is not None:
-                self._pool = await open_pool(self._url, size=POOL_SIZE, application_name=_NAME)
+                self._pool = await open_pool(self._url, size=POOL_SIZE, application_name=_NAME, preparing=True)
             self._statements = Statements(self._opened_pool)
             self._bell = await self._find_bell()
 

@@ -1,0 +1,94 @@
+"""PgBouncer, which shares a few sessions of the server between many clients: found on this machine, or installed on it."""
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg2
+import pytest
+
+from outbox.embedded.account import account_for
+from outbox.embedded.leftovers import wait_until
+from outbox.embedded.ports import free_port
+from outbox.embedded.supervised import Ending, Supervised
+from tests.servers import apt
+from tests.servers.session_folder import one_process_at_a_time
+
+SESSIONS = 8
+"""How many of the server's sessions all clients share."""
+_START_SECONDS = 20.0
+_ADVICE = "PgBouncer is not on this machine and cannot be installed here: install it (Debian: apt-get install pgbouncer)"
+_SYSTEM_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")
+_CONFIG = """
+[databases]
+* = host={host} port={port} user={user} password={password}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {own_port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = {sessions}
+"""
+
+
+def ensure_pgbouncer() -> None:
+    """PgBouncer can be started when this returns; otherwise the session ends with one sentence of advice."""
+    with one_process_at_a_time("pgbouncer-installation"):
+        if _found() is None:
+            if not apt.can_install():
+                pytest.exit(_ADVICE, returncode=1)
+            print("\nPgBouncer is not on this machine: installing Debian's pgbouncer with apt-get …", flush=True)
+            apt.install("pgbouncer", _ADVICE)
+
+
+@contextmanager
+def pooled(url: str, folder: Path) -> Iterator[str]:
+    """The address of the same database through a PgBouncer in transaction mode, which ends with the block."""
+    program = _found() or pytest.fail(_ADVICE, pytrace=False)
+    server, own_port = urlsplit(url), free_port()
+    folder.mkdir()
+    config, log = folder / "pgbouncer.ini", folder / "output.log"
+    config.write_text(
+        _CONFIG.format(
+            host=server.hostname,
+            port=server.port,
+            user=server.username,
+            password=server.password or "",
+            own_port=own_port,
+            sessions=SESSIONS,
+        )
+    )
+    account = account_for(folder)
+    account.own(folder)
+    process = Supervised(
+        [program, config],
+        account=account,
+        folder=folder,
+        environment={"PATH": os.defpath},
+        log=log,
+        ending=[Ending(signal=signal.SIGKILL, seconds=5)],
+    )
+    address = urlunsplit(server._replace(netloc=f"{server.username}@127.0.0.1:{own_port}"))
+    try:
+        if not wait_until(lambda: _answers(address) or not process.alive, _START_SECONDS) or not process.alive:
+            pytest.fail(f"PgBouncer did not start: {log.read_text(errors='replace')[-2000:]}", pytrace=False)
+        yield address
+    finally:
+        process.stop()
+
+
+def _found() -> str | None:
+    return shutil.which("pgbouncer", path=os.pathsep.join((os.environ.get("PATH", os.defpath), *_SYSTEM_FOLDERS)))
+
+
+def _answers(address: str) -> bool:
+    try:
+        psycopg2.connect(address).close()
+    except psycopg2.OperationalError:
+        return False
+    return True

@@ -1,0 +1,96 @@
+"""Everything works through a pooler that shares the server's sessions; without one, statements are kept prepared."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from outbox import Consumer, MessageRelay, OutboxMessage, Publisher, Worker, ensure_outbox_schema_async
+from outbox.postgres.pool import Pool, open_pool
+from outbox.postgres.preparing import is_direct
+from tests.servers.pgbouncer import SESSIONS, pooled
+from tests.support import eventually
+
+pytestmark = pytest.mark.pooler
+
+STATEMENT = "select $1::int + 1"
+KEPT = "select count(*) from pg_prepared_statements where statement = $1"
+COUNT = 200
+
+
+@pytest.fixture
+def pooled_url(database_url: str, servers_folder: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The test's database through PgBouncer."""
+    with pooled(database_url, servers_folder / f"pgbouncer-{database_url.rpartition('/')[2]}") as url:
+        yield url
+
+
+async def kept(pool: Pool) -> int:
+    """How many of the statement the server keeps after some uses on a connection."""
+    async with pool.acquire() as connection:
+        for number in range(8):
+            assert await connection.fetchval(STATEMENT, number) == number + 1
+        count: int = await connection.fetchval(KEPT, STATEMENT)
+        return count
+
+
+async def test_on_a_direct_connection_statements_are_kept_and_their_plans_are_not(database_url: str) -> None:
+    pool = await open_pool(database_url, size=2, application_name="tests", preparing=True)
+    try:
+        async with pool.acquire(), pool.acquire() as second:
+            assert await is_direct(second)
+        assert await kept(pool) == 1
+        assert await pool.fetchval("select generic_plans from pg_prepared_statements where statement = $1", STATEMENT) == 0
+    finally:
+        await pool.close()
+
+
+async def test_a_pool_that_is_not_asked_to_keeps_none(database_url: str) -> None:
+    pool = await open_pool(database_url, size=1, application_name="tests")
+    try:
+        assert await kept(pool) == 0
+    finally:
+        await pool.close()
+
+
+async def test_through_a_pooler_none_is_kept_whoever_gets_the_session(pooled_url: str) -> None:
+    pool = await open_pool(pooled_url, size=3 * SESSIONS, application_name="tests", preparing=True)
+    try:
+        counts = await asyncio.gather(*(kept(pool) for _ in range(3 * SESSIONS)))
+        assert counts == [0] * (3 * SESSIONS)
+        async with pool.acquire() as connection:
+            assert not await is_direct(connection)
+            assert await connection.fetchval("show plan_cache_mode") == "auto"
+    finally:
+        await pool.close()
+
+
+async def test_relays_and_workers_share_the_sessions_of_a_pooler(database_url: str, pooled_url: str) -> None:
+    await ensure_outbox_schema_async(database_url)
+    handled: list[int] = []
+
+    def note(body: dict[str, int]) -> None:
+        handled.append(body["n"])
+
+    consumer = Consumer("order.placed", note, queue="orders")
+    parts = [
+        *(MessageRelay(db_engine_url=pooled_url, broker=pooled_url, enable_metrics=False) for _ in range(2)),
+        *(Worker(consumers=[consumer], broker=pooled_url, db_engine_url=pooled_url, enable_metrics=False) for _ in range(2)),
+    ]
+    tasks = [asyncio.create_task(part.run(handle_signals=False)) for part in parts]
+    try:
+        connection = await asyncpg.connect(database_url)
+        for first in range(0, COUNT, 20):
+            async with connection.transaction():
+                await Publisher().bulk_publish(
+                    connection, [OutboxMessage("order.placed", {"n": first + place}) for place in range(20)]
+                )
+        await connection.close()
+        await eventually(lambda: len(handled) >= COUNT, timeout=60)
+    finally:
+        for part in parts:
+            part.stop()
+        await asyncio.gather(*tasks)
+    assert sorted(handled) == list(range(COUNT))
