@@ -26,6 +26,7 @@ from outbox.cli.logs import configure_logging
 from outbox.errors import OutboxError
 from outbox.fastapi import check_sessions, supervised
 from outbox.health import HealthChecks
+from outbox.memory import spared_collector
 from outbox.readiness import checking
 from outbox.urls import postgres_url, redacted
 
@@ -90,6 +91,7 @@ class _Lifespan:
     async def _running(self, app: FastAPI) -> AsyncIterator[None]:
         app.state.problem = None
         async with AsyncExitStack() as stack:
+            stack.enter_context(spared_collector())
             try:
                 await self._start(app, stack)
             except OutboxError as error:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import json
 import logging
 import platform
@@ -78,6 +79,7 @@ def _chosen(words: Sequence[str]) -> list[str]:
 async def _measure(names: Sequence[str], wanted: argparse.Namespace) -> list[Figure]:
     figures = []
     with running_servers(durable=not wanted.no_fsync) as servers:
+        gc.freeze()  # as `outbox relay` and `outbox worker` do
         for name in names:
             benchmark, count, unit = BENCHMARKS[name]
             count = wanted.amount or count

@@ -14,6 +14,7 @@ from outbox.cli.monitoring import Place, monitored
 from outbox.cli.options import NAMES, SECONDS, setting
 from outbox.errors import ConfigurationError
 from outbox.health import HealthChecks
+from outbox.memory import spared_collector
 from outbox.readiness import checking
 
 USUAL_PORT = 9103
@@ -71,5 +72,5 @@ async def _run(made: Archiver, place: Place, given: dict[str, Any], *, database_
         exchange_name=given["exchange_name"],
         table_name=given["table_name"],
     ):
-        with monitored(place, health, metrics=given["metrics"]):
+        with monitored(place, health, metrics=given["metrics"]), spared_collector():
             await made.run()

@@ -13,6 +13,7 @@ from outbox.cli.options import RETENTION, RETENTION_OR_NEVER, setting
 from outbox.errors import ConfigurationError
 from outbox.health import HealthChecks
 from outbox.maintenance import Maintenance
+from outbox.memory import spared_collector
 from outbox.readiness import checking
 
 USUAL_PORT = 9104
@@ -71,5 +72,5 @@ def maintain(
 async def _run(made: Maintenance, place: Place, given: dict[str, Any], *, database_url: str) -> None:
     health = HealthChecks()
     async with checking(health, database_url=database_url, table_name=given["table_name"]):
-        with monitored(place, health, metrics=given["metrics"]):
+        with monitored(place, health, metrics=given["metrics"]), spared_collector():
             await made.run()

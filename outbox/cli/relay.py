@@ -12,6 +12,7 @@ from outbox.cli.monitoring import Place, monitored
 from outbox.cli.options import CLEAN_UP, SECONDS, setting
 from outbox.errors import ConfigurationError
 from outbox.health import HealthChecks
+from outbox.memory import spared_collector
 from outbox.readiness import checking
 from outbox.relay import MessageRelay
 
@@ -101,5 +102,5 @@ async def _run(made: MessageRelay, place: Place, given: dict[str, Any], *, datab
         exchange_name=given["exchange_name"],
         table_name=given["table_name"],
     ):
-        with monitored(place, health, metrics=given["metrics"]):
+        with monitored(place, health, metrics=given["metrics"]), spared_collector():
             await made.run()

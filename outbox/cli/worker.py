@@ -14,6 +14,7 @@ from outbox.cli.options import DELAYS, setting
 from outbox.errors import ConfigurationError
 from outbox.health import HealthChecks
 from outbox.loading import load_consumers
+from outbox.memory import spared_collector
 from outbox.readiness import checking
 from outbox.worker import Worker
 
@@ -82,5 +83,5 @@ async def _run(made: Worker, place: Place, given: dict[str, Any], *, database_ur
         exchange_name=given["exchange_name"],
         table_name=given["table_name"],
     ):
-        with monitored(place, health, metrics=given["metrics"]):
+        with monitored(place, health, metrics=given["metrics"]), spared_collector():
             await made.run()
