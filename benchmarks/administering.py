@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from benchmarks.measuring import percentile
 from benchmarks.servers import Servers, execute
 from outbox.admin import Admin, Principal, Role, admin_router
+from outbox.postgres.reporting.statistics import LATENCY_BOUNDS
 
 REQUESTS = 40
 """Of each kind, one after another."""
@@ -66,6 +67,7 @@ async def _questions(url: str) -> Sequence[str]:
         "/stats",
         "/stats?from=-1d&group_by=queue",
         "/stats?from=-30d&group_by=queue",
+        "/stats?from=-30d&group_by=routing_key",
         "/operations",
         "/components",
         "/topology",
@@ -112,7 +114,7 @@ async def _pile_up(url: str, rows: int) -> None:
             f"date_trunc('day', now(), 'UTC') - {day - 1} * interval '1 day'); end $$",
         )
         await execute(url, _FACTS, rows * 10 // DAYS // 4, day, KEYS)
-    await execute(url, _SPANS, KEYS)
+    await execute(url, _SPANS, KEYS, len(LATENCY_BOUNDS) + 1)
     for table in ("outbox_table", "outbox_dead_letter", "outbox_history", "outbox_stats"):
         await execute(url, f"vacuum analyze {table}")
 
@@ -144,10 +146,12 @@ from generate_series(1, $1::integer) as n, unnest(array['root', 'child']) as mes
 
 # As maintenance leaves them: minutes of two days, hours of the month before.
 _SPANS = """
-insert into outbox_stats (starts_at, seconds, queue, processed, failed)
-select date_trunc('hour', now()) + interval '1 hour' - n * interval '1 minute', 60, 'queue-' || k, 100, 1
+insert into outbox_stats (starts_at, seconds, queue, routing_key, processed, failed, latency)
+select date_trunc('hour', now()) + interval '1 hour' - n * interval '1 minute', 60, 'queue-' || k, 'bench.' || k, 100, 1,
+    array_fill(5::bigint, array[$2::integer])
 from generate_series(1, 2 * 24 * 60) as n, generate_series(1, $1::integer / 2) as k
 union all
-select date_trunc('hour', now()) - interval '2 days' - n * interval '1 hour', 3600, 'queue-' || k, 6000, 60
+select date_trunc('hour', now()) - interval '2 days' - n * interval '1 hour', 3600, 'queue-' || k, 'bench.' || k, 6000, 60,
+    array_fill(300::bigint, array[$2::integer])
 from generate_series(1, 28 * 24) as n, generate_series(1, $1::integer / 2) as k
 """
