@@ -258,7 +258,9 @@ async def test_reading_uses_indexes(connection: asyncpg.Connection) -> None:
     await ensure_partitions(connection)
     await connection.execute(
         "insert into outbox_history (at, fact, message_id, root_id, routing_key)"
-        " select now() - make_interval(secs => n * 10), 'sent', 'm' || n, 'm' || n, 'e' from generate_series(1, 20000) as n"
+        # As many today, whatever the hour, as before there were partitions.
+        " select date_trunc('day', now(), 'UTC') + make_interval(secs => 4 * (n - 20000)), 'sent', 'm' || n, 'm' || n, 'e'"
+        " from generate_series(1, 40000) as n"
     )
     await connection.execute(
         "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at,"
