@@ -264,3 +264,13 @@ async def test_many_rows_are_added_up_as_they_are_read(
     sorted_ = [node["Actual Rows"] for node in nodes if "Sort" in node["Node Type"]]
     assert max(sorted_) <= 49 * groups, "the rows themselves were sorted"
     assert all(node["Disk Usage"] == 0 for node in nodes if "Disk Usage" in node)
+
+
+async def test_what_covers_more_than_a_day_is_remembered_for_a_moment(viewer: httpx.AsyncClient, told: Statistics) -> None:
+    """Read once, however many look at the same chart."""
+    await told.of_relay(told.at(5), sent=3)
+    first = await read(viewer, **{"from": "-30d"})
+    await told.of_relay(told.at(4), sent=4)
+    again, shorter = await read(viewer, **{"from": "-30d"}), await read(viewer, **{"from": "-1h"})
+    assert again == first
+    assert sum(count or 0 for count in shorter["series"][0]["sent"]) == 7

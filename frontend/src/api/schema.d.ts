@@ -626,6 +626,8 @@ export interface paths {
          *     Numbers are those of all processes together, and survive their restarts. Null means that nobody told anything of that time:
          *     no relay ran, or no worker; 0 means that somebody ran and nothing happened. There are 2,000 points at most, all series
          *     together: the step grows with the time and the groups, and to hours or days where statistics are only kept by those.
+         *
+         *     What covers more than a day is read again after five seconds at the earliest; `as_of` says when it was.
          */
         get: operations["outbox_stats_show"];
         put?: never;

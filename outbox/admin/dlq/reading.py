@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from outbox.admin.dlq.remembered import Remembered
+from outbox.admin.remembered import Remembered
 from outbox.admin.snapshots import Snapshot
 from outbox.dead_letters import DeadLetterFilter, Group, GroupBy
 from outbox.masking import Masking

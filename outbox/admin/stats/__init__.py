@@ -1,16 +1,19 @@
 """What happened when, as series: `GET /stats`."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from outbox.admin.access import Viewer
+from outbox.admin.admin import Admin
 from outbox.admin.inputs import Instant
 from outbox.admin.models import Request
 from outbox.admin.problems import Code, Problem
+from outbox.admin.remembered import Remembered
 from outbox.admin.routing import area
 from outbox.admin.stats.answers import Quantiles, SeriesAnswer, StatsAnswer
 from outbox.admin.stats.series import BY_RELAYS, BY_WORKERS, Table, quantiles
@@ -29,6 +32,8 @@ from outbox.admin.stats.steps import (
 from outbox.postgres.reporting.series import GroupBy, SeriesReader
 from outbox.postgres.reporting.statistics import LATENCY_BOUNDS
 
+LONG = timedelta(days=1)
+"""What covers more is remembered for a moment: it reads many rows, and seconds matter little in it."""
 MOST_GROUPS = 20
 """Queues or routing keys that are told apart, those under which most happened."""
 REPORTED_WITHIN = timedelta(seconds=15)
@@ -64,9 +69,33 @@ async def show_statistics(asked: Viewer, wanted: Annotated[StatsParameters, Quer
     Numbers are those of all processes together, and survive their restarts. Null means that nobody told anything of that time:
     no relay ran, or no worker; 0 means that somebody ran and nothing happened. There are 2,000 points at most, all series
     together: the step grows with the time and the groups, and to hours or days where statistics are only kept by those.
+
+    What covers more than a day is read again after five seconds at the earliest; `as_of` says when it was.
     """
-    async with asked.admin.reading("reading statistics") as connection:
-        reader = SeriesReader(connection, asked.admin.table.schema, wanted.group_by)
+    if _covers(wanted) > LONG:
+        return await asked.admin.shared(LongSeries).get(wanted)
+    return await _answer(asked.admin, wanted)
+
+
+class LongSeries:
+    """Answers that took many rows, for whoever asks the same: a dashboard asks it again and again."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._answers = Remembered[StatsAnswer]()
+
+    async def get(self, wanted: StatsParameters) -> StatsAnswer:
+        """What was answered last, or a new answer. Raises what making it raised."""
+        return (await self._answers.get(wanted.model_dump_json(), partial(_answer, self._admin, wanted))).value
+
+    async def close(self) -> None:
+        """Ends what is being read."""
+        await self._answers.close()
+
+
+async def _answer(admin: Admin, wanted: StatsParameters) -> StatsAnswer:
+    async with admin.reading("reading statistics") as connection:
+        reader = SeriesReader(connection, admin.table.schema, wanted.group_by)
         now = await reader.now()
         since, until = _times(wanted, now)
         least = _least(wanted, since, until)
@@ -90,6 +119,12 @@ async def show_statistics(asked: Viewer, wanted: Annotated[StatsParameters, Quer
         bucket_bounds_seconds=list(LATENCY_BOUNDS),
         series=[_series(table, name, wanted) for name in names],
     )
+
+
+def _covers(wanted: StatsParameters) -> timedelta:
+    """How long a time is asked for, by this machine's clock."""
+    now = datetime.now(UTC)
+    return _time(wanted.to, now, "to") - _time(wanted.from_, now, "from")
 
 
 def _times(wanted: StatsParameters, now: datetime) -> tuple[datetime, datetime]:
