@@ -5,15 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from time import perf_counter
 
 import asyncpg
 
 from outbox.message import Lane, PendingMessage
-from outbox.postgres.bookmarks import Bookmarks
 from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes, lane_of
+from outbox.postgres.places import PRIORITIES, Places
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
 from outbox.postgres.queries import queries, query
 from outbox.postgres.rows import UNTRANSLATABLE, Rows
@@ -26,7 +25,6 @@ IDLE_MARGIN = timedelta(seconds=5)
 """How much longer than a send the server lets a claim's transaction idle."""
 LOCK_TIMEOUT = timedelta(seconds=5)
 """Longest wait for a lock on rows or on the table, which somebody's DDL may hold."""
-PRIORITIES = 10
 MOST_LOOKS = 5
 """How often a claim clears the view of lanes before it takes what it sees."""
 _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
@@ -49,7 +47,7 @@ class Claiming:
         self._rows = Rows(table)
         self._turns = Turns()
         self.floors = Floors(PRIORITIES)
-        self._bookmarks = Bookmarks(PRIORITIES)
+        self._places = Places(self.floors, lanes.floors)
         self._sql = relay_queries(table, longest_send=longest_send)
         self._fair_sql = relay_queries(table, longest_send=longest_send, classes="oldest_first")
         self._lean_sql = relay_queries(table, longest_send=longest_send, lean=True)
@@ -101,17 +99,12 @@ class Claiming:
     async def _unkeyed(self, connection: Connection, limit: int, *, fair: bool, lean: bool) -> Unkeyed[PendingMessage]:
         """Messages without a key; see `outbox.postgres.turns.TakeUnkeyed`."""
         if lean:
-            rows = await self._unkeyed_rows(connection, self._lean_sql, limit, *self._bookmarks.places)
+            rows = await self._unkeyed_rows(connection, self._lean_sql, limit, *self._places.bookmarks)
             return Unkeyed(await self._noted(connection, rows))
-        since, keyed_since, began = self.floors.dues, self._lanes.floors.dues, perf_counter()
-        sql = self._fair_sql if fair else self._sql
-        rows = await self._unkeyed_rows(connection, sql, limit, (*since, *keyed_since))
-        seconds = perf_counter() - began
-        keyed_after = lowest_reached(rows)
-        self._bookmarks.forget()
-        self.floors.claimed(since=since, seconds=seconds, firsts=first_dues(rows))
-        self._lanes.floors.claimed(since=keyed_since, seconds=seconds, firsts={})  # it looked for rows with keys, too
-        return Unkeyed(await self._noted(connection, rows), keyed_after)
+        start = self._places.start()
+        rows = await self._unkeyed_rows(connection, self._fair_sql if fair else self._sql, limit, start.argument)
+        self._places.found(start, rows)
+        return Unkeyed(await self._noted(connection, rows), lowest_reached(rows))
 
     async def _unkeyed_rows(
         self, connection: Connection, sql: Mapping[str, str], limit: int, *places: Sequence[float]
@@ -125,7 +118,7 @@ class Claiming:
         last = rows[-1]
         if last["id"] is None:
             return ()
-        self._bookmarks.put(last["priority"], last["due"], last["id"])
+        self._places.took(last, last["id"])
         return [self._rows.pending(row) for row in await self._valid(connection, rows)]
 
     async def _keyed(self, connection: Connection, blocked: list[Lane], limit: int) -> Sequence[PendingMessage]:
@@ -179,17 +172,6 @@ class Claiming:
 def lowest_reached(rows: Sequence[asyncpg.Record]) -> int | None:
     """The lowest priority of `rows`, if rows with an ordering key are due, too."""
     return None if rows[0]["keyed_after"] is None else min(row["keyed_after"] for row in rows)
-
-
-def first_dues(rows: Sequence[asyncpg.Record]) -> Mapping[int, float]:
-    """When the first row of each priority was due, of rows that come in that order; nothing of the row that stands for none."""
-    firsts: dict[int, float] = {}
-    priority = None
-    for row in rows:
-        if row["priority"] != priority:
-            priority = row["priority"]
-            firsts.setdefault(priority, row["due"])
-    return firsts
 
 
 def relay_queries(

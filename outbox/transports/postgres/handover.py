@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
-from time import perf_counter
 
 import asyncpg
 
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
 from outbox.message import Lane, OrderingPolicy
-from outbox.postgres.bookmarks import Bookmarks
-from outbox.postgres.claiming import MOST_LOOKS, PRIORITIES, first_dues, lowest_reached
+from outbox.postgres.claiming import MOST_LOOKS, lowest_reached
 from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes
+from outbox.postgres.places import PRIORITIES, Places
 from outbox.postgres.pool import CONNECT_TIMEOUT, DRIVER_ERRORS, Connection, Pool, roll_back_quietly, unavailable_errors
 from outbox.postgres.sent_facts import SentFacts
 from outbox.postgres.turns import Turns, Unkeyed
@@ -108,9 +107,8 @@ class PostgresHandover:
         self._sql = handover_queries(self._tables)
         self._told_sql = self._sql if facts is None else handover_queries(self._tables, facts.history)
         self._turns = Turns()
-        self._floors = floors or Floors(PRIORITIES)
-        self._bookmarks = Bookmarks(PRIORITIES)
         self._lanes = Lanes(table, ordering)
+        self._places = Places(floors or Floors(PRIORITIES), self._lanes.floors)
 
     async def check(self) -> None:
         """Raises `SchemaError` if a table of the transport is missing, and `DatabaseUnavailableError`."""
@@ -169,39 +167,29 @@ class PostgresHandover:
     ) -> Unkeyed[HandedMessage]:
         """Rows without ordering keys, in one statement; see `outbox.postgres.turns.TakeUnkeyed`."""
         if lean:
-            return Unkeyed(await self._hand_over_lean(statements, handed, limit))
-        since, keyed_since, began = self._floors.dues, self._lanes.floors.dues, perf_counter()
-        rows = await self._statements.fetch(
-            statements.sql["hand_over_fair" if fair else "hand_over"],
-            *(self._exchange_name, limit, *statements.arguments),
-            *((*since, *keyed_since), *statements.component),
-            timeout=LONGEST_STATEMENT,
-        )
-        keyed_after, plain = lowest_reached(rows), not rows[0]["deduplicated"]
-        seconds = perf_counter() - began
-        self._bookmarks.forget()
-        messages = self._noted(rows, handed)
-        self._floors.claimed(since=since, seconds=seconds, firsts=first_dues(rows))
-        self._lanes.floors.claimed(since=keyed_since, seconds=seconds, firsts={})  # it looked for rows with keys, too
-        return Unkeyed(messages, keyed_after, plain)
+            rows = await self._unkeyed_rows(statements, "hand_over_lean", limit, *self._places.bookmarks)
+            return Unkeyed(self._noted(rows, handed))
+        start = self._places.start()
+        rows = await self._unkeyed_rows(statements, "hand_over_fair" if fair else "hand_over", limit, start.argument)
+        self._places.found(start, rows)
+        return Unkeyed(self._noted(rows, handed), lowest_reached(rows), plain=not rows[0]["deduplicated"])
 
-    async def _hand_over_lean(
-        self, statements: "_Statements", handed: list[HandedMessage], limit: int
-    ) -> Sequence[HandedMessage]:
-        rows = await self._statements.fetch(
-            statements.sql["hand_over_lean"],
-            *(self._exchange_name, limit, *statements.arguments),
-            *(*self._bookmarks.places, *statements.component),
+    async def _unkeyed_rows(
+        self, statements: "_Statements", name: str, limit: int, *places: Sequence[float]
+    ) -> Sequence[asyncpg.Record]:
+        """What the hand-over of that name shows, which begins at `places`."""
+        return await self._statements.fetch(
+            statements.sql[name],
+            *(self._exchange_name, limit, *statements.arguments, *places, *statements.component),
             timeout=LONGEST_STATEMENT,
         )
-        return self._noted(rows, handed)
 
     def _noted(self, rows: Sequence[asyncpg.Record], handed: list[HandedMessage]) -> Sequence[HandedMessage]:
         """The messages of the rows, which are added to `handed`; the last one is where a lean hand-over goes on."""
         last = rows[-1]
         if last["row_id"] is None:
             return ()
-        self._bookmarks.put(last["priority"], last["due"], last["row_id"])
+        self._places.took(last, last["row_id"])
         messages = [_handed(row) for row in rows]
         handed += messages
         return messages
