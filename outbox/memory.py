@@ -2,9 +2,12 @@
 
 import asyncio
 import gc
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+
+_log = logging.getLogger("outbox")
 
 STARTED_AFTER = timedelta(seconds=5)
 """By then modules are imported and connections are open."""
@@ -27,3 +30,4 @@ def spared_collector(after: timedelta = STARTED_AFTER) -> Iterator[None]:
 def _exempt() -> None:
     gc.collect()
     gc.freeze()
+    _log.debug("%d objects are exempt from garbage collection from now on", gc.get_freeze_count())
