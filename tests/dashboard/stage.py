@@ -17,7 +17,6 @@ from tests.dashboard.shop import QUEUE
 from tests.support import eventually
 from tests.support.processes import OurProcess, running
 
-MASKED = {"OUTBOX_MASK_PATHS": "$.card.number"}
 NAMES = {Role.ADMIN: "ada", Role.OPERATOR: "olga", Role.VIEWER: "vera"}
 
 
@@ -88,7 +87,9 @@ def staged(folder: Path, database_url: str, broker_url: str, *, settings: Mappin
                     **where,
                     "OUTBOX_ADMIN_TOKENS": entries,
                     "OUTBOX_MIGRATE": "true",
-                    **MASKED,
+                    "OUTBOX_ARCHIVE_QUEUES": f"{QUEUE},orders.payment",
+                    "OUTBOX_ARCHIVE_DISCOVER_EVERY": "0.2",
+                    "OUTBOX_MASK_PATHS": "$.card.number",
                     **(settings or {}),
                 },
             )
@@ -98,8 +99,4 @@ def staged(folder: Path, database_url: str, broker_url: str, *, settings: Mappin
         worker = stack.enter_context(running(command, folder, {**where, "SHOP_MENDED": str(mended)}, name="worker"))
         it = Stage(served, worker, database_url, broker_url, {role: token for role, (token, _) in made.items()}, mended)
         worker.says(f"queue {QUEUE} bound", timeout=60)
-        # The service's own archiver looks for new queues once in a minute; one that is started now finds them at once.
-        queues = ["--archive-queues", f"{QUEUE},orders.payment"]
-        archiver = ["-m", "outbox.cli", "archiver", *queues, "--monitoring-port", "0"]
-        stack.enter_context(running(archiver, folder, {**where, **MASKED}, name="archiver"))
         yield it
