@@ -35,7 +35,7 @@ export function known<T extends object>(query: T): { [K in keyof T]: Exclude<T[K
   return Object.fromEntries(set) as { [K in keyof T]: Exclude<T[K], undefined> };
 }
 
-/** Whether another try may help: nobody answered, or the database or broker was away for a moment. */
+/** Whether another try may help: nobody answered, or only a proxy. What the service itself says is shown at once. */
 export function mayHelpToTryAgain(thrown: unknown): boolean {
   return thrown instanceof Failure && (thrown.status === 0 || thrown.status === 502 || thrown.status === 504);
 }

@@ -49,7 +49,7 @@ export function options(shown: () => Shown, look: Look, heard: Heard): uPlot.Opt
       const at = new Date(seconds * 1000);
       return look.zone === "utc" ? uPlot.tzDate(at, "UTC") : at;
     },
-    scales: { x: { time: true }, left: { range: fromNothing }, right: { range: fromNothing } },
+    scales: { x: { time: true }, left: { range: fromNothing }, right: { range: fromNothingToASecond } },
     series: [{}, ...lines.flatMap((line) => [drawn(line, look), drawn(line, look, true)])],
     axes: [
       time(look),
@@ -73,6 +73,12 @@ export function options(shown: () => Shown, look: Look, heard: Heard): uPlot.Opt
 
 function fromNothing(_: uPlot, __: number, most: number | null): uPlot.Range.MinMax {
   return [0, most && most > 0 ? most * 1.12 : 1];
+}
+
+/** At the right are lengths of time, of which parts of a second are no height worth drawing. */
+function fromNothingToASecond(plot: uPlot, least: number, most: number | null): uPlot.Range.MinMax {
+  const [from, to] = fromNothing(plot, least, most);
+  return [from, Math.max(to ?? 0, 1)];
 }
 
 function drawn(line: Line, { palette }: Look, dashed = false): uPlot.Series {
