@@ -21,7 +21,7 @@ COUNT = 200
 
 
 @pytest.fixture
-def pooled_url(database_url: str, servers_folder: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+def pooled_url(database_url: str, servers_folder: Path) -> Iterator[str]:
     """The test's database through PgBouncer."""
     with pooled(database_url, servers_folder / f"pgbouncer-{database_url.rpartition('/')[2]}") as url:
         yield url

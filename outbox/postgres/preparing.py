@@ -31,7 +31,7 @@ class Preparing:
             kept = KEPT_STATEMENTS if await is_direct(connection) else 0
             if kept != self._kept:
                 self._kept = kept
-                await connection.close()
+                await connection.close(timeout=1)
                 connection = await asyncpg.connect(*arguments, **options, statement_cache_size=kept)
             if kept:
                 # Tables that are queues grow a thousandfold within seconds: a plan that was made before is of no use.
