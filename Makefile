@@ -5,13 +5,14 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 BIN := .venv/bin
 ARGS ?=
 JOBS ?= 3
+RELEASE ?= trixie
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dashboard screenshots run test test-fast chaos check bench migrate lock format
+.PHONY: help setup dashboard screenshots run test test-fast test-rabbitmq chaos check bench migrate lock format
 
 help: ## List the targets
 	@echo "make TARGET [ARGS='…']"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Prepare .venv from the locked requirements; done in no time when it is up to date
 	@$(PYTHON) scripts/setup.py
@@ -30,6 +31,10 @@ test: setup ## Run all tests on real servers, which are started, and installed w
 test-fast: setup ## Run the tests that need neither RabbitMQ nor more than seconds
 	@echo "test-fast: pytest, without the markers rabbitmq, slow, chaos"
 	@exec $(BIN)/python -m pytest -m "not rabbitmq and not slow and not chaos" $(ARGS)
+
+test-rabbitmq: setup ## Run those that use RabbitMQ, with the version of another Debian release (RELEASE=trixie), as root on Debian
+	@echo "test-rabbitmq: pytest, the marker rabbitmq, without chaos, on RabbitMQ of Debian $(RELEASE)"
+	@OUTBOX_TEST_RABBITMQ=$(RELEASE) $(BIN)/python -m pytest -m "rabbitmq and not chaos" $(ARGS)
 
 chaos: setup ## Run the long crash tests
 	@echo "chaos: pytest, the marker chaos"

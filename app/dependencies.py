@@ -1,6 +1,7 @@
 """What routes ask for: the request's session, in a transaction of its own, and a publisher bound to it."""
 
 from collections.abc import AsyncIterator
+from contextlib import closing
 from typing import Annotated
 
 from fastapi import Depends
@@ -21,10 +22,11 @@ SessionDep = Annotated[AsyncSession, Depends(get_session, scope="function")]
 """Take the session like this in every route: the same session under another scope would be another session."""
 
 
-def get_publisher(session: SessionDep, connection: HTTPConnection) -> BoundPublisher[AsyncSession]:
-    """A publisher whose events are committed with the request's session, or not at all."""
+async def get_publisher(session: SessionDep, connection: HTTPConnection) -> AsyncIterator[BoundPublisher[AsyncSession]]:
+    """A publisher whose events are committed with the request's session, or not at all; it ends when that commits."""
     publisher: Publisher = connection.app.state.publisher
-    return BoundPublisher(publisher, session)
+    with closing(BoundPublisher(publisher, session)) as bound:
+        yield bound
 
 
-PublisherDep = Annotated[BoundPublisher[AsyncSession], Depends(get_publisher)]
+PublisherDep = Annotated[BoundPublisher[AsyncSession], Depends(get_publisher, scope="function")]

@@ -122,7 +122,8 @@ class _Lifespan:
 @asynccontextmanager
 async def _sessions(installation: Installation) -> AsyncIterator[async_sessionmaker[AsyncSession]]:
     engine = create_async_engine(
-        postgres_url(installation.database_url).replace("postgresql://", "postgresql+asyncpg://", 1),
+        "postgresql+asyncpg://",
+        connect_args={"dsn": postgres_url(installation.database_url)},  # so that it may name several hosts
         pool_size=installation.settings.database_pool_size,
         max_overflow=0,
         pool_pre_ping=True,

@@ -10,11 +10,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from outbox.admin.security.tokens import Tokens
+from outbox.arguments import LARGEST_NUMBER
+from outbox.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.duration import as_delay, as_retention
 from outbox.engine.ordering import OrderingRules
 from outbox.environment import PREFIX, check_environment
 from outbox.errors import ConfigurationError, DurationError
-from outbox.json_paths import check_paths
+from outbox.masking.paths import check_paths
 from outbox.urls import postgres_url, redacted, server_kind
 
 
@@ -187,6 +189,21 @@ class Settings(BaseSettings):
     mask_paths: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_paths)] = Field(
         default=(),
         description="Places in bodies that are hidden likewise, as in `$.customer.email,$.items[*].name`, separated by commas.",
+    )
+
+    max_batch_bytes: int = Field(
+        default=MAX_BATCH_BYTES,
+        ge=1,
+        le=LARGEST_NUMBER,
+        description="Bytes of messages that a lane of the relay, a consumer on PostgreSQL, or the archiver has in memory at "
+        "once; a single one may be larger.",
+    )
+    max_body_bytes: int = Field(
+        default=MAX_BODY_BYTES,
+        ge=1,
+        le=LARGEST_NUMBER,
+        description="Bytes of the largest message that relay and worker fetch from the database. The relay parks a larger one; "
+        "on PostgreSQL the worker makes it a dead letter.",
     )
 
     name: str | None = Field(

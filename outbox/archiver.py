@@ -4,8 +4,10 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from outbox.arguments import exactly_one, seconds
+from outbox import arguments
+from outbox.arguments import at_least_one, exactly_one, interval
 from outbox.brokers import open_dead_letter_queues, require_one_dead_letter_source
+from outbox.byte_limits import MAX_BATCH_BYTES
 from outbox.engine.archiving import Archiving, ArchivingSettings
 from outbox.engine.groups import ungrouped
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
@@ -35,6 +37,7 @@ class Archiver:
     It empties `{queue}.dlq` of every queue in `queues`, of those that workers report, and of those that are bound in the
     database; it looks for new ones every `discover_every` seconds, and sooner for one that is about to be made. `masking` says
     what is hidden from previews and searches; `grace_period` is in seconds. Any number of archivers may share the queues.
+    `max_batch_bytes` is how many bytes of dead letters are in memory at once, or one dead letter of each queue.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Archiver:
         name: str | None = None,
         reporting: bool = True,
         heartbeat_interval: float = HEARTBEAT_INTERVAL,
+        max_batch_bytes: int = MAX_BATCH_BYTES,
     ) -> None:
         from outbox.postgres.names import TableName
 
@@ -66,8 +70,12 @@ class Archiver:
         self._table = TableName.parse(table_name)
         self._enable_metrics = enable_metrics
         self._masking = masking
-        self._grace_period = seconds("grace_period", grace_period)
-        self._settings = ArchivingSettings(queues=_queues(queues), discover_every=seconds("discover_every", discover_every))
+        self._grace_period = arguments.grace_period(grace_period)
+        self._settings = ArchivingSettings(
+            queues=_queues(queues),
+            discover_every=interval("discover_every", discover_every),
+            max_batch_bytes=at_least_one("max_batch_bytes", max_batch_bytes),
+        )
         self._reports = Reports(
             kind="archiver",
             name=name,

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import TypeVar
 
+from outbox.byte_limits import ByteLimits
 from outbox.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -15,8 +16,19 @@ EXCHANGE_NAME_LIMIT = 200
 """In bytes of UTF-8; AMQP allows 255, and delay exchanges append to the name."""
 
 
-def seconds(name: str, value: float | timedelta) -> timedelta:
-    """A positive time of at most a hundred years, given in seconds or as a timedelta."""
+MOST_LANES = 64
+LARGEST_BATCH_SIZE = 100_000
+SHORTEST_INTERVAL = timedelta(milliseconds=10)
+LONGEST_INTERVAL = timedelta(days=1)
+LONGEST_GRACE_PERIOD = timedelta(days=1)
+LONGEST_SEND = timedelta(hours=1)
+SHORTEST_RETENTION = timedelta(minutes=1)
+
+
+def seconds(
+    name: str, value: float | timedelta, *, least: timedelta | None = None, most: timedelta = LONGEST_TIME, because: str = ""
+) -> timedelta:
+    """A positive time from `least` to `most`, given in seconds or as a timedelta; `because` is why no other time will do."""
     if isinstance(value, timedelta):
         time = value
     elif isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -28,16 +40,59 @@ def seconds(name: str, value: float | timedelta) -> timedelta:
             raise ConfigurationError(f"{name} is too long: {value!r} seconds") from error
     if time <= timedelta(0):
         raise ConfigurationError(f"{name} must be longer than zero, not {value!r}")
-    if time > LONGEST_TIME:
-        raise ConfigurationError(f"{name} is too long: {value!r}; the limit is a hundred years")
+    if time > most:
+        limit = "a hundred years" if most == LONGEST_TIME else f"{most.total_seconds():,.0f} seconds"
+        raise ConfigurationError(f"{name} is too long: {value!r}; the limit is {limit}{_reason(because)}")
+    if least is not None and time < least:
+        raise ConfigurationError(f"{name} is at least {least.total_seconds():g} seconds, not {value!r}{_reason(because)}")
     return time
 
 
-def at_least_one(name: str, value: int) -> int:
-    """A whole number from 1 to that which four bytes hold."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_NUMBER:
-        raise ConfigurationError(f"{name} must be a whole number from 1 to {LARGEST_NUMBER}, not {value!r}")
+def interval(name: str, value: float | timedelta) -> timedelta:
+    """How often something is done: every 10 milliseconds at most, once a day at least."""
+    because = "a shorter one keeps the database busy with nothing else, and a longer one is as good as never"
+    return seconds(name, value, least=SHORTEST_INTERVAL, most=LONGEST_INTERVAL, because=because)
+
+
+def send_timeout(name: str, value: float | timedelta) -> timedelta:
+    """How long a batch may take to be sent, from 10 milliseconds to an hour."""
+    because = "a batch's rows are locked meanwhile, and a shorter time confirms nothing"
+    return seconds(name, value, least=SHORTEST_INTERVAL, most=LONGEST_SEND, because=because)
+
+
+def grace_period(value: float | timedelta) -> timedelta:
+    """How long a process may take to end, up to a day."""
+    return seconds("grace_period", value, most=LONGEST_GRACE_PERIOD, because="a process that is told to end has to")
+
+
+def retention(name: str, value: float | timedelta) -> timedelta:
+    """How long something is kept, from a minute to a hundred years."""
+    return seconds(name, value, least=SHORTEST_RETENTION, because="what is kept for less is gone before it is of use")
+
+
+def lanes(value: int) -> int:
+    """How many batches a relay has in flight at once."""
+    return at_least_one("lanes", value, most=MOST_LANES, because="each holds a connection, a transaction and a batch in memory")
+
+
+def batch_size(value: int) -> int:
+    """How many messages a relay claims at once."""
+    because = "a batch is one transaction, and is in memory as a whole"
+    return at_least_one("batch_size", value, most=LARGEST_BATCH_SIZE, because=because)
+
+
+def at_least_one(name: str, value: int, *, most: int = LARGEST_NUMBER, because: str = "") -> int:
+    """A whole number from 1 to `most`, by default what four bytes hold; `because` is why there may be no more."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise ConfigurationError(f"{name} must be a whole number from 1 to {most}, not {value!r}{_reason(because)}")
     return value
+
+
+def byte_limits(*, max_batch_bytes: int, max_body_bytes: int) -> ByteLimits:
+    """Two numbers of bytes, of at least one."""
+    return ByteLimits(
+        batch=at_least_one("max_batch_bytes", max_batch_bytes), body=at_least_one("max_body_bytes", max_body_bytes)
+    )
 
 
 def one_of(name: str, value: T, choices: Collection[T]) -> T:
@@ -60,6 +115,10 @@ def exchange_name(value: str) -> str:
     if not isinstance(value, str) or not value or "\0" in value or not _is_short(value):
         raise ConfigurationError(f"exchange_name must be 1 to {EXCHANGE_NAME_LIMIT} bytes of text, not {value!r}")
     return value
+
+
+def _reason(because: str) -> str:
+    return f": {because}" if because else ""
 
 
 def _is_short(name: str) -> bool:

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from outbox.arguments import exactly_one
+from outbox.byte_limits import ByteLimits
 from outbox.errors import ConfigurationError, DatabaseUnavailableError, MissingExtraError
 from outbox.urls import ServerKind, amqp_url, postgres_url, server_kind
 
@@ -128,17 +129,26 @@ def open_broker(
     table: "TableName",
     observer: "Observer",
     masking: "Masking | None" = None,
+    byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
 ) -> "Broker":
     """The same, to consume from as well. `masking` is for the dead letters that it records itself."""
     if isinstance(source, str):
-        return _from_url(source, exchange_name=exchange_name, table=table, observer=observer, masking=masking)
+        return _from_url(
+            source, exchange_name=exchange_name, table=table, observer=observer, masking=masking, byte_limits=byte_limits
+        )
     if hasattr(source, "subscribe"):
         return _LentBroker(cast("Broker", source))
     return _over_connection(source, exchange_name=exchange_name, observer=observer)
 
 
 def _from_url(
-    url: str, *, exchange_name: str, table: "TableName", observer: "Observer", masking: "Masking | None" = None
+    url: str,
+    *,
+    exchange_name: str,
+    table: "TableName",
+    observer: "Observer",
+    masking: "Masking | None" = None,
+    byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
 ) -> "Broker":
     if server_kind(url, argument="broker") is ServerKind.AMQP:
         from outbox.transports.rabbitmq import RabbitBroker
@@ -147,7 +157,12 @@ def _from_url(
     from outbox.transports.postgres import PostgresBroker
 
     return PostgresBroker(
-        postgres_url(url, argument="broker"), table=table, exchange_name=exchange_name, observer=observer, masking=masking
+        postgres_url(url, argument="broker"),
+        table=table,
+        exchange_name=exchange_name,
+        observer=observer,
+        masking=masking,
+        byte_limits=byte_limits,
     )
 
 
@@ -235,9 +250,9 @@ class _LentDeadLetterQueues:
         self._queues = queues
 
     def collect(
-        self, queue: str, receive: "ReceiveDead", *, prefetch_count: int
+        self, queue: str, receive: "ReceiveDead", *, prefetch_count: int, max_bytes: int
     ) -> "AbstractAsyncContextManager[asyncio.Event]":
-        return self._queues.collect(queue, receive, prefetch_count=prefetch_count)
+        return self._queues.collect(queue, receive, prefetch_count=prefetch_count, max_bytes=max_bytes)
 
     async def count(self, queue: str) -> int:
         return await self._queues.count(queue)

@@ -1,13 +1,14 @@
-"""Hybrid logical clocks: stamps that follow the wall clock as long as it follows causes and effects, and these always.
+"""Clocks: the database's time of day, and hybrid logical clocks.
 
-After S. Kulkarni et al., "Logical Physical Clocks" (2014), with the logical part in the lowest digits of one number.
+The stamps of a hybrid clock follow the wall clock as long as it follows causes and effects, and these always. After S. Kulkarni
+et al., "Logical Physical Clocks" (2014), with the logical part in the lowest digits of one number.
 """
 
 import logging
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from outbox.errors import ConfigurationError
@@ -15,6 +16,10 @@ from outbox.errors import ConfigurationError
 TOLERANCE = timedelta(seconds=5)
 """How far ahead of the wall clock a stamp of somebody else's may be and still be followed."""
 WARN_EVERY = timedelta(minutes=1)
+SKEW_TOLERANCE = 1.0
+"""Seconds by which this machine's clock may differ from the database's without a warning."""
+AGEING = 0.01
+"""Seconds by which an answer of the database is worth less, each second."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _log = logging.getLogger("outbox")
@@ -76,6 +81,58 @@ class HybridClock:
                 self._tolerance / 1e6,
                 self._ignored,
             )
+
+
+class DatabaseClock:
+    """The database's time of day, by its last answer; this machine's `wall_clock` until there is one.
+
+    In between it runs by the machine's `steady_clock`: setting the machine's clock right changes nothing here. Warns when the
+    two clocks differ by more than a second, once, and again when the difference has changed by as much. Both say seconds.
+    """
+
+    def __init__(
+        self, *, wall_clock: Callable[[], float] = time.time, steady_clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.wall_clock = wall_clock
+        self.steady_clock = steady_clock
+        self._zero: float | None = None
+        self._answered = self._uncertain = 0.0
+        self._warned_of: float | None = None
+
+    def seconds(self) -> float:
+        """Seconds since 1970."""
+        return self.wall_clock() if self._zero is None else self._zero + self.steady_clock()
+
+    def now(self) -> datetime:
+        """The moment, in UTC."""
+        return datetime.fromtimestamp(self.seconds(), UTC)
+
+    def measured(self, seconds: float, *, asked: float) -> None:
+        """The database said `seconds` in its answer to what was asked at `asked`, by the steady clock.
+
+        Nobody knows when within that time it said so. An answer that is less certain than an earlier one counts only once that
+        has aged: by then the steady clock may be off by more.
+        """
+        answered = self.steady_clock()
+        uncertain = (answered - asked) / 2
+        if self._zero is not None and uncertain > self._uncertain + (answered - self._answered) * AGEING:
+            return
+        self._zero, self._answered, self._uncertain = seconds - (asked + uncertain), answered, uncertain
+        self._compare(self.wall_clock() - (self._zero + answered))
+
+    def _compare(self, ahead: float) -> None:
+        uncertain = self._uncertain
+        if abs(ahead) - uncertain > SKEW_TOLERANCE:
+            if self._warned_of is None or abs(ahead - self._warned_of) - uncertain > SKEW_TOLERANCE:
+                self._warned_of = ahead
+                _log.warning(
+                    "this machine's clock is %.1f s %s the database's, which decides what has expired: set both by NTP",
+                    abs(ahead),
+                    "ahead of" if ahead > 0 else "behind",
+                )
+        elif self._warned_of is not None and abs(ahead) + uncertain <= SKEW_TOLERANCE:
+            self._warned_of = None
+            _log.info("this machine's clock and the database's agree again")
 
 
 _PROCESS_CLOCK = HybridClock()

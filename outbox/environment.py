@@ -48,6 +48,8 @@ KNOWN = frozenset(
         "MASK_KEYS",
         "MASK_PATHS",
         "MAX_ATTEMPTS",
+        "MAX_BATCH_BYTES",
+        "MAX_BODY_BYTES",
         "METRICS",
         "METRICS_TOKEN",
         "MIGRATE",

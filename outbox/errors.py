@@ -14,13 +14,15 @@ OutboxError
 ├── TopologyError                        a broker resource or a permission is missing: provision what it names
 ├── BrokerUnavailableError               the broker is away, blocked or too slow; the message is not to blame
 ├── DatabaseUnavailableError             the database is away or refuses; try again later
+│   └── StatementTimeoutError            it is there, and a statement or a transaction took longer than its limit
 ├── MarkHeldError                        the same message is being handled elsewhere; look again later
 ├── CommitFailedError                    a handler's transaction was not committed, or nobody knows: the inbox tells
 ├── RefusedError                         what was asked for is not done, as things stand, and nothing was changed
-│   └── CountDriftedError                a filter means another number of dead letters than was agreed to
+│   └── CountDriftedError                other dead letters are meant than were agreed to
 ├── StaleDeliveryError                   the delivery is no longer ours: its lease ran out or its channel closed
 ├── MalformedMessageError (ValueError)   headers or body that cannot be read; retrying would not help
 ├── HandlerTimeoutError (TimeoutError)   a handler ran for longer than its consumer's `timeout`, and was cancelled
+├── HandlersAbandonedError               a worker has ended, and handlers that did not heed their cancellation still run
 ├── EmbeddedPostgresError                (outbox.embedded) the embedded server did not start or stop
 │   └── DataFolderInUseError             another process uses its data
 └── HandlerSignal                        raised by handlers to choose the outcome themselves
@@ -28,6 +30,7 @@ OutboxError
     └── RetryAfter                       again after a delay of the handler's choice
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 
@@ -64,7 +67,7 @@ class SignatureError(OutboxError, TypeError):
 
 
 class TransactionRequiredError(OutboxError):
-    """The handle has no open transaction, so the event would be committed by itself."""
+    """The handle has no open transaction, so the event would be committed by itself; or a publisher's transaction has ended."""
 
 
 class MissingExtraError(OutboxError, ImportError):
@@ -91,6 +94,10 @@ class DatabaseUnavailableError(OutboxError):
     """The database is away, or refuses what was asked of it now. Try again later."""
 
 
+class StatementTimeoutError(DatabaseUnavailableError):
+    """A statement, its wait for a lock, or an idle transaction took longer than its limit, which the message names."""
+
+
 class MarkHeldError(OutboxError):
     """Another transaction is handling the same message, and has not ended in time. Its mark will tell how it ended."""
 
@@ -104,10 +111,13 @@ class RefusedError(OutboxError):
 
 
 class CountDriftedError(RefusedError):
-    """A filter means `found` dead letters now, and `expected` were agreed to. Nothing was changed."""
+    """Other dead letters are meant now than were agreed to; `found` of them, where `expected` were. Nothing was changed."""
 
     def __init__(self, *, expected: int, found: int) -> None:
-        super().__init__(f"it would be {found:,} dead letters now, and {expected:,} were agreed to: look at them again")
+        now = f"it would be {found:,} dead letters now, and {expected:,} were agreed to"
+        if found == expected:
+            now = f"some of the {found:,} dead letters are others than those that were agreed to, or have changed"
+        super().__init__(f"{now}: look at them again")
         self.expected = expected
         self.found = found
 
@@ -122,6 +132,17 @@ class MalformedMessageError(OutboxError, ValueError):
 
 class HandlerTimeoutError(OutboxError, TimeoutError):
     """A handler ran for longer than its consumer allows. It was cancelled, and its transaction rolled back."""
+
+
+class HandlersAbandonedError(OutboxError):
+    """A worker has ended, and `count` of its handlers still run: they did not end when they were cancelled, or run in threads.
+
+    Their messages are delivered again. End the process; nothing else ends such handlers.
+    """
+
+    def __init__(self, *, count: int, handlers: Sequence[str]) -> None:
+        super().__init__(f"{count} handlers were still running when the worker ended: {', '.join(handlers)}; end the process")
+        self.count = count
 
 
 class HandlerSignal(OutboxError):

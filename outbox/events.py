@@ -48,6 +48,25 @@ class SendFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RouteStalled:
+    """A routing key, or a queue that is addressed directly, takes no messages, though the broker answers."""
+
+    exchange_name: str
+    routing_key: str
+    queue: str | None
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteResumed:
+    """A route that was stalled takes messages again, or nothing waits for it any more."""
+
+    exchange_name: str
+    routing_key: str
+    queue: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoundFinished:
     """One claim-send-settle round with `taken` messages ended after `duration`."""
 
@@ -106,10 +125,14 @@ class Dependency(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependencyLost:
-    """A server is away, or refuses, for a reason that is new; its user backs off and comes back by itself."""
+    """A server is away, or refuses, for a reason that is new; its user backs off and comes back by itself.
+
+    `timed_out`: it is there, and a statement took longer than its limit, which the reason names.
+    """
 
     dependency: Dependency
     reason: str
+    timed_out: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,11 +236,11 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFailed:
-    """A handler failed with a batch of `count` messages, which are now handled one by one; nothing is spent by that."""
+    """A handler failed with a batch of `messages`, which are now handled one by one; nothing is spent by that."""
 
     queue: str
     exchange_name: str
-    count: int
+    messages: Sequence[Message]
     failure: Failure
 
 
@@ -229,6 +252,40 @@ class SettleFailed:
     exchange_name: str
     message_id: str
     reason: str
+
+
+class IsolationStep(StrEnum):
+    """Where a poison message is on its way to running alone."""
+
+    WAITING = "waiting"
+    """For handlers that run; no other one begins meanwhile, for `limit` at most."""
+    RUNNING = "running"
+    """Alone, for `limit` at most."""
+    POSTPONED = "postponed"
+    """By `limit`, because other handlers did not end in time; they go on."""
+    ENDED = "ended"
+    """It runs no more; others go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoisonIsolated:
+    """A message that workers died of too often takes a step towards running alone."""
+
+    queue: str
+    exchange_name: str
+    message: Message
+    step: IsolationStep
+    limit: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlersAbandoned:
+    """A worker ends, and so many calls of a handler do not: cancelled, they went on, or they run in threads."""
+
+    queue: str
+    exchange_name: str
+    handler: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,6 +355,8 @@ class Advice:
 Event = (
     BatchSent
     | SendFailed
+    | RouteStalled
+    | RouteResumed
     | RoundFinished
     | BacklogMeasured
     | RelayStarted
@@ -317,6 +376,8 @@ Event = (
     | Duplicate
     | BatchFailed
     | SettleFailed
+    | PoisonIsolated
+    | HandlersAbandoned
     | DeadLettersMeasured
     | Archived
     | Paused

@@ -1,7 +1,8 @@
-"""Which failures are alike: an exception's type and the place in the handler's own code that it came from.
+"""Which failures are alike: those of one queue with the same exception type, place in the handler's code, and message.
 
-Line numbers, ids and the folder that a program is installed in do not count, so that a failure looks the same from every host
-and after every release.
+Of a message, numbers, ids, addresses and quoted values do not count; of a place, neither line numbers nor the folder that a
+program is installed in. A failure looks the same from every host, and after every release that did not touch it. See
+docs/decisions/0157-what-makes-a-group.md.
 """
 
 import re
@@ -16,38 +17,59 @@ LONGEST_TITLE = 300
 """Most characters of a title; what goes beyond it makes no difference."""
 
 
-def fingerprint(failure: Failure) -> str:
-    """Sixteen hexadecimal digits that failures of one kind share."""
-    return sha256(group_title(failure).encode(errors="replace")).hexdigest()[:16]
+def fingerprint(failure: Failure, *, queue: str) -> str:
+    """Sixteen hexadecimal digits that failures of one kind share. The queue stands for its handler."""
+    frame = _innermost(list(_tracebacks(failure.traceback)), failure.type)
+    parts = (queue, failure.type, _gist(failure), "" if frame is None else _located(frame))
+    return sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:16]
 
 
 def group_title(failure: Failure) -> str:
     """What the failures of one kind have in common, for a person to read.
 
-    `ValueError in orders/payment.py:charge`; without a traceback the type and what the message says besides values.
+    `ValueError: no stock of # in orders/payment.py:charge`; of pydantic `ValidationError: Order, items.#.size (int_parsing)`.
     """
-    frame = _telling_frame(failure)
-    if frame is not None:
-        return f"{failure.type} in {_short(frame.path)}:{frame.function}"[:LONGEST_TITLE]
-    message = without_values(failure.message)
-    return (f"{failure.type}: {message}" if message else failure.type)[:LONGEST_TITLE]
+    gist = _gist(failure)
+    title = f"{failure.type}: {gist}" if gist else failure.type
+    frame = _innermost(list(_tracebacks(failure.traceback)), failure.type)
+    if frame is None:
+        return title[:LONGEST_TITLE]
+    place = f" in {_located(frame)}"
+    return title[: max(0, LONGEST_TITLE - len(place))] + place[:LONGEST_TITLE]
 
 
 def without_values(text: str) -> str:
-    """`text` with `#` for each number, id and quoted value in it."""
-    text = _QUOTED.sub("#", text[:_LONGEST_MESSAGE])
+    """`text` with `#` for each number, id, address and quoted value in it."""
+    text = _ADDRESS.sub("#", text[:_LONGEST_MESSAGE])
+    text = _QUOTED.sub("#", text)
     text = _VALUE.sub("#", text)
     return " ".join(text.split())
 
 
+def _gist(failure: Failure) -> str:
+    """The first line of the message without values; of pydantic, the model with the fields that it refused, and why."""
+    validation = _VALIDATION.match(failure.message)
+    if validation is None:
+        lines = failure.message.strip().splitlines()
+        return without_values(lines[0]) if lines else ""
+    refused = {f"{_INDEX.sub('#', each['field'])} ({each['kind']})" for each in _REFUSED.finditer(failure.message)}
+    return ", ".join([validation["model"], *sorted(refused)])
+
+
 _LONGEST_MESSAGE = 2_000
+_VALIDATION = re.compile(r"\d+ validation errors? for (?P<model>.+)")
+_REFUSED = re.compile(r"^(?P<field>\S.*)\n  .*?\[type=(?P<kind>\w+)", re.MULTILINE)
+_INDEX = re.compile(r"(?<![^.])\d+(?![^.])")
+# Of mail, or of a page.
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\b[a-z][a-z0-9+.-]*://[^\s'\"<>]+")
 # An apostrophe within a word begins no quotation.
 _QUOTED = re.compile(r"""(?<!\w)'[^']*'(?!\w)|"[^"]*"|`[^`]*`""")
 _VALUE = re.compile(
     r"""
     \b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b    # a UUID
-    | \b0x[0-9a-f]+\b                                                   # an address
+    | \b0x[0-9a-f]+\b                                                   # an address in memory
     | \b(?=[a-f]*[0-9])[0-9a-f]{8,}\b                                   # a digest
+    | \b(?=[\w-]*[0-9])(?=[\w-]*[A-Za-z])\w[\w-]{7,}\b                 # an id of letters and digits
     | [+-]?\d+(?:[.,:]\d+)*                                             # a number, a time, an address of a host
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -70,16 +92,17 @@ _INSTALLED = re.compile(r"/(?:site|dist)-packages/(?P<package>[^/]+)", re.IGNORE
 _OURS = re.compile(
     r"(?:^|/)outbox/(?:(?:engine|transports|postgres|observers|fastapi|cli|admin|embedded|testing)/|(?:worker|relay|archiver)\.py$)"
 )
+_CALLED_BY_US = frozenset({"pydantic", "pydantic_core", "sqlalchemy", "asyncpg"})
+"""Libraries that we call around a handler: a failure there has no frame of the application."""
 _ANY_RELEASE = re.compile(r"[v\d][\d._-]*|[0-9a-f]{7,}", re.IGNORECASE)
 
 
-def _telling_frame(failure: Failure) -> _Frame | None:
-    """The deepest frame of the handler's own code, in the exception itself or else in those that led to it."""
-    tracebacks = list(_tracebacks(failure.traceback))
+def _innermost(tracebacks: Sequence[Sequence[_Frame]], type_: str) -> _Frame | None:
+    """The deepest frame of the application, in the exception itself or else in those that led to it."""
     for frames in tracebacks:
         own = [frame for frame in frames if _is_own(frame.path)]
         if own:
-            return _recurring(own) if failure.type.endswith("RecursionError") else own[-1]
+            return _recurring(own) if type_.endswith("RecursionError") else own[-1]
     return _installed_handler(tracebacks)
 
 
@@ -124,10 +147,9 @@ def _installed_handler(tracebacks: Sequence[Sequence[_Frame]]) -> _Frame | None:
     for frames in tracebacks:
         after_ours = next((index for index in range(len(frames), 0, -1) if _OURS.search(frames[index - 1].path)), 0)
         called = frames[after_ours:]
-        if called and (package := _package(called[0].path)):
+        if called and (package := _package(called[0].path)) and package not in _CALLED_BY_US:
             return next(frame for frame in reversed(called) if _package(frame.path) == package)
-    visible = [frame for frames in tracebacks for frame in reversed(frames) if not frame.path.startswith("<frozen")]
-    return visible[0] if visible else None
+    return None
 
 
 def _package(path: str) -> str | None:
@@ -135,7 +157,8 @@ def _package(path: str) -> str | None:
     return match["package"] if match else None
 
 
-def _short(path: str) -> str:
-    """The file and its folder; a folder that is named for a release is any."""
-    *folders, file = path.split("/")[-2:]
-    return "/".join(["#" if _ANY_RELEASE.fullmatch(folder) else folder for folder in folders] + [file])
+def _located(frame: _Frame) -> str:
+    """File, folder and function; a folder that is named for a release is any."""
+    *folders, file = frame.path.split("/")[-2:]
+    path = "/".join(["#" if _ANY_RELEASE.fullmatch(folder) else folder for folder in folders] + [file])
+    return f"{path}:{frame.function}"

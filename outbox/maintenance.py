@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from outbox.arguments import exactly_one, seconds
+from outbox import arguments
+from outbox.arguments import exactly_one, retention
 from outbox.brokers import open_broker
 from outbox.engine.groups import ungrouped
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
@@ -59,7 +60,7 @@ class Maintenance:
 
     `inbox_retention` is how long a message is known to have been handled, `history_retention` how many days of facts are kept,
     `dead_letter_retention` how long letters stay that were requeued or discarded, `audit_retention` how long it is known who
-    did what in the admin, None for ever.
+    did what in the admin, None for ever; each at least a minute.
     Raises `ConfigurationError` for arguments that make no sense.
     """
 
@@ -85,14 +86,14 @@ class Maintenance:
         self._broker = broker
         self._table = TableName.parse(table_name)
         self._exchange_name = exchange_name
-        self._inbox_retention = seconds("inbox_retention", inbox_retention)
-        self._history_retention = seconds("history_retention", history_retention)
+        self._inbox_retention = retention("inbox_retention", inbox_retention)
+        self._history_retention = retention("history_retention", history_retention)
         self._dead_letter_retention = (
-            None if dead_letter_retention is None else seconds("dead_letter_retention", dead_letter_retention)
+            None if dead_letter_retention is None else retention("dead_letter_retention", dead_letter_retention)
         )
-        self._audit_retention = None if audit_retention is None else seconds("audit_retention", audit_retention)
+        self._audit_retention = None if audit_retention is None else retention("audit_retention", audit_retention)
         self._enable_metrics = enable_metrics
-        self._grace_period = seconds("grace_period", grace_period)
+        self._grace_period = arguments.grace_period(grace_period)
         self._name = component_name(name)
         self._reports = Reports(kind="maintenance", name=name, table=self._table, url=self._url, pool=db_pool)
         self._stopping = Stopping()
@@ -203,7 +204,7 @@ def _telling_outages(has_queue: "HasQueue", outage: Outage) -> "HasQueue":
         try:
             there = await has_queue(queue)
         except BrokerUnavailableError as error:
-            outage.lost(str(error))
+            outage.lost(error)
             raise
         outage.answers()
         return there

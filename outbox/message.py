@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from outbox.outcome import Failure
 from outbox.values import light_value
@@ -74,6 +74,13 @@ class Message:
     anonymous: bool = False
 
 
+class Way(NamedTuple):
+    """Where messages go together: by routing key, or, if `queue` is given, to that queue alone, whatever is bound."""
+
+    routing_key: str
+    queue: str | None = None
+
+
 class OrderingPolicy(StrEnum):
     """What becomes of the later messages of an ordering key while an earlier one cannot be sent.
 
@@ -98,7 +105,8 @@ class PendingMessage:
     """A claimed row of the outbox table: the message, the row it is settled by, and how often sending it was refused.
 
     `held` says that it was unroutable when it was last sent; `malformed` that the row cannot be sent as it is, and why. `lane`
-    is that of its ordering key, if it has one.
+    is that of its ordering key, if it has one. `deduplicated`: it has a dedup key. What is `too_large` was not fetched, and no
+    further attempt helps it.
     """
 
     row_id: int
@@ -107,3 +115,5 @@ class PendingMessage:
     message: Message
     malformed: Failure | None = None
     lane: Lane | None = None
+    deduplicated: bool = False
+    too_large: bool = False

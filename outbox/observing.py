@@ -5,17 +5,19 @@ import os
 import platform
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
-from outbox.arguments import seconds
+from outbox.arguments import interval
+from outbox.clock import DatabaseClock
 from outbox.engine.lifecycle import Stopping
-from outbox.engine.observing import Observers
+from outbox.engine.observing import MaskingObserver, Observers
 from outbox.errors import ConfigurationError
+from outbox.masking import Masking
 from outbox.observers.logging import LoggingObserver
 from outbox.ports import Observer
 
@@ -34,15 +36,22 @@ _BORROWING = timedelta(seconds=2)
 _log = logging.getLogger("outbox")
 
 
-def build_observer(*, enable_metrics: bool) -> Observer:
-    """Log lines always; metrics where they are wanted and prometheus-client is installed, on its global registry."""
+def build_observer(*, enable_metrics: bool, masking: Masking | None = None) -> Observer:
+    """Log lines always; metrics where they are wanted and prometheus-client is installed, on its global registry.
+
+    What they are told of failures is masked by `masking`, or the usual one.
+    """
     metrics = _metrics() if enable_metrics else None
-    return Observers((LoggingObserver(),) if metrics is None else (LoggingObserver(), metrics))
+    members = (LoggingObserver(),) if metrics is None else (LoggingObserver(), metrics)
+    return MaskingObserver(Observers(members), masking or Masking())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """What a relay, worker or archiver tells the database about itself, and where: over a URL, or a pool, or not at all."""
+    """What a relay, worker or archiver tells the database about itself, and where: over a URL, or a pool, or not at all.
+
+    Where there is a database, `clock` follows its clock while reports are open, whether it is told anything or not.
+    """
 
     kind: Literal["relay", "worker", "archiver", "maintenance"]
     name: str | None
@@ -52,37 +61,41 @@ class Reports:
     reporting: bool = True
     history: bool = True
     heartbeat_interval: float = HEARTBEAT_INTERVAL
+    clock: DatabaseClock = field(default_factory=DatabaseClock)
 
     def __post_init__(self) -> None:
         if self.name is not None and not (isinstance(self.name, str) and 0 < len(self.name) <= LONGEST_NAME):
             raise ConfigurationError(f"name is text of 1 to {LONGEST_NAME} characters, not {self.name!r}")
         if self.name is not None and not self.name.isprintable():
             raise ConfigurationError(f"name is printable text, not {self.name!r}")
-        if not seconds("heartbeat_interval", self.heartbeat_interval):
-            raise ConfigurationError("heartbeat_interval must be more than no time at all")
+        interval("heartbeat_interval", self.heartbeat_interval)
 
     @asynccontextmanager
     async def open(
         self, observer: Observer, stopping: Stopping, *, consumers: Sequence[Mapping[str, Any]] = ()
     ) -> AsyncIterator["Reporter | None"]:
         """Within the block a reporter is at work; None where it is not wanted, or has no database."""
-        if not self.reporting or (self.url is None and self.pool is None):
+        if self.url is None and self.pool is None:
             yield None
             return
         from outbox.postgres.pool import borrow_from, connect_to
-        from outbox.postgres.reporting import Component, ComponentKind, ReportingSettings, reporting
+        from outbox.postgres.reporting import Component, ComponentKind, ReportingSettings, keeping_time, reporting
 
         if self.url is not None:
             connect = connect_to(self.url, application_name=f"outbox {self.kind} reports")
         else:
             connect = borrow_from(self.pool, connect_timeout=_BORROWING)  # type: ignore[arg-type]  # one of them is there
+        if not self.reporting:
+            async with keeping_time(connect, self.clock):
+                yield None
+            return
         component = Component(kind=ComponentKind(self.kind), name=component_name(self.name), consumers=consumers)
         settings = ReportingSettings(
             history=self.history,
             borrows=self.url is None,
             heartbeat=timedelta(seconds=self.heartbeat_interval),
         )
-        async with reporting(connect, self.table, component, observer, stopping, settings) as reporter:
+        async with reporting(connect, self.table, component, observer, stopping, settings, self.clock) as reporter:
             yield reporter
 
 
@@ -95,6 +108,8 @@ def observed_by(observer: Observer, reporter: "Reporter | None") -> Observer:
     """Both of them as one observer."""
     if reporter is None:
         return observer
+    if isinstance(observer, MaskingObserver):
+        return replace(observer, observer=observed_by(observer.observer, reporter))
     others = observer.members if isinstance(observer, Observers) else (observer,)
     return Observers((*others, reporter))
 

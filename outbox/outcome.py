@@ -98,6 +98,14 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class Stalled:
+    """Its route takes no messages now, though the broker answers. It waits, without having spent an attempt.
+
+    It is sent again when it is the first of its route, to find out, or when another one was confirmed.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Returned:
     """It was taken, and is given back as it was: nothing is spent, somebody takes it again."""
 
@@ -110,26 +118,29 @@ class Postponed:
 
 
 Outcome = Done | Retry | Dead
-RelayOutcome = Done | Retry | Dead | Held | Returned
+RelayOutcome = Done | Retry | Dead | Held | Stalled | Returned
 DeliveryOutcome = Done | Retry | Dead | Returned | Postponed
 
 DONE = Done()
 DROPPED = Done(dropped=True)
 RETURNED = Returned()
+STALLED = Stalled()
 
 
 def _message_of(error: BaseException) -> str:
     """What `error` says. Handlers raise what they like, and some exceptions cannot say anything."""
     try:
         return str(error)
-    except Exception as failure:  # noqa: BLE001  whatever it is, it must not hide the error that it is about
+    except KeyboardInterrupt:
+        raise
+    except BaseException as failure:  # noqa: BLE001  whatever it is, it must not hide the error that it is about
         return f"its message cannot be read: {type(failure).__name__}"
 
 
 def _redacted(text: str, redact: Redact) -> str:
     try:
         redacted = redact(text)
-    except (KeyboardInterrupt, GeneratorExit):
+    except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001  whatever it is, it must not let the text through, nor hide the error
         return NOT_REDACTED

@@ -1,9 +1,11 @@
 """The Publisher: writes messages into the outbox table, within the caller's own transaction."""
 
 import logging
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import Any, Generic, Literal, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, Unpack, overload
+
+from typing_extensions import TypeVar
 
 from outbox.clock import HybridClock, as_clock
 from outbox.engine.publishing import Row, as_expiration, checked_dedup_key, rows_of
@@ -18,7 +20,8 @@ from outbox.postgres.names import TableName
 
 _log = logging.getLogger("outbox")
 
-HandleT_co = TypeVar("HandleT_co", covariant=True)
+# The default is for type checkers: `BoundPublisher` without a parameter is one whose methods are awaited.
+HandleT_co = TypeVar("HandleT_co", covariant=True, default=AsyncHandle)
 
 
 class Publisher:
@@ -192,14 +195,26 @@ def _have_dedup_keys(rows: Sequence[Row]) -> bool:
 
 
 class BoundPublisher(Generic[HandleT_co]):
-    """A Publisher together with the handle that it publishes through: a request's session, or a message handler's."""
+    """A Publisher together with the handle that it publishes through: a request's session, or a message handler's.
+
+    It lasts as long as the transaction that it was made for. After `close`, its methods raise `TransactionRequiredError`.
+    """
 
     def __init__(self, publisher: Publisher, handle: HandleT_co) -> None:
         self._publisher = publisher
         self._handle = handle
+        self._closed = False
 
     def __repr__(self) -> str:
         return f"BoundPublisher({self._publisher!r}, {qualified_name(type(self._handle))})"
+
+    def close(self) -> None:
+        """Ends the publisher; whoever made it calls this when the transaction is about to end. Idempotent.
+
+        A session may begin another transaction by itself when it is used again. What a background task wrote there nobody
+        would commit, and its connection would stay open in that transaction.
+        """
+        self._closed = True
 
     @overload
     def publish(
@@ -215,8 +230,10 @@ class BoundPublisher(Generic[HandleT_co]):
         self: "BoundPublisher[Any]", routing_key: str, body: object, **options: Unpack[PublishOptions]
     ) -> Awaitable[str | None] | str | None:
         """`Publisher.publish` through the handle; to be awaited if that is async."""
-        published: Awaitable[str | None] | str | None = self._publisher.publish(self._handle, routing_key, body, **options)
-        return published
+        answer: Awaitable[str | None] | str | None = self._while_open(
+            lambda: self._publisher.publish(self._handle, routing_key, body, **options)
+        )
+        return answer
 
     @overload
     def bulk_publish(self: "BoundPublisher[AsyncHandle]", messages: Iterable[OutboxMessage]) -> Awaitable[list[str | None]]: ...
@@ -228,8 +245,10 @@ class BoundPublisher(Generic[HandleT_co]):
         self: "BoundPublisher[Any]", messages: Iterable[OutboxMessage]
     ) -> Awaitable[list[str | None]] | list[str | None]:
         """`Publisher.bulk_publish` through the handle; to be awaited if that is async."""
-        published: Awaitable[list[str | None]] | list[str | None] = self._publisher.bulk_publish(self._handle, messages)
-        return published
+        answer: Awaitable[list[str | None]] | list[str | None] = self._while_open(
+            lambda: self._publisher.bulk_publish(self._handle, messages)
+        )
+        return answer
 
     @overload
     def cancel(self: "BoundPublisher[AsyncHandle]", dedup_key: str) -> Awaitable[bool]: ...
@@ -239,5 +258,21 @@ class BoundPublisher(Generic[HandleT_co]):
 
     def cancel(self: "BoundPublisher[Any]", dedup_key: str) -> Awaitable[bool] | bool:
         """`Publisher.cancel` through the handle; to be awaited if that is async."""
-        cancelled: Awaitable[bool] | bool = self._publisher.cancel(self._handle, dedup_key)
-        return cancelled
+        answer: Awaitable[bool] | bool = self._while_open(lambda: self._publisher.cancel(self._handle, dedup_key))
+        return answer
+
+    def _while_open(self, work: Callable[[], Any]) -> Any:
+        self._require_open()
+        return self._awaited(work) if is_async(self._handle) else work()
+
+    async def _awaited(self, work: Callable[[], Any]) -> Any:
+        self._require_open()  # again: a task that was made before the end of the transaction may begin to run after it
+        return await work()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise TransactionRequiredError(
+                "the transaction of this publisher has ended, with its request or its handler: nothing was written. What runs "
+                "later, such as a background task, publishes through a session of its own: "
+                "`async with sessions.begin() as session: await Publisher().publish(session, …)`"
+            )

@@ -4,13 +4,15 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
-from outbox.arguments import at_least_one, exactly_one, one_of, seconds
+from outbox import arguments
+from outbox.arguments import at_least_one, byte_limits, exactly_one, interval, one_of, seconds
 from outbox.arguments import exchange_name as checked_exchange_name
 from outbox.brokers import require_one_broker
+from outbox.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.engine.groups import ungrouped
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
 from outbox.engine.ordering import OrderingRules
@@ -38,8 +40,8 @@ FIRST_BACKOFF = timedelta(seconds=1)
 LONGEST_BACKOFF = timedelta(minutes=5)
 """A refused message waits so long at first and at most, ± 25 %, doubling in between."""
 BELL_CONNECTIONS = 2
-SPARE_CONNECTIONS = 3
-"""For the three duties of housekeeping, so that a lane never waits for one of them."""
+SPARE_CONNECTIONS = 4
+"""For the three duties of housekeeping, so that a lane never waits for one of them, and for probes of stalled routes."""
 
 
 class CleanUp(StrEnum):
@@ -58,22 +60,26 @@ class MessageRelay:
 
     Give exactly one of `db_engine_url` and `db_pool` (asyncpg), and exactly one of `rmq_connection` (aio-pika),
     `rmq_connection_url` and `broker`; `broker` is an `amqp(s)://` URL, a `postgresql://` URL, or an object that implements
-    `outbox.ports.Transport`. What is given open is left open. A given pool needs room for the lanes and five
-    connections more, or three with a `listen_url`.
+    `outbox.ports.Transport`. What is given open is left open. A given pool needs room for the lanes and six
+    connections more, or four with a `listen_url`.
 
-    `notification_timeout` (the longest sleep), `publish_timeout`, `poll_interval` (where LISTEN does not deliver) and
-    `grace_period` are in seconds; `expiration`, for messages without one of their own, in seconds or a timedelta.
-    `clean_up_after` says what becomes of sent rows: IMMEDIATELY deleted, NEVER, or deleted after a timedelta. `batch_size`
-    None adapts between 50 and 500; 1 sends strictly one after another. `lanes` is how many batches are in flight at once. A
-    message that the broker refuses `max_attempts` times is parked. `on_unroutable` "hold"s messages that no queue is bound
-    for until one is, or "drop"s them. `ordering_policy` says what becomes of the later messages of an ordering key while an
-    earlier one cannot be sent: "block", "park" or "skip", or such by prefix of the key (a mapping, or "skip,orders:=block"),
-    where the longest prefix wins and "" stands for the other keys. `listen_url` names the database directly where
-    `db_engine_url` goes through a transaction pooler.
+    Times are in seconds: `notification_timeout` (the longest sleep) and `poll_interval` (where LISTEN does not deliver) from
+    0.01 to a day, `publish_timeout` from 0.01 to an hour, `grace_period` up to a day; `expiration`, for messages without one of
+    their own, in seconds or a timedelta. `clean_up_after` says what becomes of sent rows: IMMEDIATELY deleted, NEVER, or
+    deleted after a timedelta. `batch_size` None adapts between 50 and 500, a number (up to 100,000) is fixed; 1 sends strictly
+    one after another. `lanes`, up to 64, is how many batches are in flight at once. A message that the broker refuses
+    `max_attempts` times is parked. `on_unroutable` "hold"s messages that no queue is bound for until one is, or "drop"s them.
+    `ordering_policy` says what becomes of the later messages of an ordering key while an earlier one cannot be sent: "block",
+    "park" or "skip", or such by prefix of the key (a mapping, or "skip,orders:=block"), where the longest prefix wins and ""
+    stands for the other keys. `listen_url` names the database directly where `db_engine_url` goes through a transaction
+    pooler.
 
     `name` is how operators know it, by default "host:pid". With `reporting` it tells the database what it does, every
     `heartbeat_interval` seconds, and heeds pauses that are asked for there; with `history` it writes down what was sent. All of
     that if the tables for it are there.
+
+    `max_batch_bytes` bounds how much each lane takes at once; a single message may be larger, up to `max_body_bytes`. A larger
+    one is parked without being fetched: its body, headers and routing key together, in bytes.
 
     Raises `ConfigurationError` for arguments that make no sense, `MissingExtraError` for a broker whose library is missing.
     """
@@ -105,6 +111,8 @@ class MessageRelay:
         reporting: bool = True,
         heartbeat_interval: float = HEARTBEAT_INTERVAL,
         history: bool = True,
+        max_batch_bytes: int = MAX_BATCH_BYTES,
+        max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
         from outbox.postgres.names import TableName
 
@@ -115,7 +123,7 @@ class MessageRelay:
         self._pool = _checked_pool(db_pool)
         self._table = TableName.parse(table_name)
         self._enable_metrics = enable_metrics
-        self._grace_period = seconds("grace_period", grace_period)
+        self._grace_period = arguments.grace_period(grace_period)
         self._stopping = Stopping()
         self._reports = Reports(
             kind="relay",
@@ -134,22 +142,23 @@ class MessageRelay:
             policy=SendingPolicy(
                 exchange_name=checked_exchange_name(exchange_name),
                 retry=_retry_policy(max_attempts),
-                publish_timeout=seconds("publish_timeout", publish_timeout),
+                publish_timeout=arguments.send_timeout("publish_timeout", publish_timeout),
                 expiration=None if expiration is None else seconds("expiration", expiration),
                 drop_unroutable=one_of("on_unroutable", on_unroutable, ("hold", "drop")) == "drop",
-                now=_utc_now,
+                now=self._reports.clock.now,
             ),
             ordering=OrderingRules.of(ordering_policy),
             keep_sent=keep_sent,
             component=component_name(name) if history else None,
+            byte_limits=byte_limits(max_batch_bytes=max_batch_bytes, max_body_bytes=max_body_bytes),
         )
         self._settings = RelaySettings(
             exchange_name=exchange_name,
             table=str(self._table),
-            batch_size=None if batch_size is None else at_least_one("batch_size", batch_size),
-            lanes=1 if batch_size == 1 else at_least_one("lanes", lanes),
-            longest_nap=seconds("notification_timeout", notification_timeout),
-            poll_interval=seconds("poll_interval", poll_interval),
+            batch_size=None if batch_size is None else arguments.batch_size(batch_size),
+            lanes=1 if batch_size == 1 else arguments.lanes(lanes),
+            longest_nap=interval("notification_timeout", notification_timeout),
+            poll_interval=interval("poll_interval", poll_interval),
             retention=retention,
         )
 
@@ -254,7 +263,3 @@ def _retry_policy(max_attempts: int) -> RetryPolicy:
         random=random.Random(),  # noqa: S311  spreads load, hides nothing
     )
     return RetryPolicy(backoff, exhausted=Cause.REFUSED)
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)

@@ -146,7 +146,7 @@ class RetryPolicy:
         """
         try:
             chosen = self.attempts.delay_after(attempt, error) if delay is None else delay
-        except (KeyboardInterrupt, GeneratorExit):
+        except KeyboardInterrupt:
             raise
         except BaseException as broken:  # noqa: BLE001  a strategy may be anybody's code, and the message must not stall for it
             return Dead(self.exhausted, _with_note(failure, self.describe(broken)))

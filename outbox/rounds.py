@@ -14,6 +14,7 @@ from outbox.urls import ServerKind, server_kind
 
 if TYPE_CHECKING:
     from outbox.brokers import BrokerSource
+    from outbox.byte_limits import ByteLimits
     from outbox.engine.rounds import Rounds
     from outbox.ports import Observer
     from outbox.postgres.floors import Floors
@@ -33,6 +34,7 @@ class RoundsSource:
     ordering: OrderingRules
     keep_sent: bool
     component: str | None
+    byte_limits: "ByteLimits"
 
     def facts(self, observer: "Observer") -> "SentFacts | None":
         """What the history is told of sent messages; None if it is told nothing."""
@@ -51,6 +53,7 @@ class RoundsSource:
             longest_send=self.policy.publish_timeout,
             ordering=self.ordering,
             facts=facts,
+            byte_limits=self.byte_limits,
         )
 
     @asynccontextmanager
@@ -100,6 +103,8 @@ class RoundsSource:
             ordering=self.ordering,
             facts=facts,
             floors=floors,
+            byte_limits=self.byte_limits,
+            retry=self.policy.retry,
         )
         here = False
 

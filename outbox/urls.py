@@ -67,10 +67,11 @@ def redacted(text: str) -> str:
     Whatever a password contains, encoded or not, none of it remains, short of both a space and an @ that are not encoded. For
     that, what follows it may be cut as well.
     """
-    return _SECRET_PARAMETER.sub(lambda match: f"{match['name']}***", _without_credentials(text))
+    return _SECRET_PARAMETER.sub(lambda match: f"{match['name']}***", without_passwords(text))
 
 
-def _without_credentials(text: str) -> str:
+def without_passwords(text: str) -> str:
+    """`text` with the passwords of the URLs in it replaced by `***`."""
     parts, rest = [], 0
     for word in re.finditer(r"\S+", text):
         if word.start() < rest or "://" not in word[0]:

@@ -1,15 +1,17 @@
 """Worker: runs consumers. Turns URLs and objects into adapters."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
-from outbox.arguments import at_least_one, exactly_one, seconds
+from outbox import arguments
+from outbox.arguments import at_least_one, byte_limits, exactly_one, seconds
 from outbox.arguments import exchange_name as checked_exchange_name
 from outbox.brokers import CountingArchived, keeps_dead_letters, open_broker, require_one_consumable_broker
+from outbox.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.clock import HybridClock, as_clock
 from outbox.duration import as_delays
 from outbox.engine.consuming import Consumer
@@ -47,9 +49,10 @@ class Worker:
     needed. A session needs the URL. What is given open is left open.
 
     `retry_delays` are for consumers without their own: durations (`"1m30s"`) or seconds, `()` for no retry. `prefetch_count` is
-    how many of a consumer's messages are in hand at once. `grace_period` is in seconds: how long handlers may take to finish
-    after the worker was asked to stop. `table_name` is where `publisher` publishes to; the inbox lies beside it. `inbox_wait`
-    is in seconds, up to 30: how long a message waits for another transaction that is handling it, before it is put off.
+    how many of a consumer's messages are in hand at once, up to 65,535. `grace_period` is in seconds, up to a day: how long
+    handlers may take to finish after the worker was asked to stop. `table_name` is where `publisher` publishes to; the inbox
+    lies beside it. `inbox_wait` is in seconds, up to 30: how long a message waits for another transaction that is handling it,
+    before it is put off.
 
     `name` is how operators know it, by default "host:pid". With `reporting` it tells a database what it does, every
     `heartbeat_interval` seconds, and heeds pauses that are asked for there; with `history` it also writes down what became of
@@ -63,8 +66,11 @@ class Worker:
 
     `masking` says what is hidden when the dead letters are shown or searched that are recorded in the database.
 
-    Callbacks that are not async run in threads of the worker's own, at most 64. A handler that raises has failed, `SystemExit`
-    included. Raises `ConfigurationError` for arguments that make no sense.
+    Where PostgreSQL is the broker, a consumer's messages in flight have up to `max_batch_bytes` together, even if that is less
+    than `prefetch_count`; a single one may have more. One above `max_body_bytes` is a dead letter, and never fetched.
+
+    A callback that is not async runs in threads of its consumer's own, up to `prefetch_count` and at most 64. A handler that
+    raises has failed, `SystemExit` included. Raises `ConfigurationError` for arguments that make no sense.
     """
 
     def __init__(
@@ -90,6 +96,8 @@ class Worker:
         heartbeat_interval: float = HEARTBEAT_INTERVAL,
         clock: Literal["hlc"] | HybridClock | None = None,
         redact: Redact | None = None,
+        max_batch_bytes: int = MAX_BATCH_BYTES,
+        max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
         from outbox.postgres.names import TableName
 
@@ -104,8 +112,9 @@ class Worker:
         self._require_database()
         self._table = TableName.parse(table_name)
         self._masking = masking
+        self._byte_limits = byte_limits(max_batch_bytes=max_batch_bytes, max_body_bytes=max_body_bytes)
         self._enable_metrics = enable_metrics
-        self._grace_period = seconds("grace_period", grace_period)
+        self._grace_period = arguments.grace_period(grace_period)
         self._clock = as_clock(clock)
         if redact is not None and not callable(redact):
             raise ConfigurationError(f"redact is a callable that takes a text and returns one, not {redact!r}")
@@ -114,7 +123,7 @@ class Worker:
         self._settings = WorkSettings(
             exchange_name=checked_exchange_name(exchange_name),
             retry_delays=as_delays(retry_delays),
-            prefetch_count=_prefetch_count(prefetch_count),
+            prefetch_count=at_least_one("prefetch_count", prefetch_count, most=PREFETCH_LIMIT, because="AMQP has no more"),
             inbox_wait=_inbox_wait(inbox_wait),
         )
         self._stopping = Stopping()
@@ -139,7 +148,9 @@ class Worker:
 
         Outages of broker and database are waited out. Raises `TopologyError` if the broker lacks something that may not be
         declared, `SchemaError` if a table is missing or of another release, `MissingExtraError` for a missing dependency.
-        Cancelled, it drains within the grace period and re-raises; cancelled twice, it ends at once.
+        Cancelled, it drains within the grace period and re-raises; cancelled twice, it ends at once. Handlers that still run at
+        the end of the grace period are cancelled; it raises `HandlersAbandonedError` for those that do not end within 4 s, and
+        for those in threads. Their messages are delivered again, and `asyncio.run` does not wait for them.
         """
         await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
 
@@ -153,7 +164,7 @@ class Worker:
     async def _work(self, stopping: Stopping) -> None:
         from outbox.observing import build_observer
 
-        observer = build_observer(enable_metrics=self._enable_metrics)
+        observer = build_observer(enable_metrics=self._enable_metrics, masking=self._masking)
         async with AsyncExitStack() as stack:
             units = await stack.enter_async_context(self._open_units())
             if units is not None and not await until_it_answers(self._check_database, stopping, observer):
@@ -166,12 +177,22 @@ class Worker:
                 table=self._table,
                 observer=observer,
                 masking=self._masking,
+                byte_limits=self._byte_limits,
             )
             stack.push_async_callback(broker.close)
             broker = await stack.enter_async_context(self._counting_archived(broker))
             gate_of = never_closed if reporter is None else reporter.gate
             describe = partial(Failure.of, worker=component_name(self._name), redact=self._redact)
-            work = Work(broker, self._consumers, units, observer, self._settings, gate_of=gate_of, describe=describe)
+            work = Work(
+                broker,
+                self._consumers,
+                units,
+                observer,
+                self._settings,
+                now=self._reports.clock.now,
+                gate_of=gate_of,
+                describe=describe,
+            )
             if reporter is not None:
                 reporter.activity.in_hand = lambda: work.in_hand
             with ungrouped():
@@ -225,7 +246,7 @@ class Worker:
             pool=self._given_pool,
             sessions=len(with_session) * prefetch_count,
             connections=(len(wanting) - len(with_session)) * prefetch_count,
-            bind=partial(BoundPublisher, publisher),
+            bind=lambda handle: closing(BoundPublisher(publisher, handle)),
             inbox=Inbox(inbox_beside(self._table)),
         ) as units:
             yield units
@@ -288,14 +309,5 @@ def _one_for_each_queue(consumers: Iterable[Consumer]) -> tuple[Consumer, ...]:
     return tuple(by_queue.values())
 
 
-def _prefetch_count(value: int) -> int:
-    if at_least_one("prefetch_count", value) > PREFETCH_LIMIT:
-        raise ConfigurationError(f"prefetch_count is at most {PREFETCH_LIMIT}, not {value}")
-    return value
-
-
 def _inbox_wait(value: float) -> timedelta:
-    wait = seconds("inbox_wait", value)
-    if wait > LONGEST_INBOX_WAIT:
-        raise ConfigurationError(f"inbox_wait is at most {LONGEST_INBOX_WAIT.seconds} seconds, not {value!r}")
-    return wait
+    return seconds("inbox_wait", value, most=LONGEST_INBOX_WAIT, because="a longer wait is taken for an outage of the database")

@@ -1,15 +1,22 @@
 """Everything works through a pooler that shares the server's sessions; without one, statements are kept prepared."""
 
 import asyncio
+import logging
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import asyncpg
 import pytest
 
 from outbox import Consumer, MessageRelay, OutboxMessage, Publisher, Worker, ensure_outbox_schema_async
-from outbox.postgres.pool import Pool, open_pool
+from outbox.engine.lifecycle import Stopping
+from outbox.engine.observing import Observers
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Pool, connect_to, open_pool
 from outbox.postgres.preparing import is_direct
+from outbox.postgres.reporting import Component, ComponentKind, ReportingSettings, reporting
+from outbox.postgres.reporting.control import Pause, PauseScope, pause
 from tests.servers.pgbouncer import SESSIONS, pooled
 from tests.support import eventually
 
@@ -94,3 +101,19 @@ async def test_relays_and_workers_share_the_sessions_of_a_pooler(database_url: s
             part.stop()
         await asyncio.gather(*tasks)
     assert sorted(handled) == list(range(COUNT))
+
+
+async def test_through_a_pooler_pauses_are_polled(database_url: str, pooled_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    await ensure_outbox_schema_async(database_url)
+    caplog.set_level(logging.INFO, logger="outbox")
+    connect = connect_to(pooled_url, application_name="reports")
+    component = Component(kind=ComponentKind.RELAY, name="relay-1")
+    settings = ReportingSettings(look_every=timedelta(hours=1))
+    connection = await asyncpg.connect(database_url)
+    async with reporting(connect, TableName("outbox_table"), component, Observers(()), Stopping(), settings) as reporter:
+        gate = reporter.gate()
+        await eventually(lambda: "pauses are polled: notifications do not arrive" in caplog.text)
+        await pause(connection, Pause(scope=PauseScope.RELAY))
+        async with asyncio.timeout(10):
+            await gate.closing()
+    await connection.close()

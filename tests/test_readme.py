@@ -102,6 +102,23 @@ def test_the_service_and_the_handlers_bring_an_event_from_a_route_to_a_letter(
     assert 'user.welcomed {"name": "Ada", "attempts": 1}' in "".join(lines)
 
 
+def test_the_service_is_refused_when_it_takes_its_session_without_the_scope(folder: Path, database_url: str) -> None:
+    service = (folder / "service.py").read_text()
+    assert service.count(', scope="function"') == 1
+    (folder / "service.py").write_text(service.replace(', scope="function"', ""))
+    variables = {"DATABASE_URL": database_url, "BROKER_URL": database_url}
+    completed = subprocess.run(
+        [sys.executable, "-m", "uvicorn", "service:app", "--port", str(free_port())],
+        cwd=folder,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert completed.returncode != 0
+    assert "POST /users takes get_session under no scope and scope=" in completed.stderr
+
+
 def posted(url: str, body: dict[str, str]) -> httpx.Response | None:
     try:
         return httpx.post(url, json=body, timeout=10)

@@ -12,9 +12,7 @@ _ONE_AT_A_TIME = text("select pg_advisory_xact_lock(hashtextextended('outbox exa
 
 async def ensure_order_tables(database_url: str) -> None:
     """Creates the tables that are missing, also when several processes do it at once."""
-    engine = create_async_engine(
-        postgres_url(database_url).replace("postgresql://", "postgresql+asyncpg://", 1), poolclass=NullPool
-    )
+    engine = create_async_engine("postgresql+asyncpg://", connect_args={"dsn": postgres_url(database_url)}, poolclass=NullPool)
     try:
         async with engine.begin() as connection:
             await connection.execute(_ONE_AT_A_TIME)

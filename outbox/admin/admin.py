@@ -32,6 +32,7 @@ S = TypeVar("S", bound=Closable)
 
 POOL_SIZE = 5
 STREAMS = 50
+MOST_STREAMS = 100_000
 """Clients that follow events, in each process."""
 READ_TIMEOUT = timedelta(seconds=10)
 """Longest wait for a statement that only reads, so that no question keeps a connection for long."""
@@ -82,7 +83,7 @@ class Admin:
         self.read_only = read_only
         self.session_lifetime = _positive(session_lifetime)
         self.body_limit = _large_enough(body_limit)
-        self.streams = at_least_one("streams", streams)
+        self.streams = at_least_one("streams", streams, most=MOST_STREAMS, because="each holds a connection")
         self.masking = masking or Masking()
         self._url = None if db_engine_url is None else postgres_url(db_engine_url)
         self._given_pool = db_pool

@@ -12,6 +12,7 @@ class ChainState(StrEnum):
     PENDING = "pending"
     SCHEDULED = "scheduled"
     HELD = "held"
+    STALLED = "stalled"
     BLOCKED = "blocked"
     RETRYING = "retrying"
     PARKED = "parked"
@@ -29,6 +30,7 @@ WORST_FIRST = (
     ChainState.DEAD,
     ChainState.PARKED,
     ChainState.HELD,
+    ChainState.STALLED,
     ChainState.BLOCKED,
     ChainState.RETRYING,
     ChainState.IN_HAND,
@@ -111,8 +113,8 @@ class Node:
     """One message: `waited` in the outbox until it was `sent_at`, then one leg for each queue.
 
     `depth` is 0 for the beginning of the chain. `last_error` is what keeps it in the outbox, `held_at` since when it is
-    unroutable. A node that only others speak of has the state `unknown`: it may never have been a message, but the request that
-    the first one was published in.
+    unroutable, or its route is stalled. A node that only others speak of has the state `unknown`: it may never have been a
+    message, but the request that the first one was published in.
     """
 
     id: str

@@ -170,7 +170,7 @@ def _node(draft: _Draft) -> Node:
         sent_at=moment(sent_at),
         waited=span(sends[0]["waited"] if sends else None if sent_at is None else sent_at - row["created_at"]),
         due_at=moment(row.get("due_at")) if row.get("state") in ("scheduled", "retrying", "held") else None,
-        held_at=moment(row.get("held_at")) if row.get("state") == "held" else None,
+        held_at=moment(row.get("held_at")) if row.get("state") in ("held", "stalled") else None,
         relay=sends[0]["component"] if sends else "",
         last_error=row.get("last_error"),
         requeue_count=_requeue_count(draft),

@@ -1,6 +1,5 @@
 """`outbox archiver`: takes dead letters from RabbitMQ into the database, until SIGTERM or Ctrl-C."""
 
-import asyncio
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ from outbox.cli.logs import configure_logging
 from outbox.cli.masks import masking_of
 from outbox.cli.monitoring import Place, monitored
 from outbox.cli.options import NAMES, SECONDS, setting
+from outbox.cli.process import run_process
 from outbox.errors import ConfigurationError
 from outbox.health import HealthChecks
 from outbox.memory import spared_collector
@@ -25,6 +25,7 @@ USUAL_PORT = 9103
 @options.broker
 @setting("archive_queues", type=NAMES, help="Queues whose dead letters are archived, beside those that workers report.")
 @setting("archive_discover_every", type=SECONDS, default="10", help="How often it looks for queues that are new.")
+@options.max_batch_bytes
 @options.masking
 @options.reports
 @options.process
@@ -51,6 +52,7 @@ def archiver(
         broker=broker_url,
         queues=given["archive_queues"] or (),
         discover_every=given["archive_discover_every"].total_seconds(),
+        max_batch_bytes=given["max_batch_bytes"],
         table_name=given["table_name"],
         masking=masking_of(given),
         enable_metrics=given["metrics"],
@@ -60,7 +62,7 @@ def archiver(
         heartbeat_interval=given["heartbeat_interval"].total_seconds(),
     )
     place = Place(monitoring_host, monitoring_port, USUAL_PORT)
-    asyncio.run(_run(made, place, given, database_url=database_url, broker=broker_url))
+    run_process(_run(made, place, given, database_url=database_url, broker=broker_url))
 
 
 async def _run(made: Archiver, place: Place, given: dict[str, Any], *, database_url: str, broker: str) -> None:

@@ -15,7 +15,7 @@ from outbox.cli.api.telling import echo_answer, json_output, number, span, when_
 from outbox.cli.command import Command
 from outbox.cli.dlq.tables import echo_facts, echo_heading, echo_table, one_line
 
-_STATES = ("pending", "scheduled", "held", "blocked", "retrying", "parked")
+_STATES = ("pending", "scheduled", "held", "stalled", "blocked", "retrying", "parked")
 _PATIENCE = timedelta(seconds=3)
 _AGAIN = timedelta(milliseconds=200)
 

@@ -1,12 +1,14 @@
-"""Log lines for people: one line an event, time first, without the passwords of any URL."""
+"""Log lines for people: one line an event, time first, without the passwords of any URL and what else is secret."""
 
 import logging
 import sys
 
+from outbox.masking import Masking
 from outbox.urls import redacted
 
 _COLOURS = {logging.WARNING: "\033[33m", logging.ERROR: "\033[31m", logging.CRITICAL: "\033[31m"}
 _RESET = "\033[0m"
+_MASKING = Masking()
 
 
 class PlainFormatter(logging.Formatter):
@@ -17,7 +19,9 @@ class PlainFormatter(logging.Formatter):
         self._colours = colours
 
     def format(self, record: logging.LogRecord) -> str:
-        text = redacted(super().format(record))
+        text = super().format(record)
+        # Only problems quote what a message carries, and looking for it in every line would cost more than the line.
+        text = redacted(text) if record.levelno < logging.WARNING else _MASKING.masked_text(text)
         colour = _COLOURS.get(record.levelno) if self._colours else None
         return f"{colour}{text}{_RESET}" if colour else text
 

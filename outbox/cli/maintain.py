@@ -1,6 +1,5 @@
 """`outbox maintain`: maintenance, until SIGTERM or Ctrl-C."""
 
-import asyncio
 from typing import Any
 
 import click
@@ -10,6 +9,7 @@ from outbox.cli.command import Command
 from outbox.cli.logs import configure_logging
 from outbox.cli.monitoring import Place, monitored
 from outbox.cli.options import RETENTION, RETENTION_OR_NEVER, setting
+from outbox.cli.process import run_process
 from outbox.errors import ConfigurationError
 from outbox.health import HealthChecks
 from outbox.maintenance import Maintenance
@@ -66,7 +66,7 @@ def maintain(
         grace_period=given["grace_period"].total_seconds(),
     )
     place = Place(monitoring_host, monitoring_port, USUAL_PORT)
-    asyncio.run(_run(made, place, given, database_url=database_url))
+    run_process(_run(made, place, given, database_url=database_url))
 
 
 async def _run(made: Maintenance, place: Place, given: dict[str, Any], *, database_url: str) -> None:

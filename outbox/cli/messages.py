@@ -14,7 +14,7 @@ from outbox.cli.command import Command
 from outbox.cli.dlq.filters import Moment
 from outbox.cli.dlq.tables import counted, echo_facts, echo_heading, echo_table, indented, one_line, plain, times
 
-_STATES = ("pending", "scheduled", "held", "blocked", "retrying", "parked", "sent")
+_STATES = ("pending", "scheduled", "held", "stalled", "blocked", "retrying", "parked", "sent")
 _DUE = ("scheduled", "retrying", "held")
 
 
@@ -97,7 +97,7 @@ def _echo_one(message: Mapping[str, Any], *, reveal: bool) -> None:
             ("chain", " → ".join(message["tracking_ids"]) if len(message["tracking_ids"]) > 1 else ""),
             ("ordering key", one_line(message["ordering_key"] or "")),
             ("written", when_exactly(message["created_at"])),
-            ("unroutable since", when_exactly(message["held_at"])),
+            (f"{'stalled' if message['state'] == 'stalled' else 'unroutable'} since", when_exactly(message["held_at"])),
             ("sent", when_exactly(message["sent_at"])),
             ("given up", when_exactly(message["failed_at"])),
             ("next attempt", when_exactly(message["next_attempt_at"])),

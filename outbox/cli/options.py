@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
+from outbox.arguments import LARGEST_NUMBER
+from outbox.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.duration import as_delay, as_retention
 from outbox.environment import KNOWN, PREFIX
 from outbox.errors import DurationError
@@ -107,6 +109,20 @@ def setting(name: str, **attributes: Any) -> Callable[[F], F]:
     assert variable in KNOWN, f"{variable} is missing in outbox.environment.KNOWN"  # noqa: S101 — holds at import, always
     attributes = {"envvar": variable, "show_envvar": True, "show_default": True, **attributes}
     return click.option(f"--{name.replace('_', '-')}", name, **attributes)
+
+
+max_batch_bytes = setting(
+    "max_batch_bytes",
+    type=click.IntRange(1, LARGEST_NUMBER),
+    default=MAX_BATCH_BYTES,
+    help="Bytes of the messages in memory at once; a single message may be larger.",
+)
+max_body_bytes = setting(
+    "max_body_bytes",
+    type=click.IntRange(1, LARGEST_NUMBER),
+    default=MAX_BODY_BYTES,
+    help="Bytes of the largest message that is fetched from the database.",
+)
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:

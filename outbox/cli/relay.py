@@ -1,6 +1,5 @@
 """`outbox relay`: one relay, until SIGTERM or Ctrl-C."""
 
-import asyncio
 from typing import Any
 
 import click
@@ -10,6 +9,7 @@ from outbox.cli.command import Command
 from outbox.cli.logs import configure_logging
 from outbox.cli.monitoring import Place, monitored
 from outbox.cli.options import CLEAN_UP, SECONDS, setting
+from outbox.cli.process import run_process
 from outbox.errors import ConfigurationError
 from outbox.health import HealthChecks
 from outbox.memory import spared_collector
@@ -23,8 +23,8 @@ USUAL_PORT = 9101
 @options.database
 @options.broker
 @setting("listen_url", help="A direct address of the database for LISTEN, where a pooler does not deliver it.")
-@setting("batch_size", type=click.IntRange(min=1), help="Messages taken at once.  [default: 50, up to 500 under backlog]")
-@setting("lanes", type=click.IntRange(min=1), default=2, help="Batches in flight at once.")
+@setting("batch_size", type=click.IntRange(1, 100_000), help="Messages taken at once.  [default: 50, up to 500 under backlog]")
+@setting("lanes", type=click.IntRange(1, 64), default=2, help="Batches in flight at once.")
 @setting("publish_timeout", type=SECONDS, default="10", help="Longest wait for the broker's confirms of a batch.")
 @setting("max_attempts", type=click.IntRange(min=1), default=20, help="Times that a refused message is sent.")
 @setting("on_unroutable", type=click.Choice(["hold", "drop"]), default="hold", help="What becomes of events without a queue.")
@@ -43,6 +43,8 @@ USUAL_PORT = 9101
 @setting("expiration", type=SECONDS, help="How long messages live that name no expiration.  [default: forever]")
 @setting("notification_timeout", type=SECONDS, default="60", help="Longest sleep when idle.")
 @setting("poll_interval", type=SECONDS, default="1", help="Sleep when idle where LISTEN does not deliver.")
+@options.max_batch_bytes
+@options.max_body_bytes
 @options.reports
 @options.process
 @options.monitoring_port(USUAL_PORT)
@@ -64,7 +66,7 @@ def relay(
     broker = broker_url or database_url
     made = _relay(database_url, broker, given)
     place = Place(monitoring_host, monitoring_port, USUAL_PORT)
-    asyncio.run(_run(made, place, given, database_url=database_url, broker=broker))
+    run_process(_run(made, place, given, database_url=database_url, broker=broker))
 
 
 def _relay(database_url: str, broker: str, given: dict[str, Any]) -> MessageRelay:
@@ -84,6 +86,8 @@ def _relay(database_url: str, broker: str, given: dict[str, Any]) -> MessageRela
         expiration=given["expiration"],
         notification_timeout=given["notification_timeout"].total_seconds(),
         poll_interval=given["poll_interval"].total_seconds(),
+        max_batch_bytes=given["max_batch_bytes"],
+        max_body_bytes=given["max_body_bytes"],
         enable_metrics=given["metrics"],
         grace_period=given["grace_period"].total_seconds(),
         name=given["name"],

@@ -1,6 +1,5 @@
 """`outbox worker package.module:consumers`: one worker, until SIGTERM or Ctrl-C."""
 
-import asyncio
 from typing import Any
 
 import click
@@ -11,6 +10,7 @@ from outbox.cli.logs import configure_logging
 from outbox.cli.masks import masking_of
 from outbox.cli.monitoring import Place, monitored
 from outbox.cli.options import DELAYS, setting
+from outbox.cli.process import run_process
 from outbox.errors import ConfigurationError
 from outbox.health import HealthChecks
 from outbox.loading import load_consumers
@@ -25,13 +25,15 @@ USUAL_PORT = 9102
 @click.argument("consumers", envvar="OUTBOX_CONSUMERS")
 @options.database
 @options.broker
-@setting("prefetch_count", type=click.IntRange(min=1), default=10, help="Messages that each consumer has in hand at once.")
+@setting("prefetch_count", type=click.IntRange(1, 65_535), default=10, help="Messages that each consumer has in hand at once.")
 @setting(
     "retry_delays",
     type=DELAYS,
     default="1s,10s,1m,5m",
     help="Pauses before further attempts of a handler that failed; none for no retries.",
 )
+@options.max_batch_bytes
+@options.max_body_bytes
 @options.masking
 @options.reports
 @options.process
@@ -62,6 +64,8 @@ def worker(
         exchange_name=given["exchange_name"],
         retry_delays=given["retry_delays"],
         prefetch_count=given["prefetch_count"],
+        max_batch_bytes=given["max_batch_bytes"],
+        max_body_bytes=given["max_body_bytes"],
         masking=masking_of(given),
         enable_metrics=given["metrics"],
         grace_period=given["grace_period"].total_seconds(),
@@ -71,7 +75,7 @@ def worker(
         heartbeat_interval=given["heartbeat_interval"].total_seconds(),
     )
     place = Place(monitoring_host, monitoring_port, USUAL_PORT)
-    asyncio.run(_run(made, place, given, database_url=database_url, broker=broker))
+    run_process(_run(made, place, given, database_url=database_url, broker=broker))
 
 
 async def _run(made: Worker, place: Place, given: dict[str, Any], *, database_url: str | None, broker: str) -> None:

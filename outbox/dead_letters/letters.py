@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
@@ -26,6 +27,7 @@ from outbox.postgres.repair.values import (
     Canary,
     Destination,
     Edit,
+    Expected,
     ItemOutcome,
     Operation,
     Options,
@@ -144,7 +146,7 @@ class DeadLetters:
         by: str | None = None,
         force: bool = False,
         max_items: int | None = None,
-        expected: int | None = None,
+        expected: int | Expected | None = None,
         also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Sends dead letters again, through the outbox table, with their ids: marked and inserted in one transaction.
@@ -157,10 +159,11 @@ class DeadLetters:
         `BrokerUnavailableError` if nobody can say whether the queues are there, and `EncodingError` for an edit that cannot be
         stored.
 
-        `expected` is how many a filter shall mean, such as a plan has counted: if it means more or fewer by now,
-        `CountDriftedError` is raised. `also` is awaited with the connection and the answer in the transaction of the action,
-        right before its commit, so that what it writes is there if and only if the action is: an entry in an audit, say. What
-        it raises rolls everything back, and is raised. It must not end the transaction.
+        `expected` is what `plan(…).expected` has found: if other letters are meant by now, or some of them have changed,
+        `CountDriftedError` is raised. A number says only how many a filter shall mean. `also` is awaited with the connection
+        and the answer in the transaction of the action, right before its commit, so that what it writes is there if and only if
+        the action is: an entry in an audit, say. What it raises rolls everything back, and is raised. It must not end the
+        transaction.
         """
         options = Options(
             destination=destination,
@@ -183,7 +186,7 @@ class DeadLetters:
         reason: str | None = None,
         by: str | None = None,
         max_items: int | None = None,
-        expected: int | None = None,
+        expected: int | Expected | None = None,
         also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Marks dead letters as not to be sent again; `restore` takes it back. A parked message leaves the outbox for it."""
@@ -197,7 +200,7 @@ class DeadLetters:
         reason: str | None = None,
         by: str | None = None,
         max_items: int | None = None,
-        expected: int | None = None,
+        expected: int | Expected | None = None,
         also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Opens discarded dead letters again."""
@@ -212,7 +215,7 @@ class DeadLetters:
         by: str | None = None,
         force: bool = False,
         max_items: int | None = None,
-        expected: int | None = None,
+        expected: int | Expected | None = None,
         also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Deletes discarded dead letters with everything that is known of them, for good; with `force`, others too."""
@@ -301,17 +304,22 @@ class DeadLetters:
         self,
         request: Request,
         selector: Selector,
-        expected: int | None,
+        expected: int | Expected | None,
         also: Also[Repaired | Operation] | None,
     ) -> Repaired | Operation:
         parts, limit = await self._opening.parts(), request.options.max_items
         if isinstance(selector, DeadLetterFilter):
             meant = _meant(selector, request)
             return await parts.operations.create(request, meant, limit=limit, expected=expected, also=also)
-        ids = oldest_ids(_ids(selector), limit)
+        given = _ids(selector)
+        require = None
+        if isinstance(expected, Expected):
+            meant = _meant(DeadLetterFilter(ids=tuple(given)), request)
+            require = partial(parts.planning.require, expected=expected, selector=meant, limit=limit)
+        ids = oldest_ids(given, limit)
         if len(ids) > AT_ONCE or request.options.rate is not None or request.options.canary is not None:
-            return await parts.operations.create(request, ids, also=also)
-        return await parts.changes.at_once(request, ids, also=also)
+            return await parts.operations.create(request, ids, also=also, require=require)
+        return await parts.changes.at_once(request, ids, also=also, require=require)
 
     async def _edited(
         self, request: Request, selector: Selector, edit: Edit, also: Also[Repaired | Operation] | None

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
+from outbox.byte_limits import MAX_BATCH_BYTES
 from outbox.engine.backoff import Pauses
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.outages import Outage
@@ -22,7 +23,8 @@ FIRST_TRY_AGAIN = timedelta(seconds=1)
 class ArchivingSettings:
     """`queues` are archived whether anybody is known to consume from them or not.
 
-    `batch_size` dead letters of a queue are recorded at once, or fewer that have `batch_bytes` together. Queues are looked for
+    `batch_size` dead letters of a queue are recorded at once, or fewer that have `batch_bytes` together. In all queues together
+    `max_batch_bytes` are in flight, or one dead letter of each. Queues are looked for
     every `discover_every`; one that the broker does not have yet is tried sooner, and then less and less often. While the
     database is away dead letters are held for `hold`, and then given back until it answers: brokers end consumers that settle
     nothing for long.
@@ -31,6 +33,7 @@ class ArchivingSettings:
     queues: frozenset[str]
     batch_size: int = 50
     batch_bytes: int = 8_000_000
+    max_batch_bytes: int = MAX_BATCH_BYTES
     discover_every: timedelta = timedelta(seconds=10)
     measure_every: timedelta = timedelta(seconds=30)
     hold: timedelta = timedelta(minutes=5)
@@ -66,7 +69,7 @@ class Archiving:
         try:
             found = await self._archive.known_queues()
         except DatabaseUnavailableError as error:
-            return self._database.lost(str(error))
+            return self._database.lost(error)
         self._database.answers()
         new = found - self._known
         self._known |= new
@@ -82,24 +85,28 @@ class Archiving:
                 # Nobody has consumed from it yet, so there is no queue of dead letters either.
                 await stopping.wait(missing.next())
             except BrokerUnavailableError as error:
-                await stopping.wait(self._broker.lost(str(error)))
+                await stopping.wait(self._broker.lost(error))
             except DatabaseUnavailableError as error:
-                await self._until_recording(str(error), stopping)
+                await self._until_recording(error, stopping)
 
-    async def _until_recording(self, reason: str, stopping: Stopping) -> None:
+    async def _until_recording(self, error: DatabaseUnavailableError, stopping: Stopping) -> None:
         """Waits until the database takes dead letters again, with none in hand."""
         while not stopping.requested:
-            await stopping.wait(self._database.lost(reason))
+            await stopping.wait(self._database.lost(error))
             try:
                 await self._archive.record(())
                 return
-            except DatabaseUnavailableError as error:
-                reason = str(error)
+            except DatabaseUnavailableError as again:
+                error = again
 
     async def _take(self, queue: str, stopping: Stopping) -> None:
         """Archives what the queue delivers until told to stop, or its channel ends. Raises as the ports do."""
         arrivals = _Arrivals()
-        async with self._queues.collect(queue, arrivals.put, prefetch_count=2 * self._settings.batch_size) as ended:
+        limits = {
+            "prefetch_count": 2 * self._settings.batch_size,
+            "max_bytes": max(self._settings.max_batch_bytes // len(self._known), 1),
+        }
+        async with self._queues.collect(queue, arrivals.put, **limits) as ended:
             self._broker.answers()
             with stopping.telling(arrivals.wake):
                 ending = asyncio.create_task(_tell(ended, arrivals))
@@ -120,7 +127,7 @@ class Archiving:
             try:
                 await self._archive.record([delivery.dead for delivery in batch])
             except DatabaseUnavailableError as error:
-                pause = self._database.lost(str(error)).total_seconds()
+                pause = self._database.lost(error).total_seconds()
                 if clock() + pause > give_back_at:
                     raise
                 with suppress(TimeoutError):

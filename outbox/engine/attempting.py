@@ -38,7 +38,6 @@ class Surroundings:
     observer: Observer
     stopping: Stopping
     quarantine: Quarantine
-    threads: Threads
     units: UnitsOfWork | None
     database: Outage
     inbox_wait: timedelta
@@ -66,11 +65,12 @@ class Run:
 class Attempting:
     """Calls the callback of one consumer with a message. Raises for nothing that the callback did."""
 
-    def __init__(self, consumer: Consumer, policy: RetryPolicy, surroundings: Surroundings) -> None:
+    def __init__(self, consumer: Consumer, policy: RetryPolicy, surroundings: Surroundings, threads: Threads) -> None:
         self._plan = consumer.plan
         self._timeout = consumer.terms.timeout
         self._judging = Judging(consumer, policy, describe=surroundings.describe, now=surroundings.now)
         self._around = surroundings
+        self._threads = threads
         self._queue = consumer.queue
         self._with_inbox = consumer.inbox
         self.transactions = _transactions_of(consumer, surroundings)
@@ -85,6 +85,7 @@ class Attempting:
             run.seconds = perf_counter() - began
 
     async def _outcome(self, run: Run) -> DeliveryOutcome:
+        task = asyncio.current_task()
         try:
             body = self.read(run)
             if isinstance(body, Dead):
@@ -98,9 +99,9 @@ class Attempting:
         except NotBegunError as error:
             return error.outcome
         except BaseException as error:
-            # A handler's own sys.exit(), or the cancellation of something that it awaited, is a failure of that message.
-            # What is meant for the process or for this task passes through.
-            if is_for_us(error):
+            # A handler's own sys.exit() or GeneratorExit, or the cancellation of something that it awaited, is a failure of
+            # that message. What is meant for the process or for this task passes through.
+            if is_for_us(error, task):
                 raise
             return self._after_failure(run, error)
         return DONE
@@ -128,7 +129,7 @@ class Attempting:
                 with time_limit(self._timeout):
                     await self._plan.call(inputs)
             return
-        answer = await self._around.threads.call(partial(self._plan.call, inputs))
+        answer = await self._threads.call(partial(self._plan.call, inputs))
         if isawaitable(answer):  # a plain function around an async one
             await answer
 
@@ -179,6 +180,10 @@ class Attempting:
             return unknown.outcome
         return self._after_failure(run, error.__cause__ or error)
 
+    def failed(self, run: Run, error: BaseException) -> DeliveryOutcome:
+        """What becomes of a message whose attempt was ended from outside."""
+        return self._after_failure(run, error)
+
     def _after_failure(self, run: Run, error: BaseException) -> Retry | Dead:
         if self._judging.is_trouble(error):
             run.sign = Sign.TROUBLE
@@ -207,9 +212,19 @@ class _DuplicateError(Exception):
     """The message was handled before."""
 
 
-def is_for_us(error: BaseException) -> bool:
-    """Whether `error` is meant for the process or for this task, and not a failure of what was called."""
+def is_for_us(error: BaseException, task: "asyncio.Task[object] | None") -> bool:
+    """Whether `error` is meant for the process or for `task`, which called what raised it, and is not a failure of that."""
     if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
         return task is not None and task.cancelling() > 0
-    return isinstance(error, KeyboardInterrupt | GeneratorExit)
+    if isinstance(error, GeneratorExit):
+        # Raised by the handler, it is a failure. Raised by closing a coroutine that nothing waits for any more, as the garbage
+        # collector does, it comes from outside the task, and nothing may be awaited after it.
+        return _running_task() is not task
+    return isinstance(error, KeyboardInterrupt)
+
+
+def _running_task() -> "asyncio.Task[object] | None":
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no event loop runs
+        return None

@@ -107,11 +107,12 @@ class Batching:
 
     async def _attempt_together(self, members: Sequence[_Member]) -> None:
         """Tells all of them what became of them, unless the callback failed."""
+        task = asyncio.current_task()
         try:
             follow(_common_root(members))
             handled = await self._call(members)
         except BaseException as error:
-            if is_for_us(error):
+            if is_for_us(error, task):
                 raise
             self._failed(members, error)
             return
@@ -145,7 +146,7 @@ class Batching:
                 BatchFailed(
                     queue=self._queue,
                     exchange_name=self._around.exchange_name,
-                    count=len(members),
+                    messages=[member.run.message for member in members],
                     failure=self._around.describe(
                         error.__cause__ if isinstance(error, CommitFailedError) and error.__cause__ else error
                     ),

@@ -2,7 +2,7 @@
 
 import json
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, PydanticUserError, TypeAdapter
@@ -10,16 +10,15 @@ from pydantic import BaseModel, PydanticUserError, TypeAdapter
 Decode = Callable[[bytes], object]
 """Raises ValueError (pydantic's ValidationError is one) for a body that is not what was asked for."""
 
-_PLAIN: tuple[Any, ...] = (Any, object, None, types.NoneType, str, int, float, bool, dict, list, Mapping, Sequence)
 _UNIONS: tuple[Any, ...] = (Union, types.UnionType)
 
 
 def decoder_for(annotation: Any) -> Decode:
     """How to decode a body for a parameter annotated with `annotation`.
 
-    A pydantic model, and whatever holds one or needs one's care (`Annotated`, dataclasses, typed dictionaries, `list[Model]`,
-    `datetime`), is validated from JSON. `bytes` are taken as they are, also as the other side of a union. Anything else, and
-    no annotation, is JSON, or the bytes if they are none.
+    `bytes` are taken as they are. `Any`, and no annotation, is JSON, or the bytes if they are none. Everything else is
+    validated from JSON by pydantic: models, `dict[str, int]`, `list[Order]`, `int | None`, dataclasses, `datetime`; a union
+    with `bytes` takes the bytes where the rest does not fit. Raises `TypeError` for a type that pydantic cannot validate.
     """
     if annotation is bytes:
         return _as_it_is
@@ -27,14 +26,13 @@ def decoder_for(annotation: Any) -> Decode:
         return TypeAdapter(annotation).validate_python
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation.model_validate_json
-    if _is_plain(annotation):
+    if annotation is Any or annotation is object:
         return _json_or_bytes
     takes_bytes, rest = _without_bytes(annotation)
-    if takes_bytes and _is_plain(rest):
-        return _json_or_bytes
-    validated = _validated(rest)
-    if validated is None:
-        return _json_or_bytes
+    try:
+        validated = TypeAdapter(rest).validate_json
+    except PydanticUserError as error:
+        raise TypeError(f"pydantic cannot validate it: {error.message.partition('.')[0]}") from error
     return _or_bytes(validated) if takes_bytes else validated
 
 
@@ -59,14 +57,6 @@ def _or_bytes(decode: Decode) -> Decode:
     return decode_or_take
 
 
-def _is_plain(annotation: object) -> bool:
-    """Whether JSON gives it without pydantic's help: `dict[str, Any]`, `int | None`, and so on."""
-    if _is_one_of(_PLAIN, annotation):
-        return True
-    origin = get_origin(annotation)
-    return _is_one_of(_PLAIN + _UNIONS, origin) and origin is not None and all(map(_is_plain, get_args(annotation)))
-
-
 def _is_one_of(types_: tuple[Any, ...], annotation: object) -> bool:
     """By identity: annotations need not be hashable, and may have an equality of their own."""
     return any(annotation is each for each in types_)
@@ -78,11 +68,3 @@ def _without_bytes(annotation: Any) -> tuple[bool, Any]:
     others = [part for part in get_args(annotation) if part is not bytes]
     takes_bytes = len(others) < len(get_args(annotation))
     return takes_bytes, Union[tuple(others)] if others else bytes  # noqa: UP007  built from a list
-
-
-def _validated(annotation: Any) -> Decode | None:
-    """Validation by pydantic; None for a type that it knows nothing about."""
-    try:
-        return TypeAdapter(annotation).validate_json
-    except PydanticUserError:
-        return None

@@ -99,7 +99,7 @@ def plan_call(callback: Callable[..., Any], *, batch: bool = False) -> CallPlan:
     body_type = _item_of(callback, annotation) if batch else annotation
     return CallPlan(
         callback=callback,
-        decode=decoder_for(body_type),
+        decode=_decoder(callback, body, body_type),
         body_type=body_type,
         is_async=is_async,
         batch=batch,
@@ -154,6 +154,16 @@ def _annotation(callback: Callable[..., Any], body: Parameter) -> Any:
     except (TypeError, SyntaxError) as error:
         raise SignatureError(f"the annotation of {body.name} in {_name(callback)} is no type: {error}") from error
     return Any if annotation is Parameter.empty else annotation
+
+
+def _decoder(callback: Callable[..., Any], body: Parameter, body_type: Any) -> Decode:
+    try:
+        return decoder_for(body_type)
+    except TypeError as error:
+        raise SignatureError(
+            f"{body.name} of {_name(callback)} is annotated with {body_type!r}, which no body can be decoded to: {error}. "
+            f"Annotate it with a pydantic model, a type that pydantic knows, bytes, or nothing"
+        ) from error
 
 
 def _item_of(callback: Callable[..., Any], annotation: Any) -> Any:

@@ -72,6 +72,8 @@ class Consumer:
     terms: Terms = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.callback, str) and callable(self.queue):  # the predecessor's order: binding key, queue, callback
+            self._set(callback=self.queue, queue=self.callback)
         callback = self.callback.callback if isinstance(self.callback, Consumer) else self.callback
         on_terms = terms(
             retry_delays=self.retry_delays,
@@ -128,9 +130,9 @@ class Consumer:
 
 def consume(
     binding_key: str,
-    *,
     queue: str = "",
     retry_delays: Sequence[Time] | None = None,
+    *,
     retry: Strategy | Choose | None = None,
     dead_on: Errors = (),
     timeout: Time | None = None,

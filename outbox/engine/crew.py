@@ -1,26 +1,35 @@
 """The owner of tasks that come and go: one for each delivery in hand."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
+
+CLEAN_UP = timedelta(seconds=3)
+"""How long a cancelled task may take to clean up before it is cancelled once more."""
+LAST_CHANCE = timedelta(seconds=1)
+"""How long it may take after that."""
 
 
 class Crew:
     """Owns tasks, from before its block is entered. Left normally it waits for them, left by an exception it cancels them.
 
-    Unlike in a task group, an error in one task leaves the others in peace: `alarm` is called, and the first error is raised
-    when the block is left.
+    What does not end when it is cancelled, and cancelled again after `CLEAN_UP`, is abandoned, so that leaving the block takes
+    a bounded time: `abandoned` says how many tasks that were. Unlike in a task group, an error in one task leaves the others in
+    peace: `alarm` is called, and the first error is raised when the block is left.
     """
 
     def __init__(self, alarm: Callable[[], None]) -> None:
         self._alarm = alarm
         self._tasks: set[asyncio.Task[None]] = set()
         self._error: BaseException | None = None
+        self.abandoned = 0
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Begins `work`."""
-        task = asyncio.get_running_loop().create_task(work)
+        unclosed: Any = _Unclosed(work)  # a Coroutine in all but its base class, which would make each step slower
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(unclosed)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
@@ -57,6 +66,52 @@ class Crew:
             await asyncio.wait(self._tasks)
 
     async def _cancel(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await self._finished()
+        try:
+            for limit in (CLEAN_UP, LAST_CHANCE):
+                for task in self._tasks:
+                    task.cancel()
+                if self._tasks:
+                    await asyncio.wait(self._tasks, timeout=limit.total_seconds())
+        finally:
+            for task in tuple(self._tasks):
+                self._abandon(task)
+
+    def _abandon(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        self.abandoned += 1
+        task.remove_done_callback(self._ended)
+        task.add_done_callback(_retrieve)
+        # `asyncio.run` waits without a limit for each task that is registered, and so does a server that ends its lifespan.
+        asyncio.tasks._unregister_task(task)  # noqa: SLF001  documented for who implements tasks
+
+
+def _retrieve(task: "asyncio.Task[None]") -> None:
+    """Takes note of how a task ended, so that asyncio does not complain that nothing did."""
+    if not task.cancelled():
+        task.exception()
+
+
+class _Unclosed:
+    """The coroutine `work`, which a `GeneratorExit` that comes from an awaited future does not close.
+
+    A task throws into its coroutine what the future raised. Thrown a `GeneratorExit`, a coroutine first closes what it awaits,
+    so that nothing on the way can roll back, or settle. As a `RuntimeError` it is an error like any other.
+    """
+
+    __slots__ = ("_work", "close", "send")
+
+    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
+        self._work = work
+        # Called for each step of each task: bound once, they cost nothing.
+        self.send = work.send
+        self.close = work.close
+
+    def throw(self, error: BaseException) -> Any:
+        if isinstance(error, GeneratorExit):
+            failure = RuntimeError("something that was awaited raised GeneratorExit")
+            failure.__cause__ = error
+            return self._work.throw(failure)
+        return self._work.throw(error)
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return self._work.__await__()

@@ -1,5 +1,7 @@
 """What happens to one delivery: read, run, judged, settled, told."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import assert_never
@@ -11,9 +13,21 @@ from outbox.engine.circuit import Circuit, sign_of
 from outbox.engine.consuming import Consumer
 from outbox.engine.crew import Crew
 from outbox.engine.lifecycle import Stopping
+from outbox.engine.limiting import time_limit
 from outbox.engine.pausing import OPEN
-from outbox.errors import BrokerUnavailableError, StaleDeliveryError
-from outbox.events import CircuitClosed, CircuitOpened, Processed, ProcessingStatus, Received, SettleFailed
+from outbox.engine.quarantine import ALONE_LIMIT
+from outbox.engine.threads import Threads
+from outbox.errors import BrokerUnavailableError, HandlerTimeoutError, StaleDeliveryError
+from outbox.events import (
+    CircuitClosed,
+    CircuitOpened,
+    IsolationStep,
+    PoisonIsolated,
+    Processed,
+    ProcessingStatus,
+    Received,
+    SettleFailed,
+)
 from outbox.message import Message
 from outbox.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.ports import Delivery, Gate, Receive
@@ -39,10 +53,12 @@ class Settled(Enum):
 class Handling:
     """Takes the deliveries of one consumer from arrival to settlement. Raises for nothing that a handler or a message did."""
 
-    def __init__(self, consumer: Consumer, policy: RetryPolicy, surroundings: Surroundings, gate: Gate = OPEN) -> None:
+    def __init__(
+        self, consumer: Consumer, policy: RetryPolicy, surroundings: Surroundings, threads: Threads, gate: Gate = OPEN
+    ) -> None:
         self._queue = consumer.queue
         self._max_deliveries = consumer.max_deliveries
-        self._attempting = Attempting(consumer, policy, surroundings)
+        self._attempting = Attempting(consumer, policy, surroundings, threads)
         self._attempt = (
             Batching(consumer, self._attempting, surroundings).attempt if consumer.batch else self._attempting.attempt
         )
@@ -71,7 +87,7 @@ class Handling:
 
     async def _run_and_settle(self, run: Run) -> None:
         if run.delivery.crashes > self._max_deliveries:
-            await self._handle_suspect(run)
+            await self._handle_poison(run)
         else:
             await self._settle(run, await self._run_among_others(run))
 
@@ -115,15 +131,48 @@ class Handling:
         finally:
             self._quarantine.leave()
 
-    async def _handle_suspect(self, run: Run) -> None:
+    async def _handle_poison(self, run: Run) -> None:
         if run.delivery.blamed:
             await self._settle(run, CRASHED)
             return
-        async with self._quarantine.alone():
+        async with self._alone(run) as pause:
             if self._is_leaving:
                 await self._settle(run, RETURNED)
+            elif pause is not None:
+                await self._settle(run, Postponed(pause))
             elif await self._isolated(run):
-                await self._settle(run, told(run, await self._attempting.attempt(run)))
+                await self._settle(run, await self._attempt_alone(run))
+            else:
+                await self._quarantine.followed()
+
+    @asynccontextmanager
+    async def _alone(self, run: Run) -> AsyncIterator[timedelta | None]:
+        """Enters the block when nothing else runs, and nothing begins before it is left; otherwise with a pause."""
+        if self._quarantine.running:
+            self._tell_isolation(run, IsolationStep.WAITING, self._quarantine.wait)
+        async with self._quarantine.alone() as pause:
+            if pause is not None:
+                self._tell_isolation(run, IsolationStep.POSTPONED, pause)
+                yield pause
+                return
+            try:
+                yield None
+            finally:
+                self._tell_isolation(run, IsolationStep.ENDED)
+
+    async def _attempt_alone(self, run: Run) -> DeliveryOutcome:
+        self._tell_isolation(run, IsolationStep.RUNNING, ALONE_LIMIT)
+        try:
+            with time_limit(ALONE_LIMIT):
+                outcome = await self._attempting.attempt(run)
+        except HandlerTimeoutError as error:
+            outcome = self._attempting.failed(run, error)
+        return told(run, outcome)
+
+    def _tell_isolation(self, run: Run, step: IsolationStep, limit: timedelta | None = None) -> None:
+        self._observer.notify(
+            PoisonIsolated(queue=self._queue, exchange_name=self._exchange_name, message=run.message, step=step, limit=limit)
+        )
 
     @property
     def _is_leaving(self) -> bool:

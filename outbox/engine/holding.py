@@ -3,8 +3,8 @@
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
+from outbox.message import Way
 from outbox.outcome import Held
 
 FIRST_PROBE = timedelta(seconds=1)
@@ -15,13 +15,6 @@ MOST_KEYS = 10_000
 """Routing keys whose probes are remembered. Once there are as many, others probe at `LONGEST_PROBE` from the start."""
 LONGEST_HELD_KEY = 1_000
 """Bytes of a routing key: the index of held rows has no room for longer ones, so rows of such a key are parked instead."""
-
-
-class Way(NamedTuple):
-    """Where messages go together: by routing key, or, if `queue` is given, to that queue alone, whatever is bound."""
-
-    routing_key: str
-    queue: str | None = None
 
 
 @dataclass(slots=True)

@@ -11,9 +11,10 @@ from typing import Any, assert_never
 from outbox.engine.attempting import EXPIRED, Run, Surroundings
 from outbox.engine.consuming import Consumer
 from outbox.engine.crew import Crew
-from outbox.engine.handling import CRASHED, UNEXPECTED_PAUSE, Handling, Settled, told
+from outbox.engine.handling import CRASHED, UNEXPECTED_PAUSE, Handling, Settled
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.pausing import OPEN, until_set
+from outbox.engine.threads import Threads
 from outbox.errors import StaleDeliveryError
 from outbox.failures import FailedAttempt
 from outbox.message import Message
@@ -92,8 +93,10 @@ class KeyedHandling(Handling):
     those that are allowed.
     """
 
-    def __init__(self, consumer: Consumer, policy: RetryPolicy, surroundings: Surroundings, gate: Gate = OPEN) -> None:
-        super().__init__(consumer, policy, surroundings, gate)
+    def __init__(
+        self, consumer: Consumer, policy: RetryPolicy, surroundings: Surroundings, threads: Threads, gate: Gate = OPEN
+    ) -> None:
+        super().__init__(consumer, policy, surroundings, threads, gate)
         self._memory = _Memory()
         self._has_seen_suspect = False
 
@@ -139,8 +142,10 @@ class KeyedHandling(Handling):
         is_first, self._has_seen_suspect = not self._has_seen_suspect, True
         if is_first and run.delivery.crashes > 2 * self._max_deliveries:
             return CRASHED
-        async with self._quarantine.alone():
-            return RETURNED if self._is_leaving else told(run, await self._attempting.attempt(run))
+        async with self._alone(run) as pause:
+            if self._is_leaving:
+                return RETURNED
+            return await self._attempt_alone(run) if pause is None else Postponed(pause)
 
     # --- attempts that failed ------------------------------------------------------------------------------------------
 

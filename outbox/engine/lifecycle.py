@@ -15,8 +15,8 @@ from typing import Any
 GRACE_PERIOD = timedelta(seconds=30)
 """How long draining may take before what still runs is cancelled, unless told otherwise."""
 
-_CANCEL_LIMIT_SECONDS = 5.0
-"""How long cancelled work may take to clean up before it is abandoned."""
+_CANCEL_LIMIT_SECONDS = 10.0
+"""How long cancelled work may take to clean up before it is abandoned; a worker gives its handlers 4 s of it."""
 
 _SAME_WISH_SECONDS = 0.5
 """Signals this close to the first are the same wish: a terminal and a supervisor often both pass on one Ctrl-C."""
@@ -95,8 +95,8 @@ async def run_until_stopped(
 
     Asked, it has the grace period to drain; then it is cancelled. After `stop` or a signal this returns normally. Cancelled,
     it drains all the same and re-raises; cancelled twice, it cancels the work and ends at once. A second signal, half a
-    second after the first or later, also cancels the work. What the work raises is raised. A wish made before makes it
-    return without beginning.
+    second after the first or later, also cancels the work. Cancelled work has 10 s to clean up. What it raises is raised. A
+    wish made before makes it return without beginning.
 
     SIGINT and SIGTERM are handled only in the main thread, and only if nobody but `asyncio.run` and other runs of this kind
     handles them; the previous handlers are put back.
@@ -110,7 +110,7 @@ async def run_until_stopped(
             stack.enter_context(_heeding_signals(_Wishes(drain, abort)))
         task = asyncio.create_task(work(drain))
         interruption = await _until_done_or_over(task, drain, abort, grace_period)
-        await _cancelled(task)
+        interruption = await _cancelled(task) or interruption
     if interruption is not None:
         raise interruption from _error(task)
     if task.done() and not task.cancelled():
@@ -146,16 +146,25 @@ async def _first(task: asyncio.Task[None], wish: Stopping, *, timeout: float | N
         await asyncio.wait({task, future}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _cancelled(task: asyncio.Task[None]) -> None:
-    """Cancels `task` if it still runs, and sees it end within a limit; another cancellation ends that wait, too."""
+async def _cancelled(task: asyncio.Task[None]) -> asyncio.CancelledError | None:
+    """Cancels `task` if it still runs, and sees it end within a limit; a further cancellation is returned, and changes nothing.
+
+    If that ended the wait, `asyncio.run` would find the handlers that do not end still in the task's care, and wait for them.
+    """
+    interruption: asyncio.CancelledError | None = None
     if task.done():
-        return
+        return None
     _logger.warning("the grace period is over, or its end was asked for: what still runs is cancelled")
     task.cancel()
-    with suppress(asyncio.CancelledError):
-        await asyncio.wait({task}, timeout=_CANCEL_LIMIT_SECONDS)
+    deadline = time.monotonic() + _CANCEL_LIMIT_SECONDS
+    while not task.done() and time.monotonic() < deadline:
+        try:
+            await asyncio.wait({task}, timeout=deadline - time.monotonic())
+        except asyncio.CancelledError as cancellation:
+            interruption = cancellation
     if not task.done():
         _logger.error("something did not end within %g s of being cancelled and is left behind", _CANCEL_LIMIT_SECONDS)
+    return interruption
 
 
 def _error(task: asyncio.Task[None]) -> BaseException | None:

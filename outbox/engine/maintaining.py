@@ -68,7 +68,7 @@ class Maintaining:
                 else:
                     await stopping.wait(STANDBY)
             except DatabaseUnavailableError as error:
-                await stopping.wait(self._outage.lost(str(error)))
+                await stopping.wait(self._outage.lost(error))
 
     async def _serve(self, stopping: Stopping) -> None:
         """Does all duties until `stopping`, or until the lease is lost."""
@@ -94,7 +94,7 @@ class Maintaining:
                 if not await self._lease.hold():
                     lost.request()
             except DatabaseUnavailableError as error:
-                self._outage.lost(str(error))
+                self._outage.lost(error)
                 pause = pauses.next()
                 if monotonic() + pause.total_seconds() >= held_until:
                     lost.request()

@@ -1,10 +1,12 @@
-"""Several observers as one, none of which can stop the engine; and one that sets a clock by what arrives."""
+"""Observers of observers: several as one, none of which can stop the engine; masked texts; a clock set by what arrives."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from outbox.clock import HybridClock
-from outbox.events import Event, Received
+from outbox.events import BatchFailed, DutyFailed, Event, Processed, Received, RouteStalled, SendFailed
+from outbox.masking import Masking
+from outbox.outcome import Dead, Retry
 from outbox.ports import Observer
 
 _log = logging.getLogger("outbox")
@@ -22,6 +24,36 @@ class Observers:
                 member.notify(event)
             except Exception:  # noqa: BLE001 - whatever it is, it is the observer's fault, and messages must flow
                 _log.error("%s failed on %s", type(member).__name__, type(event).__name__, exc_info=True)
+
+
+@dataclass(frozen=True, slots=True)
+class MaskingObserver:
+    """Tells `observer` of each event with the secrets masked that a failure in it quotes.
+
+    Log lines, history, and the last error of a component are made of events, and nobody has to reveal anything there; what the
+    transports keep of a failure is not touched.
+    """
+
+    observer: Observer
+    masking: Masking
+
+    def notify(self, event: Event) -> None:
+        self.observer.notify(self._masked(event))
+
+    def _masked(self, event: Event) -> Event:
+        match event:
+            case Processed(outcome=Retry() | Dead() as outcome, message=message):
+                masking = self.masking.of_message(message.body, message.headers)
+                return replace(event, outcome=replace(outcome, failure=masking.failure(outcome.failure)))
+            case SendFailed() | DutyFailed() | RouteStalled():
+                return replace(event, failure=self.masking.failure(event.failure))
+            case BatchFailed():
+                masking = self.masking
+                for message in event.messages:
+                    masking = masking.of_message(message.body, message.headers)
+                return replace(event, failure=masking.failure(event.failure))
+            case _:
+                return event
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from outbox.arguments import LONGEST_TIME, at_least_one
+from outbox.arguments import LONGEST_TIME, at_least_one, seconds
 from outbox.duration import as_delay, as_delays
 from outbox.errors import ConfigurationError, DurationError, Reject, RetryAfter
 from outbox.retry import Delays, Strategy, as_strategy
 
 PAUSE_AFTER = 5
 PAUSE_FOR = "30s"
-_NEVER_FAILURES = (KeyboardInterrupt, GeneratorExit)
-"""They end the process, or the coroutine, and no attempt."""
+LONGEST_PAUSE = timedelta(days=1)
+_NEVER_FAILURES = (KeyboardInterrupt,)
+"""They end the process, and no attempt."""
 
 Errors = type[BaseException] | Sequence[type[BaseException]]
 Time = str | float | timedelta
@@ -68,15 +69,13 @@ def terms(
     )
 
 
-def positive_time(name: str, value: Time) -> timedelta:
+def positive_time(name: str, value: Time, *, most: timedelta = LONGEST_TIME, because: str = "") -> timedelta:
     """A time that is longer than zero, and not absurd."""
     try:
         time = as_delay(value)
     except DurationError as error:
         raise DurationError(f"{name}: {error}") from None
-    if not timedelta(0) < time <= LONGEST_TIME:
-        raise ConfigurationError(f"{name} must be longer than zero, and at most a hundred years, not {value!r}")
-    return time
+    return seconds(name, time, most=most, because=because)
 
 
 def dead_on_errors(value: Errors) -> tuple[type[BaseException], ...]:
@@ -91,7 +90,9 @@ def pause_on_errors(value: Errors) -> tuple[type[BaseException], ...]:
 
 def pausing(kinds: tuple[type[BaseException], ...], failures: int, pause: Time) -> Pausing | None:
     """The rule that three options make together; None without `pause_on`, and then the others must not be given."""
-    rule = Pausing(kinds=kinds, failures=at_least_one("pause_after", failures), pause=positive_time("pause_for", pause))
+    because = "nothing is handled meanwhile, and no success can end it sooner"
+    length = positive_time("pause_for", pause, most=LONGEST_PAUSE, because=because)
+    rule = Pausing(kinds=kinds, failures=at_least_one("pause_after", failures), pause=length)
     if kinds:
         return rule
     if (rule.failures, rule.pause) != (PAUSE_AFTER, as_delay(PAUSE_FOR)):

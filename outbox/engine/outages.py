@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from outbox.engine.backoff import Pauses
 from outbox.engine.lifecycle import Stopping
-from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
+from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, StatementTimeoutError
 from outbox.events import Dependency, DependencyLost, DependencyRestored
 from outbox.ports import Observer
 
@@ -24,14 +24,16 @@ class Outage:
         self._pauses = Pauses(longest=LONGEST_PAUSE[dependency])
         self._reasons: set[str] = set()
 
-    def lost(self, reason: str) -> timedelta:
-        """Notes that the server is away, or refuses; how long to wait before trying it again.
+    def lost(self, error: OutboxError) -> timedelta:
+        """Notes that the server is away, refuses or takes too long; how long to wait before trying it again.
 
         A reason that is new is told: what began as an outage may go on as a missing table or right, which somebody must mend.
         """
+        reason = str(error)
         if reason not in self._reasons and len(self._reasons) < MOST_REASONS:
             self._reasons.add(reason)
-            self._observer.notify(DependencyLost(dependency=self._dependency, reason=reason))
+            timed_out = isinstance(error, StatementTimeoutError)
+            self._observer.notify(DependencyLost(dependency=self._dependency, reason=reason, timed_out=timed_out))
         return self._pauses.next()
 
     def answers(self) -> None:
@@ -52,9 +54,9 @@ async def until_it_answers(attempt: Callable[[], Awaitable[None]], stopping: Sto
         try:
             await attempt()
         except DatabaseUnavailableError as error:
-            await stopping.wait(outages[Dependency.DATABASE].lost(str(error)))
+            await stopping.wait(outages[Dependency.DATABASE].lost(error))
         except BrokerUnavailableError as error:
-            await stopping.wait(outages[Dependency.BROKER].lost(str(error)))
+            await stopping.wait(outages[Dependency.BROKER].lost(error))
         else:
             for outage in outages.values():
                 outage.answers()

@@ -1,5 +1,6 @@
 """From what a caller publishes to rows of the outbox table: checked and encoded completely before anything is written."""
 
+import logging
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -14,6 +15,10 @@ LONGEST = timedelta(days=36_525)
 LONGEST_DEDUP_KEY = 1_000
 """Most bytes of a dedup key, which has to fit into an index."""
 HIGHEST_PRIORITY = 9
+FEWEST_MILLISECONDS = 1_000
+"""A number below it, given as an eta, is warned of: the predecessor documented milliseconds and read seconds."""
+
+_log = logging.getLogger("outbox")
 
 
 class Extras(NamedTuple):
@@ -122,8 +127,8 @@ def _ancestors() -> str:
 
 def _checked_routing_key(routing_key: object) -> str:
     """Any length will do, what a broker cannot take is found at sending; but it must be text that a table can hold."""
-    if not isinstance(routing_key, str):
-        raise ConfigurationError(f"a routing key is a str such as 'order.placed', not {routing_key!r}")
+    if not isinstance(routing_key, str) or not routing_key:
+        raise ConfigurationError(f"a routing key is a text such as 'order.placed', and not empty: not {routing_key!r}")
     if "\0" in routing_key or not routing_key.isascii():
         _require_storable(routing_key, "routing key")
     return routing_key
@@ -170,6 +175,10 @@ def _due(eta: datetime | timedelta | float) -> datetime | timedelta:
         delay = eta
     elif _is_number(eta) and abs(eta) <= LONGEST / timedelta(milliseconds=1):
         delay = timedelta(milliseconds=eta)
+        if 0 < eta < FEWEST_MILLISECONDS:
+            _log.warning(
+                "eta=%r is %s milliseconds, as documented; if seconds are meant, write timedelta(seconds=%s)", eta, eta, eta
+            )
     else:
         raise ConfigurationError(f"eta is a datetime, a timedelta or a number of milliseconds, not {eta!r}")
     if abs(delay) > LONGEST:

@@ -5,16 +5,16 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 from outbox.engine.backoff import Pauses
-from outbox.engine.holding import Way
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.outages import Outage
 from outbox.engine.pausing import OPEN, until_closing, until_opened
 from outbox.engine.rounds import Round, RoundReport, Rounds
-from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
+from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError
 from outbox.events import (
     BacklogMeasured,
     BatchSent,
@@ -25,7 +25,9 @@ from outbox.events import (
     RelayStopped,
     Resumed,
     RoundFinished,
+    RouteResumed,
 )
+from outbox.message import Way
 from outbox.ports import Doorbell, Gate, Observer, Store
 
 SMALLEST_BATCH = 50
@@ -34,6 +36,8 @@ RELEASE_BATCH = 1_000
 CLEAN_UP_BATCH = 1_000
 CLEAN_UP_EVERY = timedelta(seconds=10)
 PROBES_EVERY = timedelta(seconds=15)
+RESTORATIONS_PER_LOOK = 4
+"""One look for stalled routes, of which this relay knows its own, for so many times that probes are restored."""
 MEASURE_EVERY = timedelta(seconds=15)
 FIRST_LOOK = timedelta(milliseconds=5)
 """How soon a relay looks again at a due row that it could not have; it doubles up to `poll_interval`."""
@@ -75,6 +79,7 @@ class Relay:
         self._looks = Pauses(first=FIRST_LOOK, longest=settings.poll_interval)
         self._turn = asyncio.Lock()
         self._failing: set[Dependency] = set()
+        self._restorations = 0
         self._stopping = Stopping()
         self._outages = {dependency: Outage(dependency, observer) for dependency in Dependency}
 
@@ -87,7 +92,10 @@ class Relay:
         self._stopping = stopping
         self._observer.notify(RelayStarted(exchange_name=self._settings.exchange_name, table=self._settings.table))
         async with asyncio.TaskGroup() as companions:
-            tasks = [companions.create_task(task) for task in (self._wake_to_stop(), self._heed_gate(), *self._housekeeping())]
+            tasks = [
+                companions.create_task(task)
+                for task in (self._wake_to_stop(), self._heed_gate(), self._probe_stalled(), *self._housekeeping())
+            ]
             async with asyncio.TaskGroup() as lanes:
                 for _ in range(self._settings.lanes):
                     lanes.create_task(self._lane())
@@ -124,12 +132,25 @@ class Relay:
                 if taken is not None:
                     await self._finish(taken)
             except BrokerUnavailableError as error:
-                await self._wait_for(Dependency.BROKER, str(error))
+                await self._wait_for(Dependency.BROKER, error)
             except DatabaseUnavailableError as error:
-                await self._wait_for(Dependency.DATABASE, str(error))
+                await self._wait_for(Dependency.DATABASE, error)
+
+    async def _probe_stalled(self) -> None:
+        """Finds out whether stalled routes take messages again: beside the lanes, for waiting in vain would hold these up."""
+        while True:
+            await until_opened(self._gate, self._stopping)
+            try:
+                round_ = await self._rounds.start_probe()
+                if round_ is not None:
+                    await self._settle(_Taken(round_, perf_counter()))
+            except BrokerUnavailableError as error:
+                await self._wait_for(Dependency.BROKER, error)
+            except DatabaseUnavailableError as error:
+                await self._wait_for(Dependency.DATABASE, error)
 
     async def _next_round(self) -> "_Taken | None":
-        """The next round; None after a nap, or when it is time to stop or to pause."""
+        """The next round, after a nap if there is none at once; None when it is time to stop or to pause."""
         if self._stopping.requested or self._gate.closed:
             return None
         taken = await self._start()
@@ -137,8 +158,8 @@ class Relay:
             return taken
         try:
             async with self._doorbell.asleep() as nap:
-                taken = await self._start()
-                if taken is None and not self._stopping.requested and not self._gate.closed:
+                # Stays asleep while it finds nothing: a commit wakes all relays, and only one of them gets the row.
+                while (taken := await self._start()) is None and not self._stopping.requested and not self._gate.closed:
                     await nap.wait(self._until_due(await self._store.next_due()))
         except BaseException:  # rising takes a moment too, in which a cancellation may come
             if taken is not None:
@@ -169,6 +190,9 @@ class Relay:
         return min(due + _EARLY, self._settings.longest_nap)
 
     async def _finish(self, taken: "_Taken") -> None:
+        self._batch.note(taken=(await self._settle(taken)).taken)
+
+    async def _settle(self, taken: "_Taken") -> RoundReport:
         try:
             report = await taken.round.finish()
         except DatabaseUnavailableError:
@@ -176,10 +200,12 @@ class Relay:
             raise
         self._failing.discard(Dependency.DATABASE)
         self._outages[Dependency.DATABASE].answers()
-        self._batch.note(taken=report.taken)
         self._tell(report, timedelta(seconds=perf_counter() - taken.began))
         for way in report.released:
-            await self._release(way)
+            await self._release(partial(self._store.release_held, way.routing_key, way.queue))
+        for way in report.resumed:
+            self._tell_resumed(way)
+            await self._release(partial(self._store.release_stalled, way))
         if report.failed or report.ordered:
             self._doorbell.ring()  # what is due again, or only now, is so at times that a napping lane does not know
         if report.unavailable is not None:
@@ -187,13 +213,11 @@ class Relay:
             raise BrokerUnavailableError(str(report.unavailable))
         self._failing.discard(Dependency.BROKER)
         self._outages[Dependency.BROKER].answers()
+        return report
 
-    async def _release(self, way: Way) -> None:
-        while (
-            await self._store.release_held(way.routing_key, way.queue, RELEASE_BATCH) == RELEASE_BATCH
-            and not self._stopping.requested
-        ):
-            pass
+    async def _release(self, release: Callable[[int], Awaitable[int]]) -> None:
+        while await release(RELEASE_BATCH) == RELEASE_BATCH and not self._stopping.requested:
+            self._doorbell.ring()
         self._doorbell.ring()
 
     def _tell(self, report: RoundReport, duration: timedelta) -> None:
@@ -202,11 +226,17 @@ class Relay:
             self._observer.notify(BatchSent(exchange_name=exchange_name, messages=report.sent))
         for failed in report.failed:
             self._observer.notify(failed)
+        for stalled in report.stalled:
+            self._observer.notify(stalled)
         self._observer.notify(RoundFinished(exchange_name=exchange_name, taken=report.taken, duration=duration))
 
-    async def _wait_for(self, dependency: Dependency, reason: str) -> None:
+    def _tell_resumed(self, way: Way) -> None:
+        exchange_name = self._settings.exchange_name
+        self._observer.notify(RouteResumed(exchange_name=exchange_name, routing_key=way.routing_key, queue=way.queue))
+
+    async def _wait_for(self, dependency: Dependency, error: OutboxError) -> None:
         """Rows that came back unsent are due while another lane may be napping for longer, so that one is woken then."""
-        await self._stopping.wait(self._outages[dependency].lost(reason))
+        await self._stopping.wait(self._outages[dependency].lost(error))
         self._doorbell.ring()
 
     # --- housekeeping --------------------------------------------------------------------------------------------------
@@ -223,7 +253,7 @@ class Relay:
             try:
                 await duty()
             except DatabaseUnavailableError as error:
-                self._outages[Dependency.DATABASE].lost(str(error))
+                self._outages[Dependency.DATABASE].lost(error)
             await asyncio.sleep(interval.total_seconds())
 
     async def _clean_up(self) -> None:
@@ -238,6 +268,17 @@ class Relay:
     async def _restore_probes(self) -> None:
         if await self._store.ensure_probes() + await self._store.repair_lanes():
             self._doorbell.ring()
+        if self._restorations % RESTORATIONS_PER_LOOK == 0:
+            await self._look_for_stalled()
+        self._restorations += 1
+
+    async def _look_for_stalled(self) -> None:
+        """What another relay left, and what somebody took away."""
+        routes = await self._rounds.look_for_stalled()
+        for found in routes.found:
+            self._observer.notify(found)
+        for way in routes.gone:
+            self._tell_resumed(way)
 
     async def _measure(self) -> None:
         backlog = await self._store.backlog()

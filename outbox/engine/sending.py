@@ -1,24 +1,41 @@
 """Rounds by way of a Transport: claim rows, send their messages, settle each with its outcome."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from outbox.engine.holding import LONGEST_HELD_KEY, Holds, Way
+from outbox.engine.holding import LONGEST_HELD_KEY, Holds
 from outbox.engine.ordering import Waves
-from outbox.engine.rounds import RoundReport
-from outbox.events import SendFailed, SendFailureType, SentMessage
-from outbox.message import Message, PendingMessage
-from outbox.outcome import DONE, DROPPED, RETURNED, Cause, Dead, Failure, RelayOutcome
-from outbox.ports import Claim, Confirmed, NotSent, Refused, SendResult, Store, Transport, Unroutable
+from outbox.engine.rounds import RoundReport, StalledRoutes
+from outbox.engine.stalls import FIRST_PAUSE, Stalls, can_stall
+from outbox.events import RouteStalled, SendFailed, SendFailureType, SentMessage
+from outbox.message import Message, PendingMessage, Way
+from outbox.outcome import DONE, DROPPED, RETURNED, STALLED, Cause, Dead, Failure, RelayOutcome
+from outbox.ports import CONFIRMED, Claim, Confirmed, NotSent, Refused, SendResult, Store, Transport, Unconfirmed, Unroutable
 from outbox.retry import RetryPolicy
 
 NO_QUEUE = Failure("unroutable", "no queue is bound for the routing key")
 UNHOLDABLE = Failure("unroutable", f"and its routing key is longer than the {LONGEST_HELD_KEY} bytes that can be held")
 
+FOUND = Failure("stalled", "messages wait for it in the table")
+STALLED_SINCE = timedelta(seconds=15)
+"""After so long a route that is stalled has messages in the table that say so, or none that wait."""
+MOST_WAITING = 1_000
+"""Stalled routes that are looked up in the table at once."""
 _NO_TIME = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """Not sent: its route is known to be stalled, and another message finds out whether it still is."""
+
+
+_BEHIND = _Behind()
+_Result = SendResult | _Behind | None
+"""None: not sent, as if it had not been claimed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,46 +58,91 @@ class SendingRounds:
         self._transport = transport
         self._policy = policy
         self._holds = Holds()
+        self._stalls = Stalls()
 
     async def start(self, limit: int) -> "SendingRound | None":
         """See `outbox.engine.rounds.Rounds.start`."""
         await self._transport.open()
         claim = await self._store.claim(limit)
-        return None if claim is None else SendingRound(claim, self._transport, self._policy, self._holds)
+        return None if claim is None else SendingRound(claim, self._transport, self._policy, self._holds, self._stalls)
+
+    async def start_probe(self) -> "SendingRound | None":
+        """See `outbox.engine.rounds.Rounds.start_probe`."""
+        windows = dict(await self._stalls.until_due())
+        try:
+            await self._transport.open()
+            claim = await self._store.claim_stalled(list(windows.items()))
+        except BaseException:
+            self._stalls.postpone(windows)
+            raise
+        found = () if claim is None else {_way(pending.message) for pending in claim.messages}
+        self._stalls.postpone(windows.keys() - found)
+        if claim is None:
+            return None
+        return SendingRound(claim, self._transport, self._policy, self._holds, self._stalls, probing=True)
+
+    async def look_for_stalled(self) -> StalledRoutes:
+        """See `outbox.engine.rounds.Rounds.look_for_stalled`."""
+        waiting = await self._store.stalled_ways(MOST_WAITING)
+        found = [way for way in waiting if self._stalls.stall(way, silent=True, pause=_NO_TIME)]
+        complete = len(waiting) < MOST_WAITING
+        return StalledRoutes(
+            found=[_stalled(self._policy.exchange_name, way, FOUND) for way in found],
+            gone=self._stalls.forget_all_but(set(waiting), older_than=STALLED_SINCE) if complete else (),
+        )
 
 
 class SendingRound:
-    """Claim → send → settle, in the claim's transaction."""
+    """Claim → send → settle, in the claim's transaction. `probing`: what is claimed waited for its stalled route."""
 
-    def __init__(self, claim: Claim, transport: Transport, policy: SendingPolicy, holds: Holds) -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        transport: Transport,
+        policy: SendingPolicy,
+        holds: Holds,
+        stalls: Stalls,
+        *,
+        probing: bool = False,
+    ) -> None:
         self._claim = claim
         self._transport = transport
         self._policy = policy
         self._holds = holds
+        self._stalls = stalls
+        self._probing = probing
 
     async def finish(self) -> RoundReport:
         """See `outbox.engine.rounds.Round.finish`."""
         async with self._claim as claim:
             results = await self._send(claim.messages)
             outcomes = [self._outcome(*sent) for sent in zip(claim.messages, results, strict=True)]
+            stalled, resumed = self._learn(claim.messages, results)
             await claim.settle(outcomes)
-        return self._report(claim.messages, results, outcomes)
+        return replace(self._report(claim.messages, results, outcomes), stalled=stalled, resumed=resumed)
 
     async def abandon(self) -> None:
         """See `outbox.engine.rounds.Round.abandon`."""
         async with self._claim:
             pass  # unsettled, every message is as it was
 
-    async def _send(self, claimed: Sequence[PendingMessage]) -> Sequence[SendResult | None]:
+    async def _send(self, claimed: Sequence[PendingMessage]) -> Sequence[_Result]:
         """One result for each message, all within `publish_timeout`. None: not sent, for its predecessor was not confirmed."""
-        results: list[SendResult | None] = [None] * len(claimed)
+        results: list[_Result] = [None] * len(claimed)
         now = asyncio.get_running_loop().time
         deadline = now() + self._policy.publish_timeout.total_seconds()
         waves = Waves(claimed)
         while (wave := waves.next()) and (left := deadline - now()) > 0:
+            if self._stalls and not self._probing:
+                for place in wave:
+                    if _way(claimed[place].message) in self._stalls:
+                        results[place] = _BEHIND
+                wave = [place for place in wave if results[place] is None]
             answers = await self._send_wave([claimed[place] for place in wave], timedelta(seconds=left))
             for place, answer in zip(wave, answers, strict=True):
                 results[place] = answer
+                if isinstance(answer, Unconfirmed) and left < self._policy.publish_timeout.total_seconds() / 2:
+                    results[place] = None  # its wave came so late that nothing follows from that
                 if isinstance(answer, Confirmed) or (isinstance(answer, Unroutable) and self._policy.drop_unroutable):
                     waves.passed(place)
         return results
@@ -97,12 +159,16 @@ class SendingRound:
         expiration = message.expiration or self._policy.expiration
         return message if expiration is None else replace(message, expiration=expiration, expires_at=now + expiration)
 
-    def _outcome(self, pending: PendingMessage, result: SendResult | None) -> RelayOutcome:
+    def _outcome(self, pending: PendingMessage, result: _Result) -> RelayOutcome:
         match result:
             case Confirmed():
                 return DONE
             case Unroutable():
                 return self._unroutable(pending)
+            case Unconfirmed() | _Behind():
+                return STALLED if can_stall(_way(pending.message)) else RETURNED
+            case Refused(failure) if pending.too_large:
+                return Dead(Cause.REFUSED, failure)
             case Refused(failure):
                 policy, attempt = self._policy, pending.attempts + 1
                 return policy.retry.decide(failure, attempt=attempt, now=policy.now(), expires_at=None)
@@ -118,14 +184,48 @@ class SendingRound:
             return Dead(Cause.REFUSED, UNHOLDABLE)
         return self._holds.hold(_way(pending.message), was_held=pending.held, now=self._policy.now())
 
+    def _learn(
+        self, claimed: Sequence[PendingMessage], results: Sequence[_Result]
+    ) -> tuple[Sequence[RouteStalled], Sequence[Way]]:
+        """What the results say of routes: which are found to be stalled, and which take messages again."""
+        failures: dict[Way, Failure] = {}
+        silent: set[Way] = set()
+        confirmed: Counter[Way] = Counter()
+        for pending, result in zip(claimed, results, strict=True):
+            match result:
+                case Unconfirmed(failure):
+                    silent.add(way := _way(pending.message))
+                    failures[way] = failure
+                case Refused(failure, by_queue=True):
+                    failures.setdefault(_way(pending.message), failure)
+                case Confirmed() if self._probing:
+                    confirmed[_way(pending.message)] += 1
+                case _:
+                    pass
+        if self._probing:
+            for way in failures:
+                self._stalls.failed(way, silent=way in silent)
+            return (), [way for way in confirmed if way not in failures and self._stalls.passed(way, confirmed[way])]
+        if not failures:
+            return (), ()
+        passing = {_way(pending.message) for pending, result in zip(claimed, results, strict=True) if result is CONFIRMED}
+        stalled = []
+        for way, failure in failures.items():
+            # A message that is refused for reasons of its own keeps the others of its route waiting for a moment only.
+            pause = _NO_TIME if way in passing and way not in silent else FIRST_PAUSE
+            if can_stall(way) and self._stalls.stall(way, silent=way in silent, pause=pause):
+                stalled.append(_stalled(self._policy.exchange_name, way, failure))
+        return stalled, ()
+
     def _report(
-        self, claimed: Sequence[PendingMessage], results: Sequence[SendResult | None], outcomes: Sequence[RelayOutcome]
+        self, claimed: Sequence[PendingMessage], results: Sequence[_Result], outcomes: Sequence[RelayOutcome]
     ) -> RoundReport:
         now = self._policy.now()
         sent: list[SentMessage] = []
         failed: list[SendFailed] = []
         released: dict[Way, None] = {}
         unavailable: Failure | None = None
+        answering = False
         for pending, result, outcome in zip(claimed, results, outcomes, strict=True):
             message = pending.message
             match result:
@@ -140,7 +240,10 @@ class SendingRound:
                 case NotSent(failure):
                     failed.append(self._failed(message, SendFailureType.UNAVAILABLE, failure, outcome))
                     unavailable = failure
-                case None:
+                case Unconfirmed(failure):
+                    failed.append(self._failed(message, SendFailureType.UNAVAILABLE, failure, outcome))
+                    answering = True
+                case None | _Behind():
                     pass  # as if it had not been taken
                 case _:
                     assert_never(result)
@@ -150,7 +253,7 @@ class SendingRound:
             failed=failed,
             released=tuple(released),
             ordered=any(pending.lane for pending in claimed),
-            unavailable=unavailable,
+            unavailable=None if answering else unavailable,
         )
 
     def _failed(self, message: Message, type_: SendFailureType, failure: Failure, outcome: RelayOutcome) -> SendFailed:
@@ -162,6 +265,10 @@ class SendingRound:
             failure=failure,
             outcome=outcome,
         )
+
+
+def _stalled(exchange_name: str, way: Way, failure: Failure) -> RouteStalled:
+    return RouteStalled(exchange_name=exchange_name, routing_key=way.routing_key, queue=way.queue, failure=failure)
 
 
 def _way(message: Message) -> Way:

@@ -85,7 +85,7 @@ class Transactions:
             try:
                 unit = await stack.enter_async_context(self._units.begin(self._wanted, marks))
             except DatabaseUnavailableError as error:
-                if await self._stopping.wait(self._database.lost(str(error))):
+                if await self._stopping.wait(self._database.lost(error)):
                     raise NotBegunError(RETURNED) from error
                 if perf_counter() > patience_ends:
                     raise NotBegunError(Postponed(DATABASE_PAUSE)) from error

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from outbox.engine.attempting import Surroundings
-from outbox.engine.consuming import Consumer
+from outbox.engine.consuming import Consumer, queue_of
 from outbox.engine.crew import Crew
 from outbox.engine.handling import Handling
 from outbox.engine.keyed import KeyedHandling
@@ -15,8 +15,8 @@ from outbox.engine.outages import Outage
 from outbox.engine.pausing import never_closed, until_closing, until_opened
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.threads import Threads
-from outbox.errors import BrokerUnavailableError, OutboxError
-from outbox.events import ConsumerStarted, ConsumerStopped, DeadLettersMeasured, Dependency, Paused, Resumed
+from outbox.errors import BrokerUnavailableError, HandlersAbandonedError, OutboxError
+from outbox.events import ConsumerStarted, ConsumerStopped, DeadLettersMeasured, Dependency, HandlersAbandoned, Paused, Resumed
 from outbox.outcome import Failure
 from outbox.ports import Broker, Gate, Observer, Subscription, UnitsOfWork
 from outbox.retry import RetryPolicy, Strategy
@@ -24,7 +24,11 @@ from outbox.retry import RetryPolicy, Strategy
 MEASURE_EVERY = timedelta(seconds=30)
 INBOX_WAIT = timedelta(seconds=5)
 THREAD_LIMIT = 64
-"""Most threads for callbacks that are not async, however many may be in hand."""
+"""Most threads of one consumer whose callback is not async, however many of its messages may be in hand.
+
+Each consumer has threads of its own, so that callbacks that hang occupy none that another consumer needs. A process with very
+many threads spends its time on switching between them, which is why `prefetch_count` alone is no limit.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,20 +73,21 @@ class Work:
         self._crews: set[Crew] = set()
         self._outage = Outage(Dependency.BROKER, observer)
         self._failure: OutboxError | None = None
+        self._abandoned: dict[str, int] = {}
 
     async def run(self, stopping: Stopping) -> None:
         """Works until `stopping` is requested; then finishes the handlers that run, and gives back the rest.
 
         A broker that is away is waited for. Raises `TopologyError` and whatever else waiting would not mend, after the other
-        consumers have drained. A consumer whose gate is closed leaves its subscription and comes back when it opens.
+        consumers have drained. Cancelled, it cancels the handlers, and leaves behind
+        those that do not end within a few seconds, and those in threads; then it raises `HandlersAbandonedError`. A consumer
+        whose gate is closed leaves its subscription and comes back when it opens.
         """
-        threads = Threads(self._thread_count())
         surroundings = Surroundings(
             exchange_name=self._settings.exchange_name,
             observer=self._observer,
             stopping=stopping,
             quarantine=Quarantine(),
-            threads=threads,
             units=self._units,
             database=Outage(Dependency.DATABASE, self._observer),
             inbox_wait=self._settings.inbox_wait,
@@ -90,33 +95,42 @@ class Work:
             describe=self._describe,
         )
         try:
-            async with asyncio.TaskGroup() as companions:
-                measuring = companions.create_task(self._measure_dead_letters())
-                async with asyncio.TaskGroup() as consumers:
-                    for consumer in self._consumers:
-                        consumers.create_task(self._consume(consumer, surroundings))
-                    await stopping.wait()
-                measuring.cancel()
-        finally:
-            threads.close()
+            await self._run(stopping, surroundings)
+        except asyncio.CancelledError:
+            if self._abandoned:
+                raise HandlersAbandonedError(count=sum(self._abandoned.values()), handlers=list(self._abandoned)) from None
+            raise
         if self._failure is not None:
             raise self._failure
+
+    async def _run(self, stopping: Stopping, surroundings: Surroundings) -> None:
+        async with asyncio.TaskGroup() as companions:
+            measuring = companions.create_task(self._measure_dead_letters())
+            async with asyncio.TaskGroup() as consumers:
+                for consumer in self._consumers:
+                    consumers.create_task(self._consume(consumer, surroundings))
+                await stopping.wait()
+            measuring.cancel()
 
     @property
     def in_hand(self) -> int:
         """How many deliveries are being handled now."""
         return sum(crew.size for crew in self._crews)
 
-    def _thread_count(self) -> int:
-        count = sum(not consumer.plan.is_async for consumer in self._consumers)
-        return min(count * self._settings.prefetch_count, THREAD_LIMIT)
-
     async def _consume(self, consumer: Consumer, surroundings: Surroundings) -> None:
+        threads = Threads(min(self._settings.prefetch_count, THREAD_LIMIT), consumer.queue)
+        try:
+            await self._consume_with(threads, consumer, surroundings)
+        finally:
+            threads.close()
+            self._abandon(consumer, threads.running)
+
+    async def _consume_with(self, threads: Threads, consumer: Consumer, surroundings: Surroundings) -> None:
         stopping = surroundings.stopping
         gate = self._gate_of(consumer.queue)
         strategy = consumer.strategy(self._settings.retry_delays)
         handling_of = KeyedHandling if consumer.ordered else Handling
-        handling = handling_of(consumer, RetryPolicy(strategy, describe=self._describe), surroundings, gate)
+        handling = handling_of(consumer, RetryPolicy(strategy, describe=self._describe), surroundings, threads, gate)
         subscription = Subscription(
             queue=consumer.queue,
             binding_key=consumer.binding_key,
@@ -130,9 +144,9 @@ class Work:
                 if gate.closed:
                     await self._pause(subscription, gate, stopping)
                 else:
-                    await self._take(subscription, handling, gate, stopping)
+                    await self._take(subscription, consumer, handling, gate, stopping)
             except BrokerUnavailableError as error:
-                await stopping.wait(self._outage.lost(str(error)))
+                await stopping.wait(self._outage.lost(error))
             except OutboxError as error:
                 self._failure = self._failure or error
                 stopping.request()
@@ -143,11 +157,16 @@ class Work:
         await until_opened(gate, stopping)
         self._observer.notify(Resumed(queue=queue, exchange_name=exchange_name))
 
-    async def _take(self, subscription: Subscription, handling: Handling, gate: Gate, stopping: Stopping) -> None:
+    async def _take(
+        self, subscription: Subscription, consumer: Consumer, handling: Handling, gate: Gate, stopping: Stopping
+    ) -> None:
         """Handles what the subscription delivers until told to stop or to pause, then until what is in hand is settled."""
-        leaving = Stopping()
-        with stopping.telling(leaving.request):
-            await self._take_until(leaving, subscription, handling, gate, Crew(alarm=stopping.request))
+        leaving, crew = Stopping(), Crew(alarm=stopping.request)
+        try:
+            with stopping.telling(leaving.request):
+                await self._take_until(leaving, subscription, handling, gate, crew)
+        finally:
+            self._abandon(consumer, crew.abandoned)
 
     async def _take_until(
         self, leaving: Stopping, subscription: Subscription, handling: Handling, gate: Gate, crew: Crew
@@ -170,6 +189,16 @@ class Work:
             finally:
                 self._crews.discard(crew)
                 self._observer.notify(ConsumerStopped(queue=subscription.queue, exchange_name=subscription.exchange_name))
+
+    def _abandon(self, consumer: Consumer, count: int) -> None:
+        if not count:
+            return
+        handler = queue_of(consumer.callback)
+        name = f"{handler} of queue {consumer.queue}"
+        self._abandoned[name] = self._abandoned.get(name, 0) + count
+        self._observer.notify(
+            HandlersAbandoned(queue=consumer.queue, exchange_name=self._settings.exchange_name, handler=handler, count=count)
+        )
 
     async def _measure_dead_letters(self) -> None:
         """Again and again; what cannot be counted now, or is not there yet, is looked at the next time."""

@@ -10,7 +10,7 @@
     async def create_user(
         user: User,
         session: Annotated[AsyncSession, Depends(get_session, scope="function")],
-        publisher: Annotated[BoundPublisher, Depends(get_publisher)],
+        publisher: Annotated[BoundPublisher[AsyncSession], Depends(get_publisher)],
     ) -> None:
         session.add(…)
         await publisher.publish("user.created", user)

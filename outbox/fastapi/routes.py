@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.dependencies import models
 from fastapi.dependencies.models import Dependant
+from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute
 
 from outbox.errors import ConfigurationError
@@ -27,16 +28,60 @@ def check_sessions(app: FastAPI, *session_dependencies: Callable[..., Any]) -> N
     routes = list(_routes(app.routes))
     sessions = {*session_dependencies, *_sessions_of_publishers(routes)}
     offenders = [
-        f"{name} takes {_called(session)} under {' and '.join(sorted(places))}"
+        offence
         for name, dependant in routes
         for session in sessions
-        if len(places := _places(dependant, session)) > 1
+        if (offence := _offence(name, dependant, session)) is not None
     ]
     if offenders:
-        raise ConfigurationError(
-            f"{'; '.join(offenders)}: it would get two sessions, each with a commit of its own; "
-            'write Depends(..., scope="function") for it everywhere'
-        )
+        raise ConfigurationError(_explained("; ".join(offenders), 'Depends(..., scope="function")'))
+
+
+class RouteCheck:
+    """`check_sessions` for the route of a request, where no lifespan of ours has looked at all of them before.
+
+    `scope` is that under which the session is wanted, for the error to name. One traversal of a route's dependencies, at its
+    first request; what it found holds for all later ones, because FastAPI fixes the dependencies of a route when it is made.
+    """
+
+    def __init__(self, session: Callable[..., Any], scope: str | None) -> None:
+        self._session = session
+        self._fix = f'Depends({_called(session)}, scope="{scope}")' if scope else f"Depends({_called(session)})"
+        # By identity, for a Dependant has no hash; it is kept, so that nothing else can get its identity.
+        self._known: dict[int, tuple[Dependant, str | None]] = {}
+
+    def __call__(self, connection: HTTPConnection) -> None:
+        """Raises `ConfigurationError`, with the fix, if the request's route would be given two sessions."""
+        route = _route_of(connection)
+        dependant = getattr(route, "dependant", None)
+        if not isinstance(dependant, Dependant):
+            return
+        if id(dependant) not in self._known:
+            name = f"{_methods(route)} {connection.scope.get('root_path', '')}{getattr(route, 'path', '')}"
+            self._known[id(dependant)] = dependant, _offence(name, dependant, self._session)
+        _, offence = self._known[id(dependant)]
+        if offence is not None:
+            raise ConfigurationError(_explained(offence, self._fix))
+
+
+def _route_of(connection: HTTPConnection) -> Any:
+    """The route that was chosen for the request, with the dependencies of the routers that include it.
+
+    Newer FastAPI leaves those out of the route itself, and names the place of inclusion beside it. That name stays there when
+    an application is mounted in a router, and then speaks of the mount.
+    """
+    route = connection.scope.get("route")
+    context = connection.scope.get("fastapi", {}).get("effective_route_context")
+    return context if context is not None and context.original_route is route else route
+
+
+def _offence(name: str, dependant: Dependant, session: Callable[..., Any]) -> str | None:
+    places = _places(dependant, session)
+    return f"{name} takes {_called(session)} under {' and '.join(sorted(places))}" if len(places) > 1 else None
+
+
+def _explained(offence: str, fix: str) -> str:
+    return f"{offence}: it would get two sessions, each with a commit of its own; write {fix} for it everywhere"
 
 
 def _routes(routes: Iterable[BaseRoute], prefix: str = "") -> Iterator[tuple[str, Dependant]]:
@@ -45,10 +90,13 @@ def _routes(routes: Iterable[BaseRoute], prefix: str = "") -> Iterator[tuple[str
         path = prefix + getattr(route, "path", "")
         dependant = getattr(route, "dependant", None)
         if isinstance(dependant, Dependant):
-            methods = ",".join(sorted(getattr(route, "methods", None) or ("WEBSOCKET",)))
-            yield f"{methods} {path}", dependant
+            yield f"{_methods(route)} {path}", dependant
         else:
             yield from _routes(getattr(route, "routes", None) or (), path)
+
+
+def _methods(route: Any) -> str:
+    return ",".join(sorted(getattr(route, "methods", None) or ("WEBSOCKET",)))
 
 
 def _flattened(routes: Iterable[BaseRoute]) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Protocol
 
-from outbox.errors import OutboxError
+from outbox.errors import HandlersAbandonedError, OutboxError
 from outbox.fastapi.shutdown import running_server, server_told_to_exit, server_told_twice
 from outbox.health import HealthChecks
 from outbox.outcome import Failure
@@ -67,6 +67,8 @@ class SupervisedPart:
         while not stopping.is_set():
             try:
                 await self._run_once()
+            except HandlersAbandonedError:  # each of them was logged; a server is not ended by them
+                return
             # Whatever ended the part, the application goes on and the part is started again.
             except Exception as error:  # noqa: BLE001
                 # An error of ours says in its sentence what to do; where a traceback was seen before, it says nothing new.

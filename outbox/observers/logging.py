@@ -27,22 +27,27 @@ from outbox.events import (
     DutyDone,
     DutyFailed,
     Event,
+    HandlersAbandoned,
     HistoryLost,
+    IsolationStep,
     MaintenanceStarted,
     MaintenanceStopped,
     Paused,
+    PoisonIsolated,
     Processed,
     Received,
     RelayStarted,
     RelayStopped,
     Resumed,
     RoundFinished,
+    RouteResumed,
+    RouteStalled,
     SendFailed,
     SettleFailed,
     WakeMode,
     WakeModeChanged,
 )
-from outbox.outcome import Cause, Dead, Done, Held, Postponed, Retry, Returned
+from outbox.outcome import Cause, Dead, Done, Held, Postponed, Retry, Returned, Stalled
 from outbox.urls import redacted
 
 _log = logging.getLogger("outbox")
@@ -92,6 +97,8 @@ def _send_failed(event: SendFailed) -> None:
             # One of its routing key probes from time to time; the others of the key wait for that one, silently.
             level = logging.DEBUG if probe_after is None else logging.WARNING
             end = "held until a queue is bound"
+        case Stalled():
+            level, end = logging.DEBUG, "waits until its route takes messages again"
         case Returned():
             level, end = logging.DEBUG, "stays pending"
         case Done():
@@ -107,6 +114,25 @@ def _send_failed(event: SendFailed) -> None:
             end,
             _safe(event.failure),
         )
+
+
+def _route_stalled(event: RouteStalled) -> None:
+    _log.warning(
+        "%s of exchange %s takes no messages: %s; the others go on, and one of its messages is sent again from time to time",
+        _route(event),
+        event.exchange_name,
+        _safe(event.failure),
+    )
+
+
+def _route_resumed(event: RouteResumed) -> None:
+    _log.info("%s of exchange %s takes messages again", _route(event), event.exchange_name)
+
+
+def _route(event: RouteStalled | RouteResumed) -> str:
+    if event.queue is not None:
+        return f"queue {_one_line(event.queue, limit=_NAME_LIMIT)!r}"
+    return f"routing key {event.routing_key[:_NAME_LIMIT]!r}"
 
 
 def _round_finished(event: RoundFinished) -> None:
@@ -202,7 +228,7 @@ def _duplicate(event: Duplicate) -> None:
 
 def _batch_failed(event: BatchFailed) -> None:
     text = "a batch of %d messages of queue %s failed, they are handled one by one: %s"
-    _log.warning(text, event.count, event.queue, _safe(event.failure))
+    _log.warning(text, len(event.messages), event.queue, _safe(event.failure))
 
 
 def _circuit_opened(event: CircuitOpened) -> None:
@@ -219,6 +245,28 @@ def _settle_failed(event: SettleFailed) -> None:
     _log.warning(text, _one_line(event.message_id, limit=_NAME_LIMIT), event.queue, _safe(event.reason))
 
 
+def _poison_isolated(event: PoisonIsolated) -> None:
+    limit = _seconds(event.limit or timedelta(0))
+    match event.step:
+        case IsolationStep.WAITING:
+            level, text = logging.WARNING, f"waits up to {limit} for the handlers that run, and no other one begins meanwhile"
+        case IsolationStep.RUNNING:
+            level, text = logging.WARNING, f"runs alone, for up to {limit}; other messages wait meanwhile"
+        case IsolationStep.POSTPONED:
+            level, text = logging.WARNING, f"waits for {limit}, because other handlers did not end in time; they go on"
+        case IsolationStep.ENDED:
+            level, text = logging.INFO, "runs alone no more; other messages go on"
+        case _:
+            assert_never(event.step)
+    subject = _subject(event.message.id, event.message.routing_key)
+    _log.log(level, "poison message %s of queue %s %s", subject, event.queue, text)
+
+
+def _handlers_abandoned(event: HandlersAbandoned) -> None:
+    text = "%d calls of the handler %s of queue %s did not end when they were cancelled: they are left behind"
+    _log.error(text, event.count, event.handler, event.queue)
+
+
 def _archived(event: Archived) -> None:
     _log.info("archived %d dead letters of queue %s", event.count, event.queue)
 
@@ -231,7 +279,8 @@ def _dead_letters_measured(event: DeadLettersMeasured) -> None:
 
 
 def _dependency_lost(event: DependencyLost) -> None:
-    _log.warning("lost the %s, trying again: %s", event.dependency.value, _safe(event.reason))
+    what = "the %s took too long" if event.timed_out else "lost the %s"
+    _log.warning(f"{what}, trying again: %s", event.dependency.value, _safe(event.reason))
 
 
 def _dependency_restored(event: DependencyRestored) -> None:
@@ -275,16 +324,20 @@ _TELLERS: Mapping[type, Callable[[Any], None]] = {
     Duplicate: _duplicate,
     DutyDone: _duty_done,
     DutyFailed: _duty_failed,
+    HandlersAbandoned: _handlers_abandoned,
     HistoryLost: _history_lost,
     MaintenanceStarted: _maintenance_started,
     MaintenanceStopped: _maintenance_stopped,
     Paused: _paused,
+    PoisonIsolated: _poison_isolated,
     Processed: _processed,
     Received: _received,
     RelayStarted: _relay_started,
     RelayStopped: _relay_stopped,
     Resumed: _resumed,
     RoundFinished: _round_finished,
+    RouteResumed: _route_resumed,
+    RouteStalled: _route_stalled,
     SendFailed: _send_failed,
     SettleFailed: _settle_failed,
     WakeModeChanged: _wake_mode_changed,

@@ -25,6 +25,8 @@ from outbox.events import (
     Received,
     Resumed,
     RoundFinished,
+    RouteResumed,
+    RouteStalled,
     SendFailed,
     WakeMode,
     WakeModeChanged,
@@ -91,6 +93,12 @@ class PrometheusObserver:
             queue_and_exchange,
             multiprocess_mode="livesum",
         )
+        self._stalled_routes = Gauge(
+            "outbox_stalled_routes",
+            "Routing keys, and queues that are addressed directly, that take no messages though the broker answers",
+            exchange,
+            multiprocess_mode="livesum",
+        )
         self._history_lost = Counter("outbox_history_lost_total", "Facts that were not written to the history")
         self._consumer_paused = Gauge(
             "outbox_consumer_paused",
@@ -115,6 +123,8 @@ class PrometheusObserver:
             Received: self._message_received,
             Resumed: self._count_resumed,
             RoundFinished: self._round_finished,
+            RouteResumed: self._route_resumed,
+            RouteStalled: self._route_stalled,
             SendFailed: self._send_failed,
             WakeModeChanged: self._wake_mode_changed,
         }
@@ -134,6 +144,12 @@ class PrometheusObserver:
 
     def _send_failed(self, event: SendFailed) -> None:
         self._publish_failures.labels(event.exchange_name, event.type.value, event.failure.type).inc()
+
+    def _route_stalled(self, event: RouteStalled) -> None:
+        self._stalled_routes.labels(event.exchange_name).inc()
+
+    def _route_resumed(self, event: RouteResumed) -> None:
+        self._stalled_routes.labels(event.exchange_name).dec()
 
     def _round_finished(self, event: RoundFinished) -> None:
         self._poll_duration.labels(event.exchange_name).observe(event.duration.total_seconds())

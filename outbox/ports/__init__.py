@@ -7,7 +7,17 @@ from outbox.ports.consuming import Broker, Delivery, Intake, Receive, Subscripti
 from outbox.ports.dead_letters import Archive, DeadDelivery, DeadLetterQueues, DeadMessage, ReceiveDead
 from outbox.ports.observing import Observer
 from outbox.ports.pausing import Gate
-from outbox.ports.sending import CONFIRMED, UNROUTABLE, Confirmed, NotSent, Refused, SendResult, Transport, Unroutable
+from outbox.ports.sending import (
+    CONFIRMED,
+    UNROUTABLE,
+    Confirmed,
+    NotSent,
+    Refused,
+    SendResult,
+    Transport,
+    Unconfirmed,
+    Unroutable,
+)
 from outbox.ports.storing import Backlog, Claim, Doorbell, Nap, Store
 from outbox.ports.transactions import Marks, Unit, UnitsOfWork
 
@@ -37,6 +47,7 @@ __all__ = [
     "Store",
     "Subscription",
     "Transport",
+    "Unconfirmed",
     "Unit",
     "UnitsOfWork",
     "Unroutable",

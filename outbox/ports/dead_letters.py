@@ -62,8 +62,12 @@ ReceiveDead = Callable[[DeadDelivery], None]
 class DeadLetterQueues(Protocol):
     """Where a broker keeps dead messages until somebody takes them away."""
 
-    def collect(self, queue: str, receive: ReceiveDead, *, prefetch_count: int) -> AbstractAsyncContextManager[asyncio.Event]:
+    def collect(
+        self, queue: str, receive: ReceiveDead, *, prefetch_count: int, max_bytes: int
+    ) -> AbstractAsyncContextManager[asyncio.Event]:
         """Within the block `receive` is called for each dead message of `queue`, never with more in hand than `prefetch_count`.
+
+        Their bodies have at most about `max_bytes` together, unless a single one has more.
 
         Entering raises `BrokerUnavailableError` while the broker is away, and `TopologyError` if `queue` has no queue of dead
         letters or it may not be read; nothing is declared. The event is set when nothing more will come: leave the block, and

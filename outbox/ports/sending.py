@@ -21,9 +21,13 @@ class Unroutable:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """This message cannot be sent as it is: nacked, too large, malformed. Its neighbours are not concerned."""
+    """This message cannot be sent as it is: nacked, too large, malformed. Its neighbours are not concerned.
+
+    `by_queue`: it was a queue that refused it, which may be full, so that others on the same route may be refused, too.
+    """
 
     failure: Failure
+    by_queue: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,14 @@ class NotSent:
     failure: Failure
 
 
-SendResult = Confirmed | Unroutable | Refused | NotSent
+@dataclass(frozen=True, slots=True)
+class Unconfirmed:
+    """The broker answers, and has not confirmed this message: a queue on its route takes none. It may have arrived."""
+
+    failure: Failure
+
+
+SendResult = Confirmed | Unroutable | Refused | NotSent | Unconfirmed
 
 CONFIRMED = Confirmed()
 UNROUTABLE = Unroutable()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from outbox.message import PendingMessage
+from outbox.message import PendingMessage, Way
 from outbox.outcome import RelayOutcome
 
 
@@ -46,6 +46,21 @@ class Store(Protocol):
         """Makes up to `limit` held rows of `routing_key` due at once, those for `queue` alone; how many there were."""
         ...
 
+    async def claim_stalled(self, wanted: Sequence[tuple[Way, int]]) -> Claim | None:
+        """Of each route up to so many messages that wait because it is stalled, those first that were refused least often.
+
+        Each claimed message is one that nothing of its ordering key goes before. None if there are none to be had.
+        """
+        ...
+
+    async def release_stalled(self, way: Way, limit: int) -> int:
+        """Makes up to `limit` messages that wait for the stalled route `way` due at once; how many there were."""
+        ...
+
+    async def stalled_ways(self, limit: int) -> Sequence[Way]:
+        """Up to `limit` routes that messages wait for because they are stalled."""
+        ...
+
     async def ensure_probes(self) -> int:
         """Sees to it that for each held routing key one row is due in finite time; how many were missing."""
         ...
@@ -67,7 +82,10 @@ class Nap(Protocol):
     """One sleeper's rest."""
 
     async def wait(self, timeout: timedelta) -> None:
-        """Returns when it rang since the nap began, after `timeout` at the latest; where LISTEN does not deliver, sooner."""
+        """Returns when it rang since the nap began, after `timeout` at the latest; where LISTEN does not deliver, sooner.
+
+        May be called again after another look for rows: it still rings for every commit in between.
+        """
         ...
 
 

@@ -62,7 +62,7 @@ class PostgresArchive:
     async def record(self, dead: Sequence[DeadMessage]) -> None:
         """See `outbox.ports.Archive.record`. Of a message that the database cannot hold as it is, the text goes in as ASCII."""
         try:
-            with unavailable_errors("recording dead letters"):
+            with unavailable_errors("recording dead letters", limit=STATEMENT_TIMEOUT):
                 async with taken_from(self._pool) as connection:
                     storable = Storable(connection.get_settings().server_encoding)
                     await self._record(connection, dead, storable)
@@ -82,7 +82,7 @@ class PostgresArchive:
         return count
 
     async def _record_one_by_one(self, dead: Sequence[DeadMessage]) -> None:
-        with unavailable_errors("recording dead letters one by one"):
+        with unavailable_errors("recording dead letters one by one", limit=STATEMENT_TIMEOUT):
             async with taken_from(self._pool) as connection, _read_committed(connection):
                 storable = Storable(connection.get_settings().server_encoding)
                 for message in dead:
@@ -106,12 +106,12 @@ class PostgresArchive:
         await connection.fetch(self._sql["archive"], *columns, timeout=STATEMENT_TIMEOUT.total_seconds())
 
     async def _fetch(self, doing: str, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
-        with unavailable_errors(doing):
+        with unavailable_errors(doing, limit=STATEMENT_TIMEOUT):
             async with taken_from(self._pool) as connection:
                 return await connection.fetch(self._sql[name], *arguments, timeout=STATEMENT_TIMEOUT.total_seconds())
 
 
-_COLUMNS = 27
+_COLUMNS = 28
 
 
 def _bare(dead: DeadMessage) -> DeadMessage:

@@ -27,6 +27,7 @@ class MessageState(StrEnum):
     PENDING = "pending"
     SCHEDULED = "scheduled"
     HELD = "held"
+    STALLED = "stalled"
     BLOCKED = "blocked"
     RETRYING = "retrying"
     PARKED = "parked"

@@ -9,7 +9,7 @@ from typing import Self, assert_never
 import asyncpg
 
 from outbox.message import Lane, PendingMessage
-from outbox.outcome import Dead, Done, Failure, Held, RelayOutcome, Retry, Returned
+from outbox.outcome import Dead, Done, Failure, Held, RelayOutcome, Retry, Returned, Stalled
 from outbox.postgres.ordering import Lanes
 from outbox.postgres.pool import (
     COMMAND_TIMEOUT,
@@ -85,6 +85,10 @@ class PostgresClaim:
             await self._let_go(settled.done, connection)
         if settled.dropped:
             await connection.execute(self._sql[self._end], settled.dropped, timeout=_TIMEOUT)
+        if settled.replaceable:  # first, so that none of them backs off or is parked, with its key's other rows behind it
+            await connection.execute(self._sql["supersede"], settled.replaceable, timeout=_TIMEOUT)
+        if settled.stalled:
+            await connection.execute(self._sql["stall"], settled.stalled, timeout=_TIMEOUT)
         for name, changes in (("retry", settled.retried), ("park", settled.parked), ("hold", settled.held)):
             if changes:
                 await connection.execute(self._sql[name], *zip(*changes, strict=True), timeout=_TIMEOUT)
@@ -127,9 +131,14 @@ class _Settled:
     retried: list[tuple[int, str, timedelta]] = field(default_factory=list)
     parked: list[tuple[int, str]] = field(default_factory=list)
     held: list[tuple[int, timedelta | None]] = field(default_factory=list)
+    replaceable: list[int] = field(default_factory=list)
+    """What comes back unsent, and may have been replaced meanwhile."""
+    stalled: list[int] = field(default_factory=list)
 
     def add(self, pending: PendingMessage, outcome: RelayOutcome) -> None:
         row_id = pending.row_id
+        if pending.deduplicated and not isinstance(outcome, Done):
+            self.replaceable.append(row_id)
         match outcome:
             case Done(dropped=False):
                 self.done.append(pending)
@@ -141,6 +150,8 @@ class _Settled:
                 self.parked.append((row_id, self.storable(failure)))
             case Held(probe_after):
                 self.held.append((row_id, probe_after))
+            case Stalled():
+                self.stalled.append(row_id)
             case Returned():
                 pass
             case _:

@@ -1,5 +1,6 @@
 """Claiming: which rows a relay takes next, of those with an ordering key and those without, of high priority and of low."""
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,25 +9,26 @@ from functools import partial
 
 import asyncpg
 
+from outbox.byte_limits import ByteLimits
 from outbox.message import Lane, PendingMessage
+from outbox.postgres.batch_sizes import ALONE_TIMEOUT, BatchSizes
 from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.places import PRIORITIES, Places
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
 from outbox.postgres.queries import queries, query
-from outbox.postgres.rows import UNTRANSLATABLE, Rows
+from outbox.postgres.rows import UNREADABLE, Rows
 from outbox.postgres.schema.objects import outbox_names
 from outbox.postgres.turns import Turns, Unkeyed
 
-LARGEST_BATCH = 32 * 1024 * 1024
-"""A claim ends after the row that takes it over this many bytes."""
 IDLE_MARGIN = timedelta(seconds=5)
 """How much longer than a send the server lets a claim's transaction idle."""
 LOCK_TIMEOUT = timedelta(seconds=5)
 """Longest wait for a lock on rows or on the table, which somebody's DDL may hold."""
 MOST_LOOKS = 5
 """How often a claim clears the view of lanes before it takes what it sees."""
+_log = logging.getLogger("outbox")
 _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
 _FRONTS = f"array_fill(float8 '-infinity', array[{PRIORITIES}])"
 
@@ -42,15 +44,25 @@ class Claimed:
 class Claiming:
     """Takes what is due in the outbox table."""
 
-    def __init__(self, table: TableName, lanes: Lanes, *, longest_send: timedelta) -> None:
+    def __init__(
+        self,
+        table: TableName,
+        lanes: Lanes,
+        *,
+        longest_send: timedelta,
+        floors: Floors | None = None,
+        byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
+    ) -> None:
         self._lanes = lanes
-        self._rows = Rows(table)
+        self._sizes = BatchSizes(byte_limits.batch)
+        self._rows = Rows(table, byte_limits.body)
         self._turns = Turns()
-        self.floors = Floors(PRIORITIES)
+        self.floors = floors or Floors(PRIORITIES)
         self._places = Places(self.floors, lanes.floors)
-        self._sql = relay_queries(table, longest_send=longest_send)
-        self._fair_sql = relay_queries(table, longest_send=longest_send, classes="oldest_first")
-        self._lean_sql = relay_queries(table, longest_send=longest_send, lean=True)
+        rendered = partial(relay_queries, table, longest_send=longest_send, byte_limits=byte_limits)
+        self._sql = rendered()
+        self._fair_sql = rendered(classes="oldest_first")
+        self._lean_sql = rendered(lean=True)
 
     @property
     def since(self) -> Sequence[float]:
@@ -64,7 +76,11 @@ class Claiming:
         return timedelta(seconds=left) if left else None
 
     async def claim(self, connection: Connection, limit: int) -> Claimed:
-        """Up to `limit` due messages that nobody else has claimed; they are ours until the transaction ends that it begins."""
+        """Up to `limit` due messages that nobody else has claimed; they are ours until the transaction ends that it begins.
+
+        Raises `TooSlowError` if they cannot be fetched in time; the next claims are smaller.
+        """
+        limit = self._sizes.rows(limit)
         await self._lanes.make_way(connection)
         for _ in range(MOST_LOOKS):
             claimed = await self._readable(connection, limit)
@@ -89,29 +105,47 @@ class Claiming:
 
     async def _claimed(self, connection: Connection, limit: int) -> Claimed:
         blocked: list[Lane] = []
+        room = _Room(self._sizes.max_bytes)
         messages = await self._turns.share(
             limit,
-            unkeyed=partial(self._unkeyed, connection),
-            keyed=partial(self._keyed, connection, blocked),
+            unkeyed=partial(self._unkeyed, connection, room),
+            keyed=partial(self._keyed, connection, room, blocked),
         )
+        self._sizes.in_time()
         return Claimed(messages, blocked)
 
-    async def _unkeyed(self, connection: Connection, limit: int, *, fair: bool, lean: bool) -> Unkeyed[PendingMessage]:
+    async def _unkeyed(
+        self, connection: Connection, room: "_Room", limit: int, *, fair: bool, lean: bool
+    ) -> Unkeyed[PendingMessage]:
         """Messages without a key; see `outbox.postgres.turns.TakeUnkeyed`."""
+        if room.full:
+            return Unkeyed(())
         if lean:
-            rows = await self._unkeyed_rows(connection, self._lean_sql, limit, *self._places.bookmarks)
+            rows = await self._unkeyed_rows(connection, self._lean_sql, room, limit, *self._places.bookmarks)
             return Unkeyed(await self._noted(connection, rows))
         start = self._places.start()
-        rows = await self._unkeyed_rows(connection, self._fair_sql if fair else self._sql, limit, start.argument)
+        rows = await self._unkeyed_rows(connection, self._fair_sql if fair else self._sql, room, limit, start.argument)
         self._places.found(start, rows)
-        return Unkeyed(await self._noted(connection, rows), lowest_reached(rows))
+        return Unkeyed(await self._noted(connection, rows), lowest_reached(rows), full=room.full)
 
     async def _unkeyed_rows(
-        self, connection: Connection, sql: Mapping[str, str], limit: int, *places: Sequence[float]
+        self, connection: Connection, sql: Mapping[str, str], room: "_Room", limit: int, *places: Sequence[float]
     ) -> Sequence[asyncpg.Record]:
         """What the claim of `sql` shows, which begins at `places`."""
         with _telling_unreadable(partial(self._unkeyed_unread, sql)):
-            return await connection.fetch(sql["claim"], limit, LARGEST_BATCH, *places, timeout=_TIMEOUT)
+            rows = await self._fetch(connection, sql["claim"], limit, limit, room.left, *places)
+        room.take(rows[-1]["batch_bytes"] or 0)
+        return rows
+
+    async def _fetch(self, connection: Connection, statement: str, limit: int, *arguments: object) -> Sequence[asyncpg.Record]:
+        """Up to `limit` rows with their bodies."""
+        try:
+            timeout = self._sizes.timeout(limit, COMMAND_TIMEOUT).total_seconds()
+            return await connection.fetch(statement, *arguments, timeout=timeout)
+        except (TimeoutError, asyncpg.QueryCanceledError) as late:
+            self._sizes.too_slow(limit)
+            _log.warning("claiming %d messages took too long and was undone: fewer are claimed at once for a while", limit)
+            raise TooSlowError from late
 
     async def _noted(self, connection: Connection, rows: Sequence[asyncpg.Record]) -> Sequence[PendingMessage]:
         """The messages of the rows; the last one is where a lean claim goes on."""
@@ -121,14 +155,15 @@ class Claiming:
         self._places.took(last, last["id"])
         return [self._rows.pending(row) for row in await self._valid(connection, rows)]
 
-    async def _keyed(self, connection: Connection, blocked: list[Lane], limit: int) -> Sequence[PendingMessage]:
+    async def _keyed(self, connection: Connection, room: "_Room", blocked: list[Lane], limit: int) -> Sequence[PendingMessage]:
         """Messages of lanes that are ours from now on; adds to `blocked` those of the lanes in which rows wait for them."""
         runs = await self._lanes.take(connection, limit)
         if runs is None:
             return ()
-        arguments = (runs.numbers, runs.policies, runs.longest, limit, LARGEST_BATCH)
+        arguments = (runs.numbers, runs.policies, runs.longest, limit, room.left)
         with _telling_unreadable(self._keyed_unread):
-            rows = await connection.fetch(self._lanes.sql["claim_runs"], *arguments, timeout=_TIMEOUT)
+            rows = await self._fetch(connection, self._lanes.sql["claim_runs"], limit, *arguments)
+        room.take(rows[-1]["batch_bytes"] if rows else 0)
         lanes = {row["lane"]: lane_of(row) for row in rows}
         blocked += {row["lane"]: lanes[row["lane"]] for row in rows if row["blocked"]}.values()
         return [self._rows.pending(row, lanes[row["lane"]]) for row in await self._valid(connection, rows)]
@@ -140,6 +175,10 @@ class Claiming:
             return rows
         dropped = {row["id"] for row in await connection.fetch(self._sql["supersede"], deduplicated, timeout=_TIMEOUT)}
         return [row for row in rows if row["id"] not in dropped]
+
+    async def read(self, connection: Connection, found: asyncpg.Record, lane: Lane | None) -> Sequence[PendingMessage]:
+        """The message of a row that is locked in the transaction that is open; nothing if it was replaced meanwhile."""
+        return await self._one(connection, found, lane)
 
     async def _unkeyed_unread(self, sql: Mapping[str, str], connection: Connection) -> Claimed:
         rows = await connection.fetch(sql["claim_unread"], timeout=_TIMEOUT)
@@ -162,8 +201,8 @@ class Claiming:
         """
         await connection.execute("savepoint reading", timeout=_TIMEOUT)
         try:
-            rows = await connection.fetch(self._sql["read"], found["id"], timeout=_TIMEOUT)
-        except UNTRANSLATABLE as error:
+            rows = await connection.fetch(self._sql["read"], found["id"], timeout=ALONE_TIMEOUT.total_seconds())
+        except UNREADABLE as error:
             await connection.execute("rollback to savepoint reading", timeout=_TIMEOUT)
             return [self._rows.unread(found, error, lane)]
         return [self._rows.pending(row, lane) for row in await self._valid(connection, rows)]
@@ -175,14 +214,19 @@ def lowest_reached(rows: Sequence[asyncpg.Record]) -> int | None:
 
 
 def relay_queries(
-    table: TableName, *, longest_send: timedelta, classes: str = "highest_first", lean: bool = False
+    table: TableName,
+    *,
+    longest_send: timedelta,
+    byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
+    classes: str = "highest_first",
+    lean: bool = False,
 ) -> Mapping[str, str]:
     """The statements of `relay.sql` for `table`; `classes` is the order in which the priorities are claimed.
 
     A `lean` claim begins behind bookmarks, and looks for nothing beside its rows: planning the look for rows with ordering keys
     takes longer than the look.
     """
-    parts = queries("claiming.sql", table=table.sql, floors="$3")
+    parts = queries("claiming.sql", table=table.sql, floors="$3", max_batch_bytes="$2", max_body_bytes=str(byte_limits.body))
     names = outbox_names(table)
     return queries(
         "relay.sql",
@@ -190,6 +234,7 @@ def relay_queries(
         classes=parts[classes],
         classes_from_front=query("claiming.sql", classes, table=table.sql, floors=_FRONTS),
         measured=parts["measured"],
+        fits=parts["fits"],
         columns=parts["columns"],
         since=query("places.sql", "from_bookmarks", dues="$3", ids="$4")
         if lean
@@ -200,6 +245,23 @@ def relay_queries(
         idle_timeout=_milliseconds(longest_send + IDLE_MARGIN),
         lock_timeout=_milliseconds(LOCK_TIMEOUT),
     )
+
+
+@dataclass(slots=True)
+class _Room:
+    """How many bytes one claim may still take, which it may share out to several statements."""
+
+    left: int
+    full: bool = False
+
+    def take(self, size: int) -> None:
+        """The first of the statements may take all, and a single row more; less than a half is no room for another one."""
+        self.full = 2 * size > self.left
+        self.left -= size
+
+
+class TooSlowError(Exception):
+    """A claim took too long, and nothing is claimed."""
 
 
 class _UnreadableError(Exception):
@@ -214,7 +276,7 @@ class _UnreadableError(Exception):
 def _telling_unreadable(claim_unread: Callable[[Connection], Awaitable[Claimed]]) -> Iterator[None]:
     try:
         yield
-    except UNTRANSLATABLE as error:
+    except UNREADABLE as error:
         raise _UnreadableError(claim_unread, error) from error
 
 

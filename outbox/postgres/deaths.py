@@ -73,10 +73,19 @@ class Coroner:
     storable: Storable
 
     def buried(
-        self, *, failure: Failure, failed: FailedAttempt, cause: str, source: str, words: Sequence[str], payload: "Payload"
+        self,
+        *,
+        queue: str,
+        failure: Failure,
+        failed: FailedAttempt,
+        cause: str,
+        source: str,
+        words: Sequence[str],
+        payload: "Payload",
     ) -> tuple[str, ...]:
         """The arguments of `bury` in `sql/delivery.sql` after id and token, for one delivery."""
         text = self.storable.text
+        masking = self.masking.of_message(payload.body, payload.headers)
         return (
             source,
             cause,
@@ -84,10 +93,11 @@ class Coroner:
             text(failure.message),
             text(failure.traceback),
             self.trail(failed),
-            fingerprint(failure),
+            fingerprint(failure, queue=queue),
             text(failure.worker),
-            text(preview(payload.body, payload.content_type, self.masking)),
-            text(self._search(words, failure, payload)),
+            text(preview(payload.body, payload.content_type, masking)),
+            text(_search(words, failure, payload, masking)),
+            text(masking.masked_text(failure.message)),
         )
 
     def trail(self, failed: FailedAttempt) -> str:
@@ -101,7 +111,8 @@ class Coroner:
         failure = dead.failure
         if not trail and dead.died_at is not None:
             trail = extended_trail((), FailedAttempt(at=dead.died_at, attempt=dead.attempt, failure=failure))
-        payload = Payload(dead.body, dead.content_type)
+        payload = Payload(dead.body, dead.content_type, dead.headers)
+        masking = self.masking.of_message(dead.body, dead.headers, dead.properties)
         message_id = None if dead.message_id is None else text(dead.message_id)
         tracking_ids = dead.tracking_ids or (() if message_id is None else (message_id,))
         words = (dead.queue, dead.routing_key, *tracking_ids, *([] if message_id is None else [message_id]))
@@ -129,28 +140,29 @@ class Coroner:
             text(failure.message),
             text(failure.traceback),
             self._trail(trail),
-            fingerprint(failure),
+            fingerprint(failure, queue=dead.queue),
             text(failure.worker),
-            text(preview(dead.body, dead.content_type, self.masking)),
-            text(self._search(words, failure, payload)),
+            text(preview(dead.body, dead.content_type, masking)),
+            text(_search(words, failure, payload, masking)),
+            text(masking.masked_text(failure.message)),
         )
 
     def _trail(self, trail: Sequence[FailedAttempt]) -> str:
         return self.storable.json(json.loads(encode_trail(trail)))
 
-    def _search(self, words: Sequence[str], failure: Failure, payload: "Payload") -> str:
-        named = tuple(word[:_LONGEST_NAME] for word in words)
-        return searchable(
-            payload.body, payload.content_type, self.masking, error=f"{failure.type} {failure.message}", words=named
-        )
+
+def _search(words: Sequence[str], failure: Failure, payload: "Payload", masking: Masking) -> str:
+    named = tuple(word[:_LONGEST_NAME] for word in words)
+    return searchable(payload.body, payload.content_type, masking, error=f"{failure.type} {failure.message}", words=named)
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A body and its kind."""
+    """A body, its kind, and the application's headers, as a mapping or as JSON."""
 
     body: bytes
     content_type: str | None
+    headers: Mapping[str, Any] | str | None = None
 
 
 def _first(trail: Sequence[FailedAttempt]) -> datetime | None:

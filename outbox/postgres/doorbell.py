@@ -1,9 +1,11 @@
-"""The doorbell: wakes whoever sleeps on a table when rows come, and costs writers nothing while nobody sleeps.
+"""The doorbell: wakes sleeping relays and workers when rows come, and costs writers next to nothing while none sleeps.
 
-The table's trigger tries the shared advisory lock of the bell and notifies only if it cannot have it. A sleeper holds the
-exclusive one, or stands in line for it, which is as good: PostgreSQL refuses a shared lock to newcomers while somebody waits
-for the exclusive one. A writer that had its share before is what the sleeper waits for; when the lock is granted to it,
-that writer has committed, and the sleeper looks again. See docs/decisions/0002-doorbell.md.
+Sleepers share the *asleep* locks. The table's trigger tries one of them exclusively for an instant, and notifies only if it
+cannot have it. Before that it takes a share of the *in-flight* lock until its transaction ends. Who goes to sleep first
+takes the asleep locks and then tries the in-flight lock: if no writer has a share, every later one will notify, and a look at
+the table finds whatever was committed before. If one has, that writer may not notify, so the lock is tried again, at growing
+intervals, until it is free; then the sleeper looks again. No statement waits in line for a lock. See
+docs/decisions/0144-sleepers-share-a-lock.md.
 """
 
 import asyncio
@@ -13,6 +15,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from outbox.engine.backoff import Pauses
 from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.events import WakeMode, WakeModeChanged
 from outbox.ports import Observer
@@ -32,29 +35,75 @@ ANSWER_TIMEOUT = timedelta(seconds=3)
 SETUP_TIMEOUT = timedelta(seconds=15)
 """Longest wait until a new pair of connections is known to hear, or not."""
 _ANSWER = ANSWER_TIMEOUT.total_seconds()
-_LONGEST_LINE = timedelta(days=1)
-_QUEUE_CHECKS = 20
+_ONE_ROW = "SELECT 1"
+FIRST_LOOK_AT_WRITERS = timedelta(milliseconds=2)
+"""How soon a sleeper checks again whether the writers are done that were in flight when it fell asleep."""
+LONGEST_BETWEEN_LOOKS = timedelta(seconds=1)
+"""The interval doubles up to this, so it bounds how late the commit of such a writer is seen."""
 
-Resolve = Callable[[Connection], Awaitable[BellName]]
+Resolve = Callable[[Connection], Awaitable[BellName | None]]
+
+_FIND_BELL = """
+    select n.nspname, c.relname, exists(
+        select
+        from pg_catalog.pg_trigger t
+        join pg_catalog.pg_proc p on p.oid = t.tgfoid
+        where t.tgrelid = c.oid and t.tgenabled in ('O', 'A') and pg_catalog.strpos(p.prosrc, 'pg_try_advisory_lock(') > 0
+    ) as rings
+    from pg_catalog.pg_class c
+    join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+    where c.oid = pg_catalog.to_regclass($1)
+"""
 
 
 def bell_of(table: TableName) -> Resolve:
-    """Finds the bell of `table`, in the schema in which the connection's search path finds it."""
+    """Finds the bell of `table`, in the schema in which the connection's search path finds it.
 
-    async def resolve(connection: Connection) -> BellName:
+    None if the table's trigger is missing, or of a release before sleepers shared locks: it would never notify them.
+    """
+
+    async def resolve(connection: Connection) -> BellName | None:
         async with connection.transaction():  # by which a transaction pooler keeps the statement and its run together
-            row = await connection.fetchrow(
-                "select n.nspname, c.relname from pg_catalog.pg_class c "
-                "join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = pg_catalog.to_regclass($1)",
-                table.sql,
-            )
+            row = await connection.fetchrow(_FIND_BELL, table.sql)
         if row is None:
             raise SchemaError(
                 f"the table {table} does not exist: create it with `outbox migrate` or ensure_outbox_schema_async"
             )
-        return BellName.of(row["nspname"], row["relname"])
+        return BellName.of(row["nspname"], row["relname"]) if row["rings"] else None
 
     return resolve
+
+
+async def notifications_arrive(
+    ears: Connection,
+    hand: Connection,
+    channel: str,
+    on_notification: Callable[[], None],
+    *,
+    timeout: timedelta = LOOPBACK_TIMEOUT,
+) -> bool:
+    """Whether what `hand` notifies arrives at `ears`; behind a transaction pooler it does not.
+
+    From here on `ears` calls `on_notification` for each notification without a payload.
+    """
+    token = secrets.token_hex(8)
+    heard = asyncio.Event()
+
+    def listener(_connection: object, _pid: int, _channel: str, payload: object) -> None:
+        if payload == token:
+            heard.set()
+        elif payload == "":
+            on_notification()
+
+    await ears.add_listener(channel, listener)
+    await hand.execute("select pg_catalog.pg_notify($1, $2)", channel, token)
+    try:
+        async with asyncio.timeout(timeout.total_seconds()):
+            await heard.wait()
+    except TimeoutError:
+        await ears.remove_listener(channel, listener)
+        return False
+    return True
 
 
 class PostgresDoorbell:
@@ -117,15 +166,22 @@ class PostgresDoorbell:
                 connection.add_termination_listener(lambda *_: lost.set())
             async with asyncio.timeout(SETUP_TIMEOUT.total_seconds()):
                 bell = await self._resolve(ears)
-                hears = await self._hears(ears, hand, bell)
+                hears = bell is not None and await notifications_arrive(ears, hand, bell.channel, self.ring)
+            if bell is None:
+                self._change_mode(
+                    WakeMode.POLLING, "", "the table's trigger is missing or of an earlier release: run `outbox migrate`"
+                )
+                return LISTEN_RETRY
             if not hears:
                 self._change_mode(WakeMode.POLLING, bell.channel, "notifications do not arrive (a transaction pooler?)")
                 return LISTEN_RETRY
             async with asyncio.TaskGroup() as tasks:
-                self._lock = lock = _Lock(ears, hand, bell.lock_key, tasks, self.ring, lost)
-                self._change_mode(WakeMode.LISTENING, bell.channel, "notifications arrive")
-                self.ring()
+                self._lock = lock = _Lock(ears, hand, bell, tasks, self.ring, lost)
                 try:
+                    if self._naps:
+                        await self._take_lock()
+                    self._change_mode(WakeMode.LISTENING, bell.channel, "notifications arrive")
+                    self.ring()
                     await lock.until_lost()
                 finally:
                     self._lock = None
@@ -134,26 +190,6 @@ class PostgresDoorbell:
             self._change_mode(WakeMode.POLLING, bell.channel, "the listening connection was lost")
             self.ring()
         return REBUILD_PAUSE
-
-    async def _hears(self, ears: Connection, hand: Connection, bell: BellName) -> bool:
-        """Whether what another connection notifies arrives here; behind a transaction pooler it does not."""
-        token = secrets.token_hex(8)
-        heard = asyncio.Event()
-
-        def listener(_connection: object, _pid: int, _channel: str, payload: object) -> None:
-            if payload == token:
-                heard.set()
-            elif payload == "":
-                self.ring()
-
-        await ears.add_listener(bell.channel, listener)
-        await hand.execute("select pg_catalog.pg_notify($1, $2)", bell.channel, token)
-        try:
-            async with asyncio.timeout(LOOPBACK_TIMEOUT.total_seconds()):
-                await heard.wait()
-        except TimeoutError:
-            return False
-        return True
 
     async def _take_lock(self) -> None:
         async with self._changing:
@@ -186,10 +222,11 @@ class _Nap:
                 await self.rung.wait()
         except TimeoutError:
             pass
+        self.rung.clear()  # a ring from here on is for the next look
 
 
 class _Lock:
-    """The exclusive advisory lock of a bell, on a connection of its own: free, asked for, or held.
+    """A bell's locks as sleepers use them, on a connection of its own: the asleep locks are held or not.
 
     Whatever its connections do not answer in time sets `lost`; then everything is built anew, and sleepers poll until it is.
     """
@@ -198,47 +235,51 @@ class _Lock:
         self,
         ears: Connection,
         hand: Connection,
-        key: int,
+        bell: BellName,
         tasks: asyncio.TaskGroup,
-        on_granted: Callable[[], None],
+        on_writers_done: Callable[[], None],
         lost: asyncio.Event,
     ) -> None:
         self._ears = ears
         self._hand = hand
-        self._key = key
         self._tasks = tasks
-        self._on_granted = on_granted
+        self._on_writers_done = on_writers_done
         self._lost = lost
-        self._asking_ears = asyncio.Lock()
+        self._using_hand = asyncio.Lock()
         self._held = False
         self._in_doubt = False
-        self._wanted = False
         self._abandoned = False
-        self._waiting: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        # As simple queries: one round trip and one transaction each, where a prepared statement takes two. What they find is
+        # the number of rows. A lock that is tried is given back within one expression, which nothing interrupts.
+        self._no_writer_in_flight = (
+            f"select where case when pg_catalog.pg_try_advisory_lock({bell.lock_key}) "
+            f"then pg_catalog.pg_advisory_unlock({bell.lock_key}) else false end"
+        )
+        # Two statements, because the order matters: a writer takes its share, and then tries an asleep lock. This may wait,
+        # but only for writers that try one: microseconds.
+        asleep = ", ".join(f"pg_catalog.pg_advisory_lock_shared({key})" for key in bell.asleep_keys)
+        self._fall_asleep = f"select {asleep}; {self._no_writer_in_flight}"
 
     async def take(self) -> None:
-        """Afterwards no writer that begins to publish gets its share: the lock is held, or we stand in line for it."""
-        self._wanted = True
-        if self._abandoned or self._held or self._waiting is not None:
+        """Afterwards every writer that begins to publish notifies; sleepers are woken when those before it are done."""
+        if self._abandoned or self._held:
             return
         self._in_doubt = True  # until the answer is here, which a cancellation may come before
         with self._noticing_loss():
-            self._held = bool(
-                await self._hand.fetchval("select pg_catalog.pg_try_advisory_lock($1)", self._key, timeout=_ANSWER)
-            )
-            self._in_doubt = False
+            alone = await self._ask_hand(self._fall_asleep) == _ONE_ROW
+            self._held, self._in_doubt = True, False
             # The answer may have come together with the news that the connections are lost.
-            if not self._held and not self._abandoned:
-                self._waiting = self._tasks.create_task(self._await_lock())
-                await self._stand_in_line()
+            if not alone and not self._abandoned:
+                self._watching = self._tasks.create_task(self._watch_writers())
 
     async def give_back(self) -> None:
-        """Afterwards writers get their shares again; at the latest when the lock that we stand in line for is granted."""
-        self._wanted = False
-        if self._waiting is None and (self._held or self._in_doubt):
+        """Afterwards writers do not notify, unless other processes sleep."""
+        self._stop_watching()
+        if self._held or self._in_doubt:
             self._held, self._in_doubt = False, True
             with self._noticing_loss():
-                await self._hand.execute("select pg_catalog.pg_advisory_unlock_all()", timeout=_ANSWER)
+                await self._ask_hand("select pg_catalog.pg_advisory_unlock_all()")
                 self._in_doubt = False
 
     async def until_lost(self) -> None:
@@ -249,41 +290,37 @@ class _Lock:
                     await self._lost.wait()
             except TimeoutError:
                 with self._noticing_loss():
-                    await self._ask_ears("select true")
+                    await self._ears.execute("select", timeout=_ANSWER)
+                    await self._ask_hand("select")
 
     def abandon(self) -> None:
-        """Nobody waits for the lock any more. If it is held, the end of the connection's use gives it back."""
+        """No sleeper relies on the locks any more. If they are held, the end of the connection's use gives them back."""
         self._abandoned = True
-        if self._waiting is not None:
-            self._waiting.cancel()
+        self._stop_watching()
 
-    async def _await_lock(self) -> None:
-        try:
-            with self._noticing_loss():
-                await self._hand.execute(
-                    "select pg_catalog.pg_advisory_lock($1)", self._key, timeout=_LONGEST_LINE.total_seconds()
-                )
-                self._held = True
-        finally:
-            self._waiting = None
-        if self._held and self._wanted:
-            self._on_granted()
-        elif self._held:
-            await self.give_back()
+    async def _watch_writers(self) -> None:
+        """Wakes sleepers when none of the writers is left that were in flight when they fell asleep."""
+        pauses = Pauses(first=FIRST_LOOK_AT_WRITERS, longest=LONGEST_BETWEEN_LOOKS)
+        with self._noticing_loss():
+            while True:
+                await asyncio.sleep(pauses.next().total_seconds())
+                done = await self._ask_hand(self._no_writer_in_flight) == _ONE_ROW
+                if self._watching is not asyncio.current_task():
+                    return  # the sleeper has risen meanwhile
+                if done:
+                    self._watching = None
+                    self._on_writers_done()
+                    return
 
-    async def _stand_in_line(self) -> None:
-        """Returns when the server has put our request in line, which takes no longer than its round trip."""
-        pid = self._hand.get_server_pid()
-        for _ in range(_QUEUE_CHECKS):
-            in_line = await self._ask_ears(
-                "select exists(select from pg_catalog.pg_locks where pid = $1 and locktype = 'advisory')", pid
-            )
-            if in_line or self._waiting is None:
-                return
+    def _stop_watching(self) -> None:
+        watching, self._watching = self._watching, None
+        # In the middle of a statement a cancellation would cost another connection, for the cancel request.
+        if watching is not None and not self._using_hand.locked():
+            watching.cancel()
 
-    async def _ask_ears(self, question: str, *arguments: object) -> object:
-        async with self._asking_ears:
-            return await self._ears.fetchval(question, *arguments, timeout=_ANSWER)
+    async def _ask_hand(self, question: str) -> str:
+        async with self._using_hand:
+            return await self._hand.execute(question, timeout=_ANSWER)
 
     @contextmanager
     def _noticing_loss(self) -> Iterator[None]:

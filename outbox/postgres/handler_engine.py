@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from outbox.errors import MissingExtraError
-from outbox.postgres.pool import COMMAND_TIMEOUT, CONNECT_TIMEOUT
+from outbox.postgres.pool import COMMAND_TIMEOUT, CONNECT_TIMEOUT, open_connection
 from outbox.urls import postgres_url
 
 if TYPE_CHECKING:
@@ -24,12 +24,14 @@ def handler_engine(url: str, *, size: int) -> "AsyncEngine":
     except ImportError as error:
         raise MissingExtraError(purpose="A consumer's session", extra="sqlalchemy") from error
     return create_async_engine(
-        "postgresql+asyncpg" + postgres_url(url).removeprefix("postgresql"),
+        "postgresql+asyncpg://",  # SQLAlchemy reads URLs of several hosts otherwise than PostgreSQL and asyncpg do
         pool_size=size,
         max_overflow=0,
         pool_timeout=CONNECT_TIMEOUT.total_seconds(),
         pool_pre_ping=True,
         connect_args={
+            "async_creator_fn": open_connection,
+            "dsn": postgres_url(url),
             "timeout": CONNECT_TIMEOUT.total_seconds(),
             "command_timeout": COMMAND_TIMEOUT.total_seconds(),
             "statement_cache_size": 0,

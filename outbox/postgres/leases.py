@@ -30,12 +30,12 @@ class PostgresLease:
     async def hold(self) -> bool:
         """See `outbox.engine.maintaining.Lease.hold`."""
         arguments = (self._duty, self._holder, self._token, self._lasts)
-        with unavailable_errors(f"holding the lease of {self._duty}"):
+        with unavailable_errors(f"holding the lease of {self._duty}", limit=TIMEOUT):
             async with taken_from(self._pool) as connection:
                 return await connection.fetchval(self._sql["hold"], *arguments, timeout=TIMEOUT.total_seconds()) is True
 
     async def release(self) -> None:
         """See `outbox.engine.maintaining.Lease.release`."""
-        with unavailable_errors(f"releasing the lease of {self._duty}"):
+        with unavailable_errors(f"releasing the lease of {self._duty}", limit=TIMEOUT):
             async with taken_from(self._pool) as connection:
                 await connection.execute(self._sql["release"], self._duty, self._token, timeout=TIMEOUT.total_seconds())

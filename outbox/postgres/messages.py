@@ -56,13 +56,19 @@ _BY_DUE = Order(("due_at", "id"), ("send_after", "id"), (_TIME, "{}::bigint"), (
 _BY_KEY = Order(
     ("routing_key", "due_at", "id"), ("routing_key", "send_after", "id"), ("{}::text", _TIME, "{}::bigint"), (str, float, int)
 )
+_BY_ROUTE = Order(
+    ("routing_key", "route_queue", "attempts", "id"),
+    ("routing_key", "coalesce(target_queue, '')", "attempts", "id"),
+    ("{}::text", "{}::text", "{}::integer", "{}::bigint"),
+    (str, str, int, int),
+)
 _BY_LANE = Order(("lane", "id"), ("hashtextextended(ordering_key, 0)", "id"), ("{}::bigint", "{}::bigint"), (int, int))
 # Of the table: the columns of the answer that have these names are seconds.
 _BY_FAILURE = Order(("failed_at", "id"), ("message.failed_at", "id"), (_TIME, "{}::bigint"), (float, int), descending=True)
 _BY_SENDING = Order(("sent_at", "id"), ("message.sent_at", "id"), (_TIME, "{}::bigint"), (float, int), descending=True)
 
 _UNSENT = "sent_at is null and failed_at is null"
-# Held and blocked rows are due never, and follow all others in the same index.
+# Held, stalled and blocked rows are due never, and follow all others in the same index.
 _LATER = f"{_UNSENT} and send_after > now() and send_after < 'infinity'"
 _ORDERS: Mapping[MessageState | None, tuple[Order, str]] = {
     None: (_NEWEST, "true"),
@@ -70,6 +76,7 @@ _ORDERS: Mapping[MessageState | None, tuple[Order, str]] = {
     MessageState.SCHEDULED: (_BY_DUE, f"{_LATER} and attempts = 0"),
     MessageState.RETRYING: (_BY_DUE, f"{_LATER} and attempts > 0"),
     MessageState.HELD: (_BY_KEY, f"{_UNSENT} and last_error = 'unroutable'"),
+    MessageState.STALLED: (_BY_ROUTE, f"{_UNSENT} and last_error = 'stalled'"),
     MessageState.BLOCKED: (_BY_LANE, f"{_UNSENT} and ordering_key is not null and last_error = 'blocked'"),
     MessageState.PARKED: (_BY_FAILURE, "failed_at is not null"),
     MessageState.SENT: (_BY_SENDING, "sent_at is not null"),
@@ -171,6 +178,10 @@ class MessageListing:
         """The row that probes for held ones of that routing key, and of that queue."""
         return _row(await connection.fetchrow(self._sql["probe"], routing_key, target_queue))
 
+    async def stalled_probe(self, connection: Connection, routing_key: str, target_queue: str | None) -> Row | None:
+        """The row that is sent next for those that wait because this route is stalled."""
+        return _row(await connection.fetchrow(self._sql["stalled_probe"], routing_key, target_queue))
+
     async def handled(self, connection: Connection, message_id: str) -> Sequence[Row] | None:
         """What the history knows of a message, a row for each queue; None without a history."""
         found = await _optional(connection, connection.fetch(self._sql["handled"], message_id))
@@ -194,7 +205,7 @@ def _conditions(filter_: MessageFilter, arguments: Arguments) -> Sequence[str]:
         found = [_ORDERS[filter_.state][1]]
         found += [f"ordering_key = {arguments.add(filter_.ordering_key)}"] if filter_.ordering_key is not None else []
     if filter_.state in _DUE:
-        found.append("coalesce(last_error, '') not in ('unroutable', 'blocked')")
+        found.append("coalesce(last_error, '') not in ('unroutable', 'stalled', 'blocked')")
     return found + _more_conditions(filter_, arguments)
 
 

@@ -8,6 +8,8 @@ from outbox.errors import IdentifierError
 
 LONGEST_IDENTIFIER = 63
 """PostgreSQL cuts longer names silently (NAMEDATALEN - 1, in bytes)."""
+ASLEEP_KEYS = 4
+"""Two writers that try one key in the same instant take each other for a sleeper; with several keys they seldom do."""
 
 _FORM = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*", re.ASCII)
 
@@ -65,13 +67,21 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class BellName:
-    """The channel and the advisory lock of one table's doorbell, derived from its schema and name."""
+    """The channel and the advisory locks of one table's doorbell, derived from its schema and name."""
 
     channel: str
     lock_key: int
+    """Writers share it until they commit; who goes to sleep sees by it whether any is in flight."""
+    asleep_keys: tuple[int, ...]
+    """Sleepers share all of them; a writer tries one."""
 
     @classmethod
     def of(cls, schema: str, table: str) -> "BellName":
         """The same for everyone who knows where the table is: triggers, relays, workers, in any process."""
         digest = hashlib.sha256(f"{schema}.{table}".encode()).digest()
-        return cls(channel=f"outbox_{digest[:12].hex()}", lock_key=int.from_bytes(digest[12:20], "big", signed=True))
+        first = int.from_bytes(digest[20:28], "big", signed=True) & -ASLEEP_KEYS
+        return cls(
+            channel=f"outbox_{digest[:12].hex()}",
+            lock_key=int.from_bytes(digest[12:20], "big", signed=True),
+            asleep_keys=tuple(first | number for number in range(ASLEEP_KEYS)),
+        )

@@ -6,6 +6,7 @@ from time import perf_counter
 
 import asyncpg
 
+from outbox.byte_limits import MAX_BODY_BYTES
 from outbox.engine.ordering import OrderingRules
 from outbox.message import Lane, OrderingPolicy
 from outbox.postgres.floors import Floors
@@ -44,6 +45,7 @@ class _Seen:
     policy: str
     head: int
     parked: bool
+    deduplicated: bool
 
     @property
     def parks(self) -> bool:
@@ -54,9 +56,9 @@ class _Seen:
 class Lanes:
     """The lanes of `table`. Who holds a lane's head has the lane; see `ordering.sql`."""
 
-    def __init__(self, table: TableName, rules: OrderingRules) -> None:
+    def __init__(self, table: TableName, rules: OrderingRules, *, max_body_bytes: int = MAX_BODY_BYTES) -> None:
         self._rules = rules
-        parts = ordering_parts(table)
+        parts = ordering_parts(table, max_body_bytes=max_body_bytes)
         self.sql = queries("ordering.sql", table=table.sql, **parts)
         self._waiting: list[_Seen] = []
         self._crowd: list[_Seen] = []
@@ -100,7 +102,8 @@ class Lanes:
     async def make_way(self, connection: Connection) -> bool:
         """Marks rows that were seen to be due and must wait; True if there were any. Needs a transaction of its own.
 
-        Its locks last for a moment only, so that nobody takes a scheduled row that others wait for to be on its way.
+        A head that a later message of its dedup key stands for is removed instead. The transaction is short, because publishers
+        that withdraw one of the rows wait for its end.
         """
         seen = {lane.number: lane for lane in (*self._waiting, *self._crowd)}
         self._waiting, self._crowd = [], []
@@ -108,10 +111,11 @@ class Lanes:
             return False
         heads, policies = [lane.head for lane in seen.values()], [lane.policy for lane in seen.values()]
         await connection.execute(self.sql["begin"], timeout=_TIMEOUT)
+        changed = await self._supersede(connection, [lane.head for lane in seen.values() if lane.deduplicated])
         rows = await connection.fetch(self.sql["share_heads"], heads, policies, timeout=_TIMEOUT)
         shared = {row["id"] for row in rows}
         staying = [lane for lane in seen.values() if lane.head in shared]
-        changed = await self._park(connection, [lane for lane in staying if lane.parks])
+        changed += await self._park(connection, [lane for lane in staying if lane.parks])
         changed += await self._defer(connection, [lane for lane in staying if not lane.parks])
         await connection.execute("commit", timeout=_TIMEOUT)
         return changed > 0
@@ -130,6 +134,11 @@ class Lanes:
         released: int = row["released"]
         return released
 
+    async def _supersede(self, connection: Connection, heads: Sequence[int]) -> int:
+        if not heads:
+            return 0
+        return _count(await connection.execute(self.sql["supersede_heads"], heads, timeout=_TIMEOUT))
+
     async def _defer(self, connection: Connection, lanes: Sequence["_Seen"]) -> int:
         return await _changed(connection, self.sql["defer"], lanes, *self.floors.dues) if lanes else 0
 
@@ -146,10 +155,19 @@ class Lanes:
 
 
 def ordering_parts(
-    table: TableName, *, lanes: str = "$1", policies: str = "$2", longest: str = "$3", limit: str = "$4"
+    table: TableName,
+    *,
+    lanes: str = "$1",
+    policies: str = "$2",
+    longest: str = "$3",
+    limit: str = "$4",
+    max_batch_bytes: str = "$5",
+    max_body_bytes: int = MAX_BODY_BYTES,
 ) -> Mapping[str, str]:
     """What statements about lanes are made of; the others say which parameters of theirs `runs` reads."""
-    claiming = queries("claiming.sql", table=table.sql, floors="$3")
+    claiming = queries(
+        "claiming.sql", table=table.sql, floors="$3", max_batch_bytes=max_batch_bytes, max_body_bytes=str(max_body_bytes)
+    )
     own = queries(
         "ordering_parts.sql",
         table=table.sql,
@@ -168,10 +186,15 @@ def lane_of(row: asyncpg.Record) -> Lane:
 
 
 def _seen(row: asyncpg.Record) -> _Seen:
-    return _Seen(row["lane"], row["policy"], row["head"], row["parked"])
+    return _Seen(row["lane"], row["policy"], row["head"], row["parked"], row["deduplicated"])
 
 
 async def _changed(connection: Connection, statement: str, lanes: Sequence[_Seen], since: float) -> int:
     numbers, heads = [lane.number for lane in lanes], [lane.head for lane in lanes]
     status = await connection.execute(statement, numbers, heads, LARGE_WINDOW, since, timeout=_TIMEOUT)
+    return _count(status)
+
+
+def _count(status: str) -> int:
+    """How many rows a statement changed, which ends its command tag."""
     return int(status.rpartition(" ")[2])

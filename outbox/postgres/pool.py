@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from outbox.errors import DatabaseUnavailableError
+from outbox.errors import DatabaseUnavailableError, StatementTimeoutError
 from outbox.postgres.preparing import Preparing
 from outbox.urls import postgres_url, redacted
 
@@ -41,6 +41,10 @@ DRIVER_ERRORS = (
 """What the driver raises when the server is away, or refuses."""
 
 
+class NoConnectionError(TimeoutError):
+    """No connection was opened, and none of the pool became free, in time."""
+
+
 async def open_pool(
     url: str, *, size: int, application_name: str, connect_timeout: timedelta = CONNECT_TIMEOUT, preparing: bool = False
 ) -> Pool:
@@ -63,13 +67,19 @@ def connect_to(url: str, *, application_name: str, connect_timeout: timedelta = 
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Connection]:
-        connection = await asyncpg.connect(dsn, **_connection_arguments(application_name, connect_timeout))
+        connection = await open_connection(dsn, **_connection_arguments(application_name, connect_timeout))
         try:
             yield connection
         finally:
             await close_quietly(connection)
 
     return connect
+
+
+async def open_connection(dsn: str | None = None, **arguments: Any) -> Any:
+    """A new connection; raises `NoConnectionError` if there is none in time, which is no statement's fault."""
+    with _no_connection_errors(arguments["timeout"]):
+        return await asyncpg.connect(dsn, **arguments)
 
 
 def borrow_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> Connect:
@@ -89,11 +99,28 @@ def borrow_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> 
 @asynccontextmanager
 async def taken_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> AsyncIterator[PooledConnection]:
     """A connection of `pool`, given back at the end of the block."""
-    connection = await pool.acquire(timeout=connect_timeout.total_seconds())
+    connection = await take_from(pool, connect_timeout=connect_timeout)
     try:
         yield connection
     finally:
         await give_back(pool, connection)
+
+
+async def take_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> PooledConnection:
+    """A connection of `pool`, for `give_back`. Raises `NoConnectionError`, or another of the driver's errors."""
+    seconds = connect_timeout.total_seconds()
+    with _no_connection_errors(seconds):
+        return await pool.acquire(timeout=seconds)
+
+
+@contextmanager
+def _no_connection_errors(seconds: float) -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError as error:
+        if error.errno is not None:  # the operating system's, which says more
+            raise
+        raise NoConnectionError(f"no connection within {seconds:g} s") from error
 
 
 async def give_back(pool: Pool, connection: PooledConnection) -> None:
@@ -150,12 +177,53 @@ def _terminate(connection: Any) -> None:
 
 
 @contextmanager
-def unavailable_errors(doing: str) -> Iterator[None]:
-    """Turns whatever the driver raises into `DatabaseUnavailableError`, saying what was being done, without secrets."""
+def unavailable_errors(
+    doing: str, *, limit: timedelta = COMMAND_TIMEOUT, lock_timeout: timedelta | None = None
+) -> Iterator[None]:
+    """Turns whatever the driver raises into `DatabaseUnavailableError`, saying what was being done, without secrets.
+
+    What took too long is a `StatementTimeoutError`: the connection was there, and the message says which limit it met.
+    `limit` is the one that the driver was given for a statement; `lock_timeout` the one that was set for the transaction, if
+    any was.
+    """
     try:
         yield
     except DRIVER_ERRORS as error:
-        raise DatabaseUnavailableError(f"{doing}: {reason_of(error)}") from error
+        raise unavailable_error(doing, error, limit=limit, lock_timeout=lock_timeout) from error
+
+
+def unavailable_error(
+    doing: str, error: BaseException, *, limit: timedelta = COMMAND_TIMEOUT, lock_timeout: timedelta | None = None
+) -> DatabaseUnavailableError:
+    """What to raise in place of the driver's `error`; see `unavailable_errors`."""
+    timeout = _server_timeout(error)
+    if timeout is not None:
+        seconds = f" of {lock_timeout.total_seconds():g} s" if timeout is _LOCK_TIMEOUT and lock_timeout is not None else ""
+        return StatementTimeoutError(f"{doing}: {timeout}{seconds} ({reason_of(error)})")
+    # The driver's own limit. One that the operating system reports for a connection has a number.
+    if isinstance(error, TimeoutError) and error.errno is None and not isinstance(error, NoConnectionError):
+        return StatementTimeoutError(f"{doing} took longer than its limit of {limit.total_seconds():g} s")
+    return DatabaseUnavailableError(f"{doing}: {reason_of(error)}")
+
+
+def _server_timeout(error: BaseException | None) -> str | None:
+    """The server's limit that ended a statement or a session; None if something else did."""
+    # What a server says as it ends a session is the cause of the driver's error about the lost connection; SQLAlchemy's error
+    # has it as its cause, too.
+    while error is not None:
+        if isinstance(error, asyncpg.PostgresError) and error.sqlstate in _SERVER_TIMEOUTS:
+            return _SERVER_TIMEOUTS[error.sqlstate]
+        error = error.__cause__
+    return None
+
+
+_LOCK_TIMEOUT = "waited for a lock for longer than lock_timeout"
+_SERVER_TIMEOUTS = {
+    "57014": "was cancelled, by statement_timeout or by an operator",
+    "55P03": _LOCK_TIMEOUT,
+    "25P03": "the transaction was idle for longer than idle_in_transaction_session_timeout, and the server ended its session",
+    "25P04": "the transaction took longer than transaction_timeout, and the server ended its session",
+}
 
 
 def reason_of(error: BaseException) -> str:

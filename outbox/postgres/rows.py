@@ -16,17 +16,19 @@ from outbox.postgres.names import TableName
 
 UNROUTABLE = "unroutable"
 """What `last_error` says of a held row."""
-UNTRANSLATABLE = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
-"""What the server says of text that has no form in UTF-8. A database of the encoding SQL_ASCII, for one, takes any bytes."""
+UNREADABLE = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
+"""What the server says of a row that it cannot show: of text that has no form in UTF-8 (in a database of the encoding SQL_ASCII
+any bytes are text), or of JSON that has too many bytes as text."""
 _LONGEST_TIME = timedelta(days=365_000).total_seconds()
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Reads rows of `table`."""
+    """Reads rows of `table`; those above `max_body_bytes` come without their bodies."""
 
     table: TableName
+    max_body_bytes: int
 
     def pending(self, row: asyncpg.Record, lane: Lane | None = None) -> PendingMessage:
         """The message of a row that a claim shows."""
@@ -46,14 +48,17 @@ class Rows:
             last_error,
             hlc,
             requeue_count,
+            too_large_bytes,
             *_,
         ) = row
-        headers, malformed = _headers(header_text)
+        headers, malformed = (
+            _headers(header_text) if too_large_bytes is None else (NO_HEADERS, too_large(too_large_bytes, self.max_body_bytes))
+        )
         tracking_ids = _tracking_ids(ids) or (self._id_of_row(row_id),)
         message = Message(
             id=tracking_ids[-1],
             routing_key=routing_key,
-            body=body,
+            body=body or b"",
             created_at=_instant(created_at),
             tracking_ids=tracking_ids,
             content_type=content_type,
@@ -65,7 +70,16 @@ class Rows:
             requeue_count=requeue_count,
         )
         held = last_error == UNROUTABLE
-        return PendingMessage(row_id=row_id, attempts=attempts, held=held, message=message, malformed=malformed, lane=lane)
+        return PendingMessage(
+            row_id=row_id,
+            attempts=attempts,
+            held=held,
+            message=message,
+            malformed=malformed,
+            lane=lane,
+            deduplicated=row["deduplicated"],
+            too_large=too_large_bytes is not None,
+        )
 
     def unread(self, row: asyncpg.Record, error: Exception, lane: Lane | None = None) -> PendingMessage:
         """Stands for a row of which nothing else is known."""
@@ -78,6 +92,11 @@ class Rows:
     def _id_of_row(self, row_id: int) -> str:
         """The same id at every sending, for a row whose producer gave it none that can be read."""
         return str(uuid5(NAMESPACE_OID, f"{self.table}:{row_id}"))
+
+
+def too_large(size: int, limit: int) -> Failure:
+    """Why a message of that size is not sent."""
+    return Failure("too large", f"the message has {size} bytes, and max_body_bytes is {limit}")
 
 
 def _headers(text: str | None) -> tuple[Any, Failure | None]:

@@ -1,27 +1,30 @@
 """The outbox table as the relay's Store: claims rows in a transaction of its own, and looks after those that wait."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
+from outbox.byte_limits import ByteLimits
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
+from outbox.message import PendingMessage, Way
 from outbox.ports import Backlog
 from outbox.postgres.claim import PostgresClaim
-from outbox.postgres.claiming import Claiming, relay_queries
+from outbox.postgres.claiming import LOCK_TIMEOUT, Claiming, TooSlowError, relay_queries
 from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName
-from outbox.postgres.ordering import Lanes
+from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.pool import (
     COMMAND_TIMEOUT,
-    CONNECT_TIMEOUT,
     Connection,
     Pool,
     give_back,
     roll_back_quietly,
+    take_from,
     taken_from,
     unavailable_errors,
 )
+from outbox.postgres.queries import queries, query
 from outbox.postgres.rows import time_of
 from outbox.postgres.schema import check_outbox_table
 from outbox.postgres.sent_facts import SentFacts
@@ -33,7 +36,8 @@ _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
 class PostgresStore:
     """Implements the Store port on `table`. Sent rows are deleted, or kept with `sent_at` if `keep_sent`.
 
-    `ordering` says what becomes of ordering keys; `facts`, what the history is told of sent messages.
+    `ordering` says what becomes of ordering keys; `facts`, what the history is told of sent messages. `floors` is where claims
+    of rows without an ordering key begin to read; `byte_limits`, how much is claimed at once.
     """
 
     def __init__(
@@ -45,14 +49,21 @@ class PostgresStore:
         longest_send: timedelta,
         ordering: OrderingRules = OrderingRules(),  # noqa: B008  a frozen value
         facts: SentFacts | None = None,
+        floors: Floors | None = None,
+        byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
     ) -> None:
         self._pool = pool
         self._table = table
         self._keep_sent = keep_sent
         self._facts = facts
-        self._sql = relay_queries(table, longest_send=longest_send)
-        self._lanes = Lanes(table, ordering)
-        self._claiming = Claiming(table, self._lanes, longest_send=longest_send)
+        self._ordering = ordering
+        self._byte_limits = byte_limits
+        self._sql = {
+            **relay_queries(table, longest_send=longest_send),
+            **queries("stalled.sql", table=table.sql, policy=query("ordering_parts.sql", "policy")),
+        }
+        self._lanes = Lanes(table, ordering, max_body_bytes=byte_limits.body)
+        self._claiming = Claiming(table, self._lanes, longest_send=longest_send, floors=floors, byte_limits=byte_limits)
 
     @property
     def floors(self) -> Floors:
@@ -74,14 +85,18 @@ class PostgresStore:
 
     async def claim(self, limit: int) -> "PostgresClaim | None":
         """See `outbox.ports.Store.claim`."""
-        with unavailable_errors(f"claiming from {self._table}"):
-            connection = await self._pool.acquire(timeout=CONNECT_TIMEOUT.total_seconds())
+        with unavailable_errors(f"claiming from {self._table}", lock_timeout=LOCK_TIMEOUT):
+            connection = await take_from(self._pool)
             try:
                 claimed = await self._claiming.claim(connection, limit)
                 if not claimed.messages:
                     if claimed.blocked:  # what they waited for was dropped
                         await self._lanes.release(connection, claimed.blocked)
                     await connection.execute("commit", timeout=_TIMEOUT)
+            except TooSlowError:  # not an outage, unless the next statement says so
+                await roll_back_quietly(connection)
+                await give_back(self._pool, connection)
+                return None
             except BaseException:
                 await roll_back_quietly(connection)
                 await give_back(self._pool, connection)
@@ -99,6 +114,64 @@ class PostgresStore:
                 )
             await give_back(self._pool, connection)
             return None
+
+    async def claim_stalled(self, wanted: Sequence[tuple[Way, int]]) -> "PostgresClaim | None":
+        """See `outbox.ports.Store.claim_stalled`."""
+        with unavailable_errors(f"claiming from {self._table}", lock_timeout=LOCK_TIMEOUT):
+            connection = await take_from(self._pool)
+            try:
+                await connection.execute(self._sql["begin"], timeout=_TIMEOUT)
+                messages = await self._stalled_messages(connection, wanted)
+                if not messages:
+                    await connection.execute("commit", timeout=_TIMEOUT)
+            except BaseException:
+                await roll_back_quietly(connection)
+                await give_back(self._pool, connection)
+                raise
+            if not messages:
+                await give_back(self._pool, connection)
+                return None
+            return PostgresClaim(
+                self._pool,
+                connection,
+                self._sql,
+                messages,
+                lanes=self._lanes,
+                facts=self._facts,
+                blocked=[message.lane for message in messages if message.lane is not None],
+                keep_sent=self._keep_sent,
+            )
+
+    async def _stalled_messages(self, connection: Connection, wanted: Sequence[tuple[Way, int]]) -> Sequence[PendingMessage]:
+        """One row at a time: they are few, and their size is known before they are read."""
+        found = await connection.fetch(
+            self._sql["lock_stalled"],
+            self._ordering.prefixes,
+            self._ordering.policies,
+            [way.routing_key for way, _ in wanted],
+            [way.queue or "" for way, _ in wanted],
+            [rows for _, rows in wanted],
+            timeout=_TIMEOUT,
+        )
+        messages: list[PendingMessage] = []
+        total = 0
+        for row in found:
+            size = row["bytes"] if row["bytes"] <= self._byte_limits.body else 0  # what is above that comes without its body
+            if messages and total + size > self._byte_limits.batch:
+                break
+            total += size
+            messages += await self._claiming.read(connection, row, None if row["policy"] is None else lane_of(row))
+        return messages
+
+    async def release_stalled(self, way: Way, limit: int) -> int:
+        """See `outbox.ports.Store.release_stalled`."""
+        return await self._count("release_stalled", way.routing_key, way.queue or "", limit)
+
+    async def stalled_ways(self, limit: int) -> Sequence[Way]:
+        """See `outbox.ports.Store.stalled_ways`."""
+        async with self._transaction(f"looking for stalled routes in {self._table}") as connection:
+            rows = await connection.fetch(self._sql["stalled_ways"], limit, timeout=_TIMEOUT)
+        return [Way(row["routing_key"], row["queue"]) for row in rows]
 
     async def next_due(self) -> timedelta | None:
         """See `outbox.ports.Store.next_due`."""
@@ -139,7 +212,7 @@ class PostgresStore:
     @asynccontextmanager
     async def _transaction(self, doing: str) -> AsyncIterator[Connection]:
         """For reading, too: a transaction pooler may send what is outside of one to a server that did not prepare it."""
-        with unavailable_errors(doing):
+        with unavailable_errors(doing, lock_timeout=LOCK_TIMEOUT):
             async with taken_from(self._pool) as connection:
                 try:
                     await connection.execute(self._sql["begin"], timeout=_TIMEOUT)

@@ -16,12 +16,13 @@ class Unkeyed(Generic[_T_co]):
     """What was taken of rows without an ordering key.
 
     `keyed_after`: the lowest priority that was reached, if rows with a key are due too. `plain`: nothing else was found either
-    that a lean claim does without.
+    that a lean claim does without. `full`: there is no room for more, however few were taken.
     """
 
     taken: Sequence[_T_co]
     keyed_after: int | None = None
     plain: bool = True
+    full: bool = False
 
 
 class TakeUnkeyed(Protocol[_T_co]):
@@ -59,7 +60,7 @@ class Turns:
                 return taken
             return [*taken, *(await unkeyed(limit - len(taken), fair=fair, lean=False)).taken]
         found = await unkeyed(limit, fair=fair, lean=False)
-        if len(found.taken) >= limit or found.keyed_after is None:
+        if len(found.taken) >= limit or found.full or found.keyed_after is None:
             self._keyed_after = found.keyed_after
             self._lean = len(found.taken) >= limit and found.keyed_after is None and found.plain
             return found.taken

@@ -1,7 +1,7 @@
 """One transaction around a message handler: its session, its connection and its publisher are all in it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,6 @@ import asyncpg
 from outbox.errors import (
     CommitFailedError,
     ConfigurationError,
-    DatabaseUnavailableError,
     MarkHeldError,
     Reject,
 )
@@ -24,13 +23,14 @@ from outbox.postgres.pool import (
     open_pool,
     reason_of,
     taken_from,
+    unavailable_error,
 )
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
-Bind = Callable[[Any], object]
-"""Makes the publisher for a session or a connection."""
+Bind = Callable[[Any], AbstractContextManager[object]]
+"""Makes the publisher for a session or a connection, which publishes within the block and refuses to after it."""
 
 
 @asynccontextmanager
@@ -95,10 +95,9 @@ class PostgresUnitsOfWork:
                         # SQLAlchemy begins with its own first statement; what is run beside it before would commit by itself.
                         await (await session.connection()).exec_driver_sql("select 1")
                     resources = {"session": session, "connection": await _driver_connection(session)}
-                if "publisher" in wanted:
-                    resources["publisher"] = self._bind(session)
                 begun = session.get_transaction()
-                yield Unit(resources=resources, marked=marked)
+                with self._publisher(session, wanted) as publisher:
+                    yield Unit(resources=resources | publisher, marked=marked)
                 if marking is not None and marked:
                     if session.get_transaction() is begun:
                         await self._require_same_session_transaction(session)
@@ -134,7 +133,8 @@ class PostgresUnitsOfWork:
             if marking is not None:
                 with _unavailable_errors():
                     marked = await _marked(connection, marking)
-            yield Unit(resources={"connection": connection, **self._publisher(connection, wanted)}, marked=marked)
+            with self._publisher(connection, wanted) as publisher:
+                yield Unit(resources={"connection": connection, **publisher}, marked=marked)
             if not marked:
                 await _require_sound(connection)
             elif not _has_row(await connection.execute(self._inbox.same_transaction)):
@@ -153,10 +153,17 @@ class PostgresUnitsOfWork:
                 else:
                     await connection.execute("begin")
                     marked = frozenset() if marking is None else await _marked(connection, marking)
-            yield Unit(resources=self._publisher(connection, wanted), marked=marked)
+            with self._publisher(connection, wanted) as publisher:
+                yield Unit(resources=publisher, marked=marked)
 
-    def _publisher(self, connection: PooledConnection, wanted: frozenset[str]) -> Mapping[str, object]:
-        return {"publisher": self._bind(connection)} if "publisher" in wanted else {}
+    @contextmanager
+    def _publisher(self, handle: object, wanted: frozenset[str]) -> Iterator[dict[str, object]]:
+        """It ends when the handler does, before the commit: a task that outlives it must not write into what follows."""
+        if "publisher" not in wanted:
+            yield {}
+            return
+        with self._bind(handle) as publisher:
+            yield {"publisher": publisher}
 
 
 _ENDED_BY_ITSELF = (
@@ -260,10 +267,10 @@ def _unavailable_errors() -> Iterator[None]:
         of_sqlalchemy = type(error).__module__.startswith("sqlalchemy.")
         if not isinstance(error, DRIVER_ERRORS) and not of_sqlalchemy:
             raise
-        reason = f"beginning a handler's transaction: {reason_of(error)}"
+        doing = "beginning a handler's transaction"
         if _sqlstate(error) in _HELD:
-            raise MarkHeldError(reason) from error
-        raise DatabaseUnavailableError(reason) from error
+            raise MarkHeldError(f"{doing}: {reason_of(error)}") from error
+        raise unavailable_error(doing, error) from error
 
 
 _HELD = frozenset({"55P03", "40P01", "40001"})

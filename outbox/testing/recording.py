@@ -1,18 +1,21 @@
 """Publishers that remember what was published through them, with or without a database behind them."""
 
 import json
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+import traceback
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from outbox import codec
 from outbox.engine.publishing import rows_of
-from outbox.message import Message, OutboxMessage
+from outbox.message import Message, OutboxMessage, PublishOptions
 from outbox.ports import CONFIRMED, Transport
-from outbox.publisher import BoundPublisher, Publisher
+from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
+from outbox.publisher import BoundPublisher, HandleT_co, Publisher
 from outbox.topics import matches
 
+T = TypeVar("T")
 ANYTHING: Any = object()
 SEND_TIMEOUT = timedelta(seconds=10)
 
@@ -39,6 +42,7 @@ class Recording:
     def __init__(self) -> None:
         self._published: list[Published] = []
         self._sent = 0
+        self._unawaited: list[str] = []
 
     @property
     def published(self) -> Sequence[Published]:
@@ -55,6 +59,7 @@ class Recording:
         A mapping contains another one if it has all of its keys, with values that contain the other's. A pydantic model stands
         for its JSON. `times`: exactly so many. Raises `AssertionError` that lists what was published instead.
         """
+        self.assert_awaited()
         wanted = ANYTHING if body is ANYTHING else _decoded(*codec.encode_body(body, routing_key=binding_key))
         found = [published for published in self.of(binding_key) if wanted is ANYTHING or _contains(published.body, wanted)]
         if found and times in (None, len(found)):
@@ -65,11 +70,22 @@ class Recording:
 
     def assert_not_published(self, binding_key: str = "#") -> None:
         """Raises `AssertionError` if a message was published whose routing key matches."""
+        self.assert_awaited()
         if self.of(binding_key):
             raise AssertionError(f"{binding_key!r} was published.\n{self._account()}")
 
+    def assert_awaited(self) -> None:
+        """Raises `AssertionError`, naming the calls, if a call that has to be awaited was not: it would publish nothing.
+
+        The other assertions and `send_to` begin with it.
+        """
+        if self._unawaited:
+            raise AssertionError(
+                "\n".join(["Without `await` nothing is published:", *(f"  {call}" for call in self._unawaited)])
+            )
+
     def clear(self) -> None:
-        """Forgets everything."""
+        """Forgets what was published, and keeps in mind what was not awaited."""
         self._published.clear()
         self._sent = 0
 
@@ -78,6 +94,7 @@ class Recording:
 
         Raises `AssertionError` for a message that no queue is bound for.
         """
+        self.assert_awaited()
         waiting, self._sent = self._published[self._sent :], len(self._published)
         messages = [_message(published) for published in waiting]
         for published, result in zip(waiting, await transport.send(messages, timeout=SEND_TIMEOUT), strict=True):
@@ -104,39 +121,95 @@ class Recording:
                 )
         return [id_ for id_ in given if id_ is not None]
 
+    def _awaited(self, what: str, work: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+        """`work` when it is awaited, and until then a call that `assert_awaited` names, with the line that made it."""
+        caller = traceback.extract_stack(limit=3)[0]
+        call = f"{what} in {caller.filename}, line {caller.lineno}"
+        self._unawaited.append(call)
+
+        async def done() -> Any:
+            self._unawaited.remove(call)
+            return await work()
+
+        return done()
+
     def _account(self) -> str:
         if not self._published:
             return "Nothing was published."
         return "\n".join(["Published was:", *(f"  {published}" for published in self._published)])
 
 
-class RecordingPublisher(Recording):
+class RecordingPublisher(Recording, Generic[HandleT_co]):
     """Stands in for a publisher that is bound to a session: checks and encodes as the real one, and writes nothing.
 
     `app.dependency_overrides[get_publisher] = lambda: publisher` puts it into a FastAPI application. With `sync` its methods
-    have published when they return; otherwise they are awaited.
+    have published when they return; otherwise when they are awaited, and the assertions fail for a call that never was.
     """
+
+    @overload
+    def __init__(self: "RecordingPublisher[AsyncHandle]", *, sync: Literal[False] = False) -> None: ...
+
+    @overload
+    def __init__(self: "RecordingPublisher[SyncHandle]", *, sync: Literal[True]) -> None: ...
 
     def __init__(self, *, sync: bool = False) -> None:
         super().__init__()
         self._sync = sync
 
-    def publish(self, routing_key: str, body: object, **options: Any) -> "Awaitable[str | None] | str | None":
+    @overload
+    def publish(
+        self: "RecordingPublisher[AsyncHandle]", routing_key: str, body: object, **options: Unpack[PublishOptions]
+    ) -> Awaitable[str | None]: ...
+
+    @overload
+    def publish(
+        self: "RecordingPublisher[SyncHandle]", routing_key: str, body: object, **options: Unpack[PublishOptions]
+    ) -> str | None: ...
+
+    def publish(
+        self: "RecordingPublisher[Any]", routing_key: str, body: object, **options: Unpack[PublishOptions]
+    ) -> Awaitable[str | None] | str | None:
         """`BoundPublisher.publish`, with the same options and errors."""
-        (id_,) = self._noted([OutboxMessage(routing_key, body, **options)])
-        return id_ if self._sync else _answer(id_)
 
-    def bulk_publish(self, messages: Iterable[OutboxMessage]) -> "Awaitable[Sequence[str | None]] | Sequence[str | None]":
+        def note() -> str | None:
+            return self._noted([OutboxMessage(routing_key, body, **options)])[0]
+
+        return note() if self._sync else self._awaited(f"publish({routing_key!r}, …)", _async(note))
+
+    @overload
+    def bulk_publish(
+        self: "RecordingPublisher[AsyncHandle]", messages: Iterable[OutboxMessage]
+    ) -> Awaitable[list[str | None]]: ...
+
+    @overload
+    def bulk_publish(self: "RecordingPublisher[SyncHandle]", messages: Iterable[OutboxMessage]) -> list[str | None]: ...
+
+    def bulk_publish(
+        self: "RecordingPublisher[Any]", messages: Iterable[OutboxMessage]
+    ) -> Awaitable[list[str | None]] | list[str | None]:
         """`BoundPublisher.bulk_publish`, with the same errors."""
-        ids = self._noted(messages)
-        return ids if self._sync else _answer(ids)
 
-    def cancel(self, dedup_key: str) -> "Awaitable[bool] | bool":
+        def note() -> list[str | None]:
+            return self._noted(messages)
+
+        return note() if self._sync else self._awaited("bulk_publish(…)", _async(note))
+
+    @overload
+    def cancel(self: "RecordingPublisher[AsyncHandle]", dedup_key: str) -> Awaitable[bool]: ...
+
+    @overload
+    def cancel(self: "RecordingPublisher[SyncHandle]", dedup_key: str) -> bool: ...
+
+    def cancel(self: "RecordingPublisher[Any]", dedup_key: str) -> Awaitable[bool] | bool:
         """`BoundPublisher.cancel`: forgets a recorded message with this key; False without one."""
-        index = self._pending(dedup_key)
-        if index is not None:
-            del self._published[index]
-        return index is not None if self._sync else _answer(index is not None)
+
+        def forget() -> bool:
+            index = self._pending(dedup_key)
+            if index is not None:
+                del self._published[index]
+            return index is not None
+
+        return forget() if self._sync else self._awaited(f"cancel({dedup_key!r})", _async(forget))
 
     def _noted(self, messages: Iterable[OutboxMessage]) -> list[str | None]:
         """One after another, because each may meet the one before."""
@@ -193,7 +266,10 @@ class RecordedPublisher(Recording):
         async def note_later() -> Any:
             return note(await result)
 
-        return note_later() if isinstance(result, Awaitable) else note(result)
+        if not isinstance(result, Awaitable):
+            return note(result)
+        keys = ", ".join(repr(message.routing_key) for message in messages)
+        return self._awaited(f"publish({keys}, …)" if one else f"bulk_publish({keys})", note_later)
 
 
 def recorded(publisher: "Publisher | BoundPublisher[Any]") -> RecordedPublisher:
@@ -204,8 +280,11 @@ def recorded(publisher: "Publisher | BoundPublisher[Any]") -> RecordedPublisher:
     return RecordedPublisher(publisher)
 
 
-async def _answer(value: Any) -> Any:
-    return value
+def _async(work: Callable[[], T]) -> Callable[[], Awaitable[T]]:
+    async def done() -> T:
+        return work()
+
+    return done
 
 
 def _decoded(content: bytes, content_type: str) -> Any:

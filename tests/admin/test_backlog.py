@@ -56,7 +56,7 @@ async def test_each_message_is_counted_in_its_state(viewer: httpx.AsyncClient, c
     await insert_each(connection)
     backlog = await shown(viewer)
     assert values(backlog["states"]) == {
-        "pending": 1, "scheduled": 1, "held": 1, "blocked": 1, "retrying": 1, "parked": 1,
+        "pending": 1, "scheduled": 1, "held": 1, "stalled": 1, "blocked": 1, "retrying": 1, "parked": 1,
     }  # fmt: skip
     assert {count["relation"] for count in backlog["states"].values()} == {"eq"}
     assert backlog["sent_kept"] == {"value": 1, "relation": "eq"}

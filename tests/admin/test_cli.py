@@ -116,8 +116,8 @@ def test_the_backlog_is_told(run: Run, on: Any) -> None:
     told = run("backlog")
     assert told.exit_code == 0
     rows = [line.split() for line in told.output.splitlines()]
-    assert ["all", "3", "1", "0", "0", "0", "0"] in rows
-    assert ["order.placed", "3", "0", "0", "0", "0", "0"] in rows
+    assert ["all", "3", "1", "0", "0", "0", "0", "0"] in rows
+    assert ["order.placed", "3", "0", "0", "0", "0", "0", "0"] in rows
 
 
 def test_messages_are_listed_and_one_says_why_it_is_where_it_is(run: Run, on: Any) -> None:

@@ -74,7 +74,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"routing_key": "order.placed"}, ["m2", "m1", "p1"]),
     ({"routing_key": "order.%"}, []),
     ({"exception_type": "KeyError"}, ["m2"]),
-    ({"group_id": fingerprint(OTHER)}, ["m2"]),
+    ({"group_id": fingerprint(OTHER, queue="billing")}, ["m2"]),
     ({"tracking_id": "root"}, ["m2", "p1"]),
     ({"message_id": "m1"}, ["m1"]),
     ({"failed_after": "2026-03-01T12:00:00Z"}, ["m2", "m1"]),

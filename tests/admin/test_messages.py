@@ -67,6 +67,7 @@ async def test_pages_lead_on_and_back_without_gaps(
         "scheduled": {"send_after": "1 hour"},
         "retrying": {"send_after": "1 hour", "attempts": 1},
         "held": {"last_error": "unroutable", "send_after": "infinity"},
+        "stalled": {"last_error": "stalled", "send_after": "infinity"},
         "blocked": {"last_error": "blocked", "send_after": "infinity", "ordering_key": "k"},
         "parked": {"last_error": "no", "failed_at": "-1 hour"},
         "sent": {"sent_at": "-1 hour"},
@@ -184,6 +185,10 @@ async def test_each_message_says_why_it_is_where_it_is(viewer: httpx.AsyncClient
     assert reasons["scheduled"].startswith("It is due at ")
     assert reasons["retrying"].startswith("It was refused 2 times, and is sent again at ")
     assert reasons["held"].startswith("No queue is bound for its routing key. It is the one that is tried again, at ")
+    assert reasons["stalled"] == (
+        "A queue that is bound for its routing key takes no messages: the broker answers, and did not confirm or refused what "
+        "was sent there last. It is the one that is sent again within a minute, to find out."
+    )
     assert reasons["blocked"] == f"It waits for message {rows['held']}, which is held, of its ordering key."
     assert reasons["parked"].startswith("It was given up at ")
     assert reasons["sent"].startswith("It was sent at ")
@@ -301,6 +306,7 @@ FILTERS = [
     *(MessageFilter(state=state) for state in (None, *MessageState)),
     MessageFilter(ordering_key="key 7"),
     MessageFilter(state=MessageState.HELD, routing_key="held.3"),
+    MessageFilter(state=MessageState.STALLED, routing_key="stalled.3"),
 ]
 
 
@@ -313,13 +319,14 @@ async def large(connection: asyncpg.Connection) -> asyncpg.Connection:
         ("routing_key, ordering_key", "'k', 'key ' || n % 100"),
         ("routing_key, send_after", "'k', now() + interval '1 hour'"),
         ("routing_key, last_error, send_after", "'held.' || n % 10, 'unroutable', timestamptz 'infinity'"),
+        ("routing_key, last_error, send_after", "'stalled.' || n % 10, 'stalled', timestamptz 'infinity'"),
         ("routing_key, last_error, send_after, ordering_key", "'k', 'blocked', timestamptz 'infinity', n::text"),
         ("routing_key, sent_at", "'k', now() - n * interval '1 s'"),
         ("routing_key, failed_at, last_error", "'k', now() - n * interval '1 s', 'no'"),
     ):
         await connection.execute(
             f"insert into outbox_table (body, {columns}) select 'x', {chosen} from generate_series(1, $1::integer) as n",
-            ROWS // 7,
+            ROWS // 8,
         )
     return connection
 

@@ -92,6 +92,61 @@ async def test_a_count_that_has_changed_is_told_and_nothing_is_done(pool: Pool, 
     assert (await ask(operator, "requeue", ALL, confirm_token=token)).status_code == 202
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param("update outbox_dead_letter set status = 'open' where id = 1", id="as many others"),
+        pytest.param("update outbox_dead_letter set version = 2 where id = 2", id="one that was edited"),
+        pytest.param("update outbox_dead_letter set failed_at = now() where id = 2", id="one that failed again"),
+    ],
+)
+async def test_a_token_is_good_for_the_dead_letters_that_were_shown_and_for_no_others(
+    pool: Pool, make_client: MakeClient, change: str
+) -> None:
+    administrator = make_client(Role.ADMIN)
+    ids = await bury(pool, 4)
+    await ask(administrator, "discard", ids[:3])
+    purge = {"purge": True, "reason": "they are tests"}
+    discarded = {"filter": {"status": "discarded"}}
+    token = await token_for(administrator, "discard", discarded, **purge)
+    assert (await ask(administrator, "discard", discarded, dry_run=True, **purge)).json()["count"] == 3
+    await pool.execute(change)
+    await ask(administrator, "discard", ids[3:]) if "'open'" in change else None
+    answer = await ask(administrator, "discard", discarded, confirm_token=token, **purge)
+    assert problem(answer) == (409, "count-drifted")
+    assert (answer.json()["expected"], answer.json()["found"]) == (3, 3)
+    assert await pool.fetchval("select count(*) from outbox_operation") == 0
+
+
+async def test_a_token_for_ids_is_good_for_their_state_that_was_shown(pool: Pool, make_client: MakeClient) -> None:
+    administrator = make_client(Role.ADMIN)
+    ids = await bury(pool, 2)
+    await ask(administrator, "discard", ids[:1])
+    purge = {"purge": True, "reason": "they are tests"}
+    dry = await ask(administrator, "discard", ids, dry_run=True, **purge)
+    assert dry.json()["count"] == 1
+    await ask(administrator, "discard", ids[1:])
+    answer = await ask(administrator, "discard", ids, confirm_token=dry.json()["confirm_token"], **purge)
+    assert problem(answer) == (409, "count-drifted")
+    assert (answer.json()["expected"], answer.json()["found"]) == (1, 2)
+    assert await statuses(pool) == ["discarded", "discarded"]
+
+
+async def test_a_token_for_more_ids_than_are_done_at_once_is_good_for_their_state_that_was_shown(
+    pool: Pool, make_client: MakeClient
+) -> None:
+    administrator = make_client(Role.ADMIN)
+    ids = await bury(pool, 101)
+    await pool.execute("update outbox_dead_letter set status = 'discarded', resolved_at = now() where id > 1")
+    purge = {"purge": True, "reason": "they are tests"}
+    token = await token_for(administrator, "discard", ids, **purge)
+    await ask(administrator, "discard", ids[:1])
+    assert problem(await ask(administrator, "discard", ids, confirm_token=token, **purge)) == (409, "count-drifted")
+    assert await pool.fetchval("select count(*) from outbox_operation") == 0
+    token = await token_for(administrator, "discard", ids, **purge)
+    assert (await ask(administrator, "discard", ids, confirm_token=token, **purge)).status_code == 202
+
+
 async def test_purging_takes_a_token_whatever_selects(pool: Pool, make_client: MakeClient) -> None:
     administrator = make_client(Role.ADMIN)
     ids = await bury(pool, 2)

@@ -9,9 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
+from outbox.admin import Admin
 from outbox.admin.repairs import changing
 from outbox.admin.repairs.schemas import TIME, Misfit, misfits
 from outbox.postgres.pool import Pool, open_pool
+from outbox.transports.memory import MemoryBroker
+from tests.admin.conftest import client_of, serving
 from tests.admin.repairing import ask, audited, outcomes, problem
 from tests.dead_letters.repairs import QUEUE, bury, outbox, park, statuses
 
@@ -31,9 +34,11 @@ async def pool(database: str) -> AsyncIterator[Pool]:
     await opened.close()
 
 
-async def consume(pool: Pool, schema: object, *, worker: str = "w1", queue: str = QUEUE, alive: bool = True) -> None:
+async def consume(
+    pool: Pool, schema: object, *, worker: str = "w1", queue: str = QUEUE, binding_key: str = "", alive: bool = True
+) -> None:
     """A worker with a consumer of `queue` that takes bodies of that schema."""
-    consumer = {"queue": queue} if schema is None else {"queue": queue, "body": schema}
+    consumer = {"queue": queue, "binding_key": binding_key} | ({} if schema is None else {"body": schema})
     await pool.execute(
         "insert into outbox_component (id, kind, name, host, process_id, version, every, consumers, seen_at) "
         "values ($1, 'worker', $1, 'here', 1, '1', '10 seconds', $2::jsonb, now() - make_interval(days => $3))",
@@ -44,8 +49,8 @@ async def consume(pool: Pool, schema: object, *, worker: str = "w1", queue: str 
 
 
 async def edited(client: httpx.AsyncClient, id_: str, *, version: int = 1, **edit: Any) -> httpx.Response:
-    """A requeue with an edit; `force` beside it."""
-    more = {"force": edit.pop("force")} if "force" in edit else {}
+    """A requeue with an edit, and its options."""
+    more = {name: edit.pop(name) for name in ("force", "destination") if name in edit}
     return await ask(client, "requeue", [id_], edit={"version": version, **edit}, **more)
 
 
@@ -156,6 +161,37 @@ async def test_what_one_living_consumer_of_the_queue_takes_is_sent(
     for number, other in enumerate(others):
         await consume(pool, other.pop("schema", ORDER), worker=f"w{number}", **other)
     assert outcomes(await edited(operator, id_, body="text")) == {id_: "requeued"}
+
+
+async def test_an_edit_by_its_routing_key_must_fit_a_consumer_of_every_queue_that_it_reaches(
+    pool: Pool, operator: httpx.AsyncClient
+) -> None:
+    [id_] = await bury(pool)
+    await consume(pool, {"type": "object"}, worker="w1", queue="shipping", binding_key="order.*")
+    await consume(pool, ORDER, worker="w2", queue="billing", binding_key="order.#")
+    await consume(pool, {"type": "string"}, worker="w3", queue="elsewhere", binding_key="invoice.*")
+    await pool.execute(
+        "insert into outbox_subscription (exchange, queue, binding_key) "
+        "values ('outbox', 'shipping', 'order.*'), ('outbox', 'billing', 'order.#'), ('outbox', 'elsewhere', 'invoice.*')"
+    )
+    by_key = {"destination": "original-routing"}
+    answer = await edited(operator, id_, body={"id": "seven"}, **by_key)
+    assert problem(answer) == (422, "invalid-edit")
+    assert "billing" in answer.json()["detail"]
+    parked = await park(pool)
+    assert problem(await edited(operator, parked, body={"id": "seven"})) == (422, "invalid-edit")
+    assert outcomes(await edited(operator, id_, body={"id": 7}, **by_key)) == {id_: "requeued"}
+
+
+async def test_an_edit_by_its_routing_key_is_checked_by_what_workers_tell_where_the_broker_tells_nothing(
+    database: str, pool: Pool
+) -> None:
+    [id_] = await bury(pool)
+    await consume(pool, ORDER, queue="billing", binding_key="order.#")
+    async with serving(Admin(database, broker=MemoryBroker())) as app, client_of(app) as operator:
+        by_key = {"destination": "original-routing"}
+        assert problem(await edited(operator, id_, body={"id": "seven"}, **by_key)) == (422, "invalid-edit")
+        assert outcomes(await edited(operator, id_, body={}, force=True, **by_key)) == {id_: "requeued"}
 
 
 DOUBLING = {f"d{depth}": {"allOf": [{"$ref": f"#/$defs/d{depth + 1}"}] * 2} for depth in range(40)}

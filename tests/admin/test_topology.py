@@ -137,7 +137,7 @@ async def test_with_its_management_bindings_and_limits_are_seen_too(
         exchange = await channel.declare_exchange("outbox", aio_pika.ExchangeType.TOPIC, durable=True)
         await channel.declare_exchange("outbox.dlx", aio_pika.ExchangeType.DIRECT, durable=True)
         for name in ("mail", "other"):
-            queue = await channel.declare_queue(name, durable=True)
+            queue = await channel.declare_queue(name, durable=True, arguments={"x-expires": 600_000})
             await queue.bind(exchange, "order.*")
             await queue.bind(exchange, f"{name}.old")
         await channel.declare_queue("mail.dlq", durable=True, arguments={"x-message-ttl": 60_000})
@@ -146,12 +146,14 @@ async def test_with_its_management_bindings_and_limits_are_seen_too(
 
             async def seen() -> dict[str, Any]:
                 topology = await shown(client)
-                assert {"dead-letters-vanish", "old-binding"} <= set(codes(topology))
+                assert {"dead-letters-vanish", "queue-limit", "old-binding"} <= set(codes(topology))
                 return topology
 
             topology = await eventually(seen, timeout=20)
     assert topology["bindings_known"] is True
     assert ("exchange:outbox", "queue:other", "binding", "order.*") in edges(topology)
+    # Limits of a queue that no worker has told of are its owner's business.
+    assert [warned["node"] for warned in topology["warnings"] if warned["code"] == "queue-limit"] == ["queue:mail"]
     old = [warned["summary"] for warned in topology["warnings"] if warned["code"] == "old-binding"]
     assert len(old) == 1
     assert "'mail.old'" in old[0]

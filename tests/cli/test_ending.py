@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.slow]
 CLI = ["-m", "outbox.cli"]
 MESSAGES = 40
 CONSUMERS = "tests.cli.slow_consumers:consumers"
+STUBBORN = "tests.cli.stubborn_consumers"
 
 
 @pytest.fixture(params=["postgresql", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
@@ -92,6 +93,24 @@ async def _all_ended(url: str) -> bool:
     return len((await _marks(url))[1]) >= MESSAGES
 
 
+@pytest.mark.parametrize("handler", ["swallow", "hang", "hang_elsewhere"])
+async def test_a_worker_ends_although_a_handler_does_not_and_the_message_is_delivered_again(
+    settings: dict[str, str], database_url: str, tmp_path: Path, handler: str
+) -> None:
+    stubborn, obedient = f"{STUBBORN}:{handler}", f"{STUBBORN}:obey"
+    await _publish(database_url, 1)
+    impatient = settings | {"OUTBOX_GRACE_PERIOD": "1"}
+    with running([*CLI, "relay"], tmp_path, settings, name="relay"):
+        with running([*CLI, "worker", stubborn], tmp_path, impatient, name="worker") as worker:
+            await asyncio.to_thread(worker.says, "begun 0")
+            worker.send(signal.SIGTERM)
+            assert await asyncio.to_thread(worker.wait) == 70, worker.output
+            assert " ERROR " in worker.output
+            assert handler == "hang_elsewhere" or f"stubborn_consumers.{handler} of queue tests.work" in worker.output
+        with running([*CLI, "worker", obedient], tmp_path, settings, name="another") as another:
+            await asyncio.to_thread(another.says, "handled 0", timeout=60)
+
+
 async def test_sigterm_lets_a_relay_settle_what_is_in_flight(
     settings: dict[str, str], database_url: str, tmp_path: Path
 ) -> None:
@@ -151,3 +170,21 @@ def test_sigterm_to_uvicorn_lets_running_handlers_finish(settings: dict[str, str
     begun, ended = asyncio.run(_marks(database_url))
     assert begun == ended
     assert len(begun) < MESSAGES
+
+
+def test_sigterm_to_uvicorn_ends_it_although_a_handler_does_not_end(
+    settings: dict[str, str], database_url: str, tmp_path: Path
+) -> None:
+    port = free_port()
+    ours = {key: value for key, value in settings.items() if key != "OUTBOX_MONITORING_PORT"}
+    ours |= {"OUTBOX_MIGRATE": "true", "OUTBOX_CONSUMERS": f"{STUBBORN}:swallow", "OUTBOX_GRACE_PERIOD": "1"}
+    command = ["-m", "uvicorn", "app:main", "--port", str(port)]
+    with running(command, tmp_path, ours) as process:
+        service = Service(process, f"http://127.0.0.1:{port}")
+        process.says("Uvicorn running on", timeout=90)
+        service.is_ready()
+        asyncio.run(_publish(database_url, 1))
+        process.says("begun 0", timeout=90)
+        process.send(signal.SIGTERM)
+        assert process.wait() == -signal.SIGTERM, "uvicorn ends by the signal"
+        assert "stubborn_consumers.swallow of queue tests.work" in process.output

@@ -1,6 +1,7 @@
 """What becomes of messages in a worker, over every broker."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,7 +14,15 @@ from pydantic import BaseModel
 from outbox import Consumer, Reject, RetryAfter, get_tracking_ids
 from outbox.engine.lifecycle import Stopping, run_until_stopped
 from outbox.engine.working import Work, WorkSettings
-from outbox.events import ConsumerStarted, ConsumerStopped, Processed, ProcessingStatus, Received
+from outbox.events import (
+    ConsumerStarted,
+    ConsumerStopped,
+    IsolationStep,
+    PoisonIsolated,
+    Processed,
+    ProcessingStatus,
+    Received,
+)
 from outbox.message import Message
 from outbox.outcome import DONE, Cause, Dead
 from outbox.ports import Broker, Intake, Receive, Subscription
@@ -48,6 +57,25 @@ class Watched:
             yield WatchedIntake(intake, self)
 
 
+class Late:
+    """A broker of which one queue is subscribed to only after something has begun."""
+
+    def __init__(self, broker: Broker, queue: str, begun: asyncio.Event) -> None:
+        self._broker = broker
+        self._queue = queue
+        self._begun = begun
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._broker, name)
+
+    @asynccontextmanager
+    async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
+        if subscription.queue == self._queue:
+            await self._begun.wait()
+        async with self._broker.subscribe(subscription, receive) as intake:
+            yield intake
+
+
 class WatchedIntake:
     def __init__(self, intake: Intake, broker: Watched) -> None:
         self._intake = intake
@@ -80,6 +108,10 @@ class Running:
         await eventually(lambda: len(self.recorder.of(Processed)) >= count, timeout=SOON)
         return self.recorder.of(Processed)
 
+    @property
+    def steps(self) -> list[IsolationStep]:
+        return [event.step for event in self.recorder.of(PoisonIsolated)]
+
     async def stop(self) -> None:
         self.stopping.request()
         await asyncio.wait_for(self.task, SOON)
@@ -91,11 +123,12 @@ async def working(
     *consumers: Consumer,
     prefetch_count: int = 10,
     grace_period: timedelta = timedelta(seconds=10),
+    started: int | None = None,
 ) -> AsyncIterator[Running]:
     """A worker with these consumers, on their queues."""
     running = Running(broker, consumers, prefetch_count=prefetch_count, grace_period=grace_period)
     try:
-        await running.started(len(consumers))
+        await running.started(len(consumers) if started is None else started)
         yield running
     finally:
         await running.stop()
@@ -339,6 +372,56 @@ async def test_a_handler_that_outlasts_the_grace_period_is_cancelled_and_its_mes
         assert (delivery.attempt, delivery.crashes) == (1, 0)
 
 
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_a_worker_goes_on_after_a_handler_that_raises_generator_exit(
+    broker: Broker, harness: Harness, awaited: bool
+) -> None:
+    calls: list[bytes] = []
+
+    def leave() -> None:
+        raise GeneratorExit
+
+    async def handle(body: bytes) -> None:
+        calls.append(body)
+        if body == b"odd" and awaited:
+            await asyncio.to_thread(leave)
+        elif body == b"odd":
+            leave()
+
+    async with working(broker, Consumer("order.*", handle, queue="mail", retry_delays=("0",))) as worker:
+        await send(broker, message("order.placed", b"odd"))
+        await eventually(lambda: worker.task.done() or len(worker.recorder.of(Processed)) == 2, timeout=SOON)
+        await send(broker, message("order.placed", b"ordinary"))
+        await eventually(lambda: worker.task.done() or len(worker.recorder.of(Processed)) == 3, timeout=SOON)
+        assert not worker.task.done()
+        [dead] = await harness.dead_letters("mail")
+    assert calls == [b"odd", b"odd", b"ordinary"]
+    assert (dead.cause, dead.exception_type) == (Cause.EXHAUSTED, "RuntimeError" if awaited else "GeneratorExit")
+
+
+async def test_sync_handlers_that_hang_stop_no_other_consumer(broker: Broker) -> None:
+    begun, let_go, calls = [], threading.Event(), []
+
+    def hang(body: bytes) -> None:
+        begun.append(body)
+        let_go.wait(SOON * 3)
+
+    def handle(body: bytes) -> None:
+        calls.append(body)
+
+    hanging, healthy = Consumer("slow.*", hang, queue="slow"), Consumer("order.*", handle, queue="mail")
+    async with working(broker, hanging, healthy, prefetch_count=64) as worker:
+        try:
+            await send(broker, *(message("slow.thing") for _ in range(64)))
+            await eventually(lambda: len(begun) == 64, timeout=SOON)
+            await send(broker, message("order.placed", b"1"))
+            await worker.processed(1)
+            assert calls == [b"1"]
+        finally:
+            let_go.set()
+        await worker.processed(65)
+
+
 async def test_a_message_that_workers_died_of_runs_alone(broker: Broker, harness: Harness) -> None:
     await existing(broker, "risky", "risky.*")
     await send(broker, message("risky.thing"))
@@ -372,6 +455,49 @@ async def test_a_message_that_workers_died_of_runs_alone(broker: Broker, harness
         await worker.processed(2)
     assert together
     assert all(who == {"risky"} for who in together)
+
+
+async def test_neighbours_go_on_while_a_poison_message_waits_for_a_long_handler(broker: Broker, harness: Harness) -> None:
+    """They begin nothing for five seconds, the first wait; then they have four times as long to themselves."""
+    await existing(broker, "risky", "risky.*")
+    await send(broker, message("risky.thing"))
+    for _ in range(2):
+        await harness.die_with_message("risky", "risky.*", isolated=False)
+    begun, let_go, running, beside, handled = asyncio.Event(), asyncio.Event(), set[str](), list[set[str]](), list[bytes]()
+
+    async def long(body: bytes) -> None:
+        running.add("long")
+        begun.set()
+        await let_go.wait()
+        running.discard("long")
+
+    async def ordinary(body: bytes) -> None:
+        running.add("ordinary")
+        await asyncio.sleep(0)
+        handled.append(body)
+        running.discard("ordinary")
+
+    async def risky(body: bytes) -> None:
+        beside.append(set(running))
+
+    consumers = (Consumer("long.*", long, queue="long"), Consumer("order.*", ordinary, queue="mail"))
+    poison = Consumer("risky.*", risky, queue="risky", max_deliveries=1)
+    async with working(Late(broker, "risky", begun), *consumers, poison, started=2) as worker:  # type: ignore[arg-type]
+        try:
+            await send(broker, message("long.thing"))
+            await eventually(lambda: worker.steps[:1] == [IsolationStep.WAITING], timeout=SOON * 2)
+            await send(broker, *(message("order.placed", str(number).encode()) for number in range(50)))
+            await eventually(lambda: len(handled) == 50, timeout=SOON * 2)
+            assert begun.is_set()
+            assert not let_go.is_set()
+            assert worker.steps[:2] == [IsolationStep.WAITING, IsolationStep.POSTPONED]
+            assert beside == []
+        finally:
+            let_go.set()
+        await eventually(lambda: beside, timeout=SOON * 3)
+        await worker.processed(52)
+    assert beside == [set()]
+    assert worker.steps[-2:] == [IsolationStep.RUNNING, IsolationStep.ENDED]
 
 
 async def test_a_message_within_its_limit_of_deaths_is_no_suspect(broker: Broker, harness: Harness) -> None:

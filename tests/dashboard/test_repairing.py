@@ -16,7 +16,7 @@ async def test_from_the_overview_to_what_failed_and_why(stage: Stage, visit: Vis
     letter, *_ = await failed(stage, "the ledger is closed", 3, "ledger", card={"number": "4111", "holder": "Grace"})
     page = await visit()
     groups = page.get_by_role("region", name="Top failure groups")
-    await groups.get_by_role("link", name="LedgerOfflineError in dashboard/shop.py:capture").click()
+    await groups.get_by_role("link", name="LedgerOfflineError: the ledger is closed in dashboard/shop.py:capture").click()
     await expect(page).to_have_url(re.compile(r"/dead-letters\?group_id="))
 
     await row(page, letter).get_by_role("link").click()

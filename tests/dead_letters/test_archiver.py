@@ -36,9 +36,11 @@ from tests.rabbitmq.support import FAILURE, Recorder, bound, consuming, deliver,
 from tests.servers.postgres import OwnPostgres
 from tests.servers.proxy import Proxy
 from tests.support import RabbitAdmin, eventually
-from tests.support.processes import running
+from tests.support.processes import peak_memory, running
 
 pytestmark = pytest.mark.rabbitmq
+
+MIB = 1024 * 1024
 
 
 @pytest.fixture
@@ -410,3 +412,29 @@ class Counting(PostgresArchive):
 
 async def _ready(broker_admin: RabbitAdmin, count: int) -> bool:
     return await broker_admin.depth("mail.dlq") == count
+
+
+@pytest.mark.slow
+async def test_the_memory_of_an_archiver_is_a_few_batches_however_large_the_dead_letters_are(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin, tmp_path: Path
+) -> None:
+    await bound(broker)
+    for number in range(100):
+        [sent] = await broker.send(
+            [message(id=f"m{number}", body=b"x" * 3 * MIB, target_queue="mail.dlq")], timeout=timedelta(seconds=60)
+        )
+        assert sent == CONFIRMED
+    settings = {
+        "OUTBOX_DATABASE_URL": database,
+        "OUTBOX_BROKER_URL": broker_url,
+        "OUTBOX_ARCHIVE_QUEUES": "mail",
+        "OUTBOX_MAX_BATCH_BYTES": str(16 * MIB),
+    }
+    with running(["-m", "outbox.cli", "archiver", "--monitoring-port", "0"], tmp_path, settings) as archiver:
+        await eventually(lambda: _count(pool, 100), timeout=240, interval=0.5)
+        assert peak_memory(archiver.pid) < 100 * MIB + 6 * 16 * MIB
+    assert await empty(broker_admin)
+
+
+async def _count(pool: Pool, count: int) -> bool:
+    return bool(await pool.fetchval("select count(*) = $1 from outbox_dead_letter", count))

@@ -257,7 +257,7 @@ async def test_with_the_postgres_transport_the_statement_that_ends_the_delivery_
         await (await taken.next()).settle(Dead(Cause.EXHAUSTED, failure))
         [row] = await letters(pool)
         assert (row["source"], row["cause"], row["status"], row["attempt"]) == ("worker", "exhausted", "open", 2)
-        assert (row["fingerprint"], row["worker"]) == (fingerprint(failure), "host:7")
+        assert (row["fingerprint"], row["worker"]) == (fingerprint(failure, queue="mail"), "host:7")
         assert (row["preview"], "hunter2" in row["search"]) == ('{"user": "ann", "password": "***"}', False)
         assert [entry["attempt"] for entry in trail_of(row)] == [1, 2]
         assert row["first_failed_at"] <= row["failed_at"]

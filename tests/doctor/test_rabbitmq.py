@@ -3,7 +3,6 @@
 import asyncio
 from datetime import timedelta
 
-import aio_pika
 import pytest
 
 from outbox import consume
@@ -77,15 +76,19 @@ async def test_a_queue_of_another_kind_is_named(database_url: str, broker_url: s
     assert finding.severity is Severity.WARNING
 
 
-async def test_a_dead_letter_queue_that_forgets_is_an_error(database_url: str, broker_url: str) -> None:
-    connection = await aio_pika.connect(broker_url)
-    async with connection:
-        channel = await connection.channel()
-        await channel.declare_queue(
-            f"{_QUEUE}.dlq", durable=True, arguments={"x-queue-type": "quorum", "x-message-ttl": 60_000}
-        )
-    errors = [finding for finding in await examined(database_url, broker_url, welcome) if "ttl" in finding.summary]
+@pytest.mark.parametrize("limit", [{"x-message-ttl": 60_000}, {"x-delivery-limit": 5}])
+async def test_a_dead_letter_queue_that_forgets_is_an_error(
+    database_url: str, broker_url: str, broker_admin: RabbitAdmin, limit: dict[str, int]
+) -> None:
+    await broker_admin.declare_queue(f"{_QUEUE}.dlq", arguments={**await unlimited(broker_admin), **limit})
+    [name] = limit
+    errors = [finding for finding in await examined(database_url, broker_url, welcome) if name in finding.summary]
     assert [finding.severity for finding in errors] == [Severity.ERROR]
+
+
+async def unlimited(broker_admin: RabbitAdmin) -> dict[str, int]:
+    """The arguments of a dead letter queue without a limit: from 4.0 on there is one unless it is told to have none."""
+    return {"x-delivery-limit": -1} if await broker_admin.version() >= (4, 0) else {}
 
 
 @pytest.mark.usefixtures("provisioned")
@@ -104,6 +107,131 @@ async def test_policies_and_old_bindings_are_seen_through_the_management_api(
 
 
 @pytest.mark.usefixtures("provisioned")
+async def test_a_missing_binding_is_an_error_unless_another_binding_takes_everything(
+    database_url: str, broker_url: str, broker_admin: RabbitAdmin, rabbitmq_server: PrivateRabbitMQ
+) -> None:
+    async def missing() -> bool:
+        found = await examined(database_url, broker_url, welcome, management_url=rabbitmq_server.admin_url)
+        errors = {finding.summary for finding in found if finding.severity is Severity.ERROR}
+        return "the queue 'letters' is not bound to 'outbox' with 'user.created'" in errors
+
+    async def there() -> bool:
+        return not await missing()
+
+    assert await there()
+    await broker_admin.unbind("outbox", _QUEUE, "user.created")
+    await eventually(missing, timeout=20)
+    await broker_admin.bind("outbox", _QUEUE, "#")
+    await eventually(there, timeout=20)
+
+
+@consume("user.created", queue=_QUEUE, retry_delays=("1m",))
+async def remind(user: dict[str, str]) -> None: ...
+
+
+@pytest.fixture
+async def provisioned_with_retries(broker_url: str, broker_admin: RabbitAdmin) -> None:
+    """What a worker of `remind` declares."""
+    worker = Worker(broker=broker_url, consumers=[remind], enable_metrics=False)
+    running = asyncio.create_task(worker.run(handle_signals=False))
+    await eventually(lambda: broker_admin.queue("outbox.delay_60s"), timeout=30)
+    await eventually(lambda: broker_admin.queue(_QUEUE), timeout=30)
+    worker.stop()
+    await running
+
+
+@pytest.mark.parametrize(
+    ("policy", "found"),
+    [
+        (
+            {"delivery-limit": 3},
+            {
+                ("warning", "the queue 'letters' has delivery-limit = 3: a message that comes back more often"),
+                ("error", "the queue 'letters.dlq' has delivery-limit = 3: a dead letter that comes back more often vanishes"),
+            },
+        ),
+        (
+            {"message-ttl": 86_400_000},
+            {
+                ("warning", "the queue 'letters' has message-ttl = 86400000: what waits for more milliseconds becomes"),
+                ("error", "the queue 'letters.dlq' has message-ttl = 86400000: dead letters vanish from it"),
+            },
+        ),
+        # Our queues refuse what they have no room for; dead letter queues forget the oldest.
+        ({"max-length": 1_000}, {("error", "the queue 'letters.dlq' has max-length = 1000: dead letters vanish from it")}),
+        (
+            {"max-length": 1_000, "overflow": "drop-head"},
+            {
+                (
+                    "warning",
+                    "the queue 'letters' has max-length = 1000: the oldest message of a full queue becomes a dead letter",
+                ),
+                (
+                    "warning",
+                    "the queue 'letters' has overflow = drop-head, which turns its dead-letter-strategy at-least-once off",
+                ),
+                ("error", "the queue 'letters.dlq' has max-length = 1000: dead letters vanish from it"),
+                ("error", "the queue 'outbox.delay_60s' has overflow = drop-head, which turns its dead-letter-strategy"),
+            },
+        ),
+        (
+            {"expires": 86_400_000},
+            {
+                ("error", "the queue 'letters' has expires = 86400000: the broker deletes it with its messages"),
+                ("error", "the queue 'letters.dlq' has expires = 86400000: dead letters vanish from it"),
+                ("error", "the queue 'outbox.delay_60s' has expires = 86400000: no worker consumes from it"),
+            },
+        ),
+        ({"dead-letter-exchange": "elsewhere", "dead-letter-strategy": "at-most-once"}, set()),
+    ],
+)
+@pytest.mark.usefixtures("provisioned_with_retries")
+async def test_a_policy_that_can_lose_messages_is_named_with_each_queue_that_it_hits(
+    database_url: str,
+    broker_url: str,
+    broker_admin: RabbitAdmin,
+    rabbitmq_server: PrivateRabbitMQ,
+    policy: dict[str, object],
+    found: set[tuple[str, str]],
+) -> None:
+    await broker_admin.set_policy("house", ".*", policy, apply_to="queues")
+
+    async def in_force() -> bool:
+        queues = await broker_admin.queues()
+        return all(queue.get("effective_policy_definition") for queue in queues.values())
+
+    await eventually(in_force, timeout=30)
+    findings = await examined(database_url, broker_url, remind, management_url=rabbitmq_server.admin_url)
+    assert {(finding.severity.value, finding.summary[: len(text)]) for finding, text in _matched(findings, found)} == found
+    assert len(findings) == len(found)
+
+
+@pytest.mark.usefixtures("provisioned")
+async def test_a_policy_makes_up_for_an_argument_that_a_queue_lacks(
+    database_url: str, broker_url: str, broker_admin: RabbitAdmin, rabbitmq_server: PrivateRabbitMQ
+) -> None:
+    """Such as a queue from before an upgrade to RabbitMQ 4, which has a delivery limit by default since then."""
+    await broker_admin.delete_queue(_QUEUE)
+    await broker_admin.declare_queue(_QUEUE)
+    await broker_admin.bind("outbox", _QUEUE, "user.created")
+    [lacking] = await examined(database_url, broker_url, welcome)
+    assert "is different from what is declared" in lacking.summary
+    policy = {
+        "dead-letter-exchange": "outbox.dlx",
+        "dead-letter-routing-key": _QUEUE,
+        "dead-letter-strategy": "at-least-once",
+        "overflow": "reject-publish",
+        **{name.removeprefix("x-"): value for name, value in (await unlimited(broker_admin)).items()},
+    }
+    await broker_admin.set_policy("stronger", f"^{_QUEUE}$", policy, apply_to="queues")
+
+    async def well() -> bool:
+        return await examined(database_url, broker_url, welcome, management_url=rabbitmq_server.admin_url) == []
+
+    await eventually(well, timeout=30)
+
+
+@pytest.mark.usefixtures("provisioned")
 async def test_a_handler_that_may_take_longer_than_the_broker_waits_is_named(database_url: str, broker_url: str) -> None:
     slow = Consumer("user.created", welcome, _QUEUE, (), timeout="40m")
     [finding] = await examined(database_url, broker_url, slow)
@@ -115,3 +243,12 @@ async def test_a_broker_that_cannot_be_reached_is_a_finding_without_secrets(data
     [finding] = await examined(database_url, "amqp://ada:geheim@127.0.0.1:1/", welcome)
     assert finding.severity is Severity.ERROR
     assert "geheim" not in finding.summary
+
+
+def _matched(findings: list[Finding], expected: set[tuple[str, str]]) -> list[tuple[Finding, str]]:
+    """Each finding with the expected beginning of it, or with all of it."""
+    beginnings = [text for _, text in expected]
+    return [
+        (finding, next((text for text in beginnings if finding.summary.startswith(text)), finding.summary))
+        for finding in findings
+    ]

@@ -1,8 +1,12 @@
-"""Starting up finds the routes that would get two sessions, wherever they hide, and accepts those that get one."""
+"""Starting up finds the routes that would get two sessions, wherever they hide, and accepts those that get one.
+
+Where nothing of ours starts up, because the relay is another process, the publisher itself refuses such a route.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
+import httpx
 import pytest
 from fastapi import APIRouter, Depends, FastAPI, Security, WebSocket
 from fastapi.security import SecurityScopes
@@ -140,6 +144,126 @@ async def test_such_a_route_stops_the_start() -> None:
     with pytest.raises(ConfigurationError, match=r"POST /users"):
         async with app.router.lifespan_context(app):
             pytest.fail("it started")
+
+
+async def test_without_a_lifespan_of_ours_the_publisher_refuses_a_route_with_two_sessions() -> None:
+    app = FastAPI()
+    app.post("/users")(torn)
+    for _ in range(2):  # the second answer comes from what is remembered
+        with pytest.raises(
+            ConfigurationError, match=r'^POST /users takes get_session under .*write Depends\(get_session, scope="f'
+        ):
+            await _posted(app, "/users")
+
+
+async def test_the_publisher_accepts_a_route_that_gets_one_session() -> None:
+    app = FastAPI()
+    app.post("/users")(consistent)
+    app.include_router(_router(consistent), prefix="/v1", dependencies=[Depends(get_repository)])
+    for path in ("/users", "/v1/users", "/users"):
+        assert (await _posted(app, path)).status_code == 200
+
+
+async def test_the_fix_that_the_publisher_names_is_the_scope_that_it_was_made_for() -> None:
+    app = FastAPI()
+
+    @app.post("/users")
+    async def create(
+        session: FunctionSession, publisher: Annotated[Any, Depends(publisher_for(get_session, scope="request"))]
+    ) -> None:
+        """Never called."""
+
+    with pytest.raises(ConfigurationError, match=r'write Depends\(get_session, scope="request"\)'):
+        await _posted(app, "/users")
+
+
+async def test_the_publisher_judges_each_inclusion_of_a_router_by_itself() -> None:
+    app = FastAPI()
+    inner = _router(consistent)
+    outer = APIRouter(prefix="/outer")
+    outer.include_router(inner, prefix="/inner", dependencies=[Depends(get_session)])
+    app.include_router(inner, prefix="/v1")
+    app.include_router(outer, prefix="/v2")
+    assert (await _posted(app, "/v1/users")).status_code == 200
+    with pytest.raises(ConfigurationError, match=r"^POST /v2/outer/inner/users takes"):
+        await _posted(app, "/v2/outer/inner/users")
+
+
+async def test_the_publisher_sees_the_dependencies_of_the_whole_application() -> None:
+    app = FastAPI(dependencies=[Depends(get_session)])
+    app.post("/users")(consistent)
+    app.include_router(_router(consistent), prefix="/v1")
+    for path in ("/users", "/v1/users"):
+        with pytest.raises(ConfigurationError, match=f"^POST {path} takes"):
+            await _posted(app, path)
+
+
+async def test_the_publisher_sees_the_dependencies_of_dependencies() -> None:
+    async def get_user(session: RequestSession) -> object:
+        return session
+
+    async def get_service(publisher: PublisherDep) -> object:
+        return publisher
+
+    app = FastAPI()
+
+    @app.post("/users")
+    async def create(user: Annotated[object, Depends(get_user)], service: Annotated[object, Depends(get_service)]) -> None:
+        """Never called."""
+
+    with pytest.raises(ConfigurationError, match=r"^POST /users takes"):
+        await _posted(app, "/users")
+
+
+async def test_the_publisher_refuses_in_a_mounted_application() -> None:
+    mounted = FastAPI()
+    mounted.post("/users")(torn)
+    mounted.include_router(_router(consistent), prefix="/fine")
+    outer = APIRouter()
+    outer.mount("/within", mounted)
+    app = FastAPI()
+    app.mount("/sub", mounted)
+    app.include_router(outer, prefix="/v1")
+    for prefix in ("/sub", "/v1/within"):
+        assert (await _posted(app, f"{prefix}/fine/users")).status_code == 200
+        with pytest.raises(ConfigurationError, match=r"^POST \S*/users takes"):
+            await _posted(app, f"{prefix}/users")
+
+
+@pytest.mark.parametrize("prefix", ["", "/v1"])
+async def test_the_publisher_refuses_in_a_websocket(prefix: str) -> None:
+    router = APIRouter()
+
+    @router.websocket("/feed")
+    async def feed(socket: WebSocket, publisher: PublisherDep) -> None:
+        await socket.accept()
+
+    app = FastAPI()
+    app.include_router(router, prefix="/fine")
+    app.include_router(router, prefix=prefix, dependencies=[Depends(get_session)])
+    assert await _connected(app, "/fine/feed") == ["websocket.accept"]
+    with pytest.raises(ConfigurationError, match=f"^WEBSOCKET {prefix}/feed takes"):
+        await _connected(app, f"{prefix}/feed")
+
+
+async def _connected(app: FastAPI, path: str) -> list[str]:
+    """What a websocket at `path` answers to being connected to."""
+    answers: list[str] = []
+
+    async def receive() -> dict[str, str]:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Any) -> None:
+        answers.append(message["type"])
+
+    scope = {"type": "websocket", "path": path, "root_path": "", "headers": [], "query_string": b"", "subprotocols": []}
+    await app(scope, receive, send)
+    return answers
+
+
+async def _posted(app: FastAPI, path: str) -> httpx.Response:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        return await client.post(path)
 
 
 def _router(endpoint: Any) -> APIRouter:

@@ -23,16 +23,21 @@ from outbox.events import (
     DutyDone,
     DutyFailed,
     Event,
+    HandlersAbandoned,
     HistoryLost,
+    IsolationStep,
     MaintenanceStarted,
     MaintenanceStopped,
     Paused,
+    PoisonIsolated,
     Processed,
     Received,
     RelayStarted,
     RelayStopped,
     Resumed,
     RoundFinished,
+    RouteResumed,
+    RouteStalled,
     SendFailed,
     SettleFailed,
     WakeMode,
@@ -59,9 +64,14 @@ LEVELS: list[tuple[Event, int]] = [
     (events.DROPPED, logging.WARNING),
     *((event, logging.INFO) for event in events.of(Archived, BatchSent, RelayStarted, RelayStopped, DependencyRestored)),
     *((event, logging.INFO) for event in events.of(MaintenanceStarted, MaintenanceStopped, DutyDone, Paused, Resumed)),
-    *((event, logging.INFO) for event in events.of(CircuitClosed)),
-    *((event, logging.WARNING) for event in events.of(CircuitOpened)),
-    *((event, logging.ERROR) for event in events.of(DutyFailed)),
+    *((event, logging.INFO) for event in events.of(CircuitClosed, RouteResumed)),
+    *((event, logging.WARNING) for event in events.of(CircuitOpened, RouteStalled)),
+    *(
+        (event, logging.INFO if event.step is IsolationStep.ENDED else logging.WARNING)
+        for event in events.EVENTS
+        if isinstance(event, PoisonIsolated)
+    ),
+    *((event, logging.ERROR) for event in events.of(DutyFailed, HandlersAbandoned)),
     *((event, logging.WARNING) for event in events.of(DependencyLost, SettleFailed, BatchFailed, Advice, HistoryLost)),
     *(
         (event, logging.DEBUG)

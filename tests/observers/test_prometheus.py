@@ -24,6 +24,8 @@ from outbox.events import (
     Received,
     Resumed,
     RoundFinished,
+    RouteResumed,
+    RouteStalled,
     WakeMode,
     WakeModeChanged,
 )
@@ -39,6 +41,7 @@ FAMILIES = {
     "outbox_message_age_seconds": ("histogram", {"exchange_name"}),
     "outbox_poll_duration_seconds": ("histogram", {"exchange_name"}),
     "outbox_table_backlog": ("gauge", {"exchange_name"}),
+    "outbox_stalled_routes": ("gauge", {"exchange_name"}),
     "outbox_messages_received": ("counter", {"queue", "exchange_name"}),
     "outbox_messages_processed": ("counter", {"queue", "exchange_name", "status"}),
     "outbox_duplicates": ("counter", {"queue", "exchange_name"}),
@@ -265,3 +268,11 @@ def test_facts_that_the_history_lost_are_counted(observer: PrometheusObserver, e
     before = exchange.value("outbox_history_lost_total") or 0
     observer.notify(HistoryLost(count=3, reason="the database is away"))
     assert exchange.value("outbox_history_lost_total") == before + 3
+
+
+def test_stalled_routes_are_counted_until_they_take_messages_again(observer: PrometheusObserver, exchange: Exchange) -> None:
+    for routing_key in ("a", "b"):
+        observer.notify(RouteStalled(exchange_name=exchange.name, routing_key=routing_key, queue=None, failure=FAILURE))
+    assert exchange.value("outbox_stalled_routes", exchange_name=exchange.name) == 2
+    observer.notify(RouteResumed(exchange_name=exchange.name, routing_key="a", queue=None))
+    assert exchange.value("outbox_stalled_routes", exchange_name=exchange.name) == 1

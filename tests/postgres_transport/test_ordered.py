@@ -54,7 +54,7 @@ async def taking_in_order(broker: Broker, *, prefetch_count: int = 10) -> AsyncI
 
 async def claim(connection: Connection | Pool, limit: int = 10, *, look: int = 1_000) -> tuple[list[bytes], int, int]:
     """The bodies that a claim takes, how many it saw, and how many it left."""
-    rows = await connection.fetch(SQL["claim_ordered"], "mail", limit, uuid4(), LEASE, look)
+    rows = await connection.fetch(SQL["claim_ordered"], "mail", limit, uuid4(), LEASE, look, 10**9, 10**9)
     return [row["body"] for row in rows if row["id"] is not None], rows[0]["seen"], rows[0]["left"]
 
 

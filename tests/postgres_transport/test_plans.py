@@ -76,24 +76,24 @@ def assert_frugal(nodes: list[Node]) -> None:
 async def test_plans_read_no_more_than_a_few_batches(connection: Connection) -> None:
     sql = TABLES.queries("delivery.sql")
     token = uuid4()
-    claimed = await connection.fetch(sql["claim"], "mail", BATCH, token, LEASE, FRONT)
+    claimed = await connection.fetch(sql["claim"], "mail", BATCH, token, LEASE, FRONT, 10**9, 10**9)
     ids, tokens = [row["id"] for row in claimed], [token] * BATCH
     text, trails = ["x"] * BATCH, ['[{"type": "x"}]'] * BATCH
 
-    assert_frugal(await explained(connection, sql["claim"], "mail", BATCH, token, LEASE, FRONT))
+    assert_frugal(await explained(connection, sql["claim"], "mail", BATCH, token, LEASE, FRONT, 10**9, 10**9))
     assert_frugal(await explained(connection, sql["next_due"], ["mail", "stock", "none"], [FRONT] * 3))
     assert_frugal(await explained(connection, sql["renew"], ids, tokens, LEASE))
     assert_frugal(await explained(connection, sql["done"], ids, tokens))
     assert_frugal(await explained(connection, sql["retry"], ids, tokens, [LEASE] * BATCH, trails))
     assert_frugal(await explained(connection, sql["give_back"], ids, tokens, [False] * BATCH))
-    burial = (["worker"] * BATCH, text, text, text, text, trails, text, text, text, text)
+    burial = (["worker"] * BATCH, text, text, text, text, trails, text, text, text, text, text)
     assert_frugal(await explained(connection, sql["bury"], ids, tokens, *burial))
     assert_frugal(await explained(connection, sql["whereabouts"], ids))
     # However many wait behind the first one of their key.
-    in_order = ("ledger", BATCH, uuid4(), LEASE, 10 * BATCH)
+    in_order = ("ledger", BATCH, uuid4(), LEASE, 10 * BATCH, 10**9, 10**9)
     assert_frugal(await explained(connection, sql["claim_ordered"], *in_order))
     assert_frugal(await explained(connection, sql["release"], "ledger", ["poison", *(f"key {n}" for n in range(BATCH))]))
-    assert (await connection.fetch(sql["claim_ordered"], "ledger", 1, uuid4(), LEASE, POISONED))[0]["left"] == 0
+    assert (await connection.fetch(sql["claim_ordered"], "ledger", 1, uuid4(), LEASE, POISONED, 10**9, 10**9))[0]["left"] == 0
     assert_frugal(await explained(connection, sql["claim_ordered"], *in_order))
     assert len(await connection.fetch(sql["claim_ordered"], *in_order)) == BATCH
 
@@ -107,7 +107,7 @@ async def test_a_hand_over_reads_no_more_than_a_few_batches(
     connection: Connection, name: str, places: tuple[object, ...]
 ) -> None:
     statement = handover_queries(TABLES)[name]
-    arguments = (EXCHANGE, BATCH, False, False, [], [], timedelta(seconds=1), None, *places)
+    arguments = (EXCHANGE, BATCH, False, False, [], [], timedelta(seconds=1), None, 10**6, *places)
     assert_frugal(await explained(connection, statement, *arguments))
     # Held rows of ten keys come due, with many more of each waiting.
     await connection.execute(

@@ -45,11 +45,11 @@ class Onlooker:
             rings.put_nowait(payload)
 
         await self.connection.add_listener(BELL.channel, heard)
-        await self.connection.execute("select pg_advisory_lock($1)", BELL.lock_key)
+        await self.connection.execute("select pg_advisory_lock_shared(key) from unnest($1::bigint[]) as key", BELL.asleep_keys)
         try:
             yield rings
         finally:
-            await self.connection.execute("select pg_advisory_unlock($1)", BELL.lock_key)
+            await self.connection.execute("select pg_advisory_unlock_all()")
             await self.connection.remove_listener(BELL.channel, heard)
 
 

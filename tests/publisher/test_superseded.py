@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from outbox import Publisher, ensure_outbox_schema_async
-from outbox.outcome import DONE, RETURNED
+from outbox.outcome import DONE, RETURNED, Cause, Dead, Failure, Held, RelayOutcome, Retry
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.store import PostgresStore
@@ -32,30 +32,70 @@ async def _publish(pool: Pool, body: bytes, **options: Any) -> None:
         await publisher.publish(connection, "saved", body, dedup_key="document", **options)
 
 
+async def _publish_other(pool: Pool, body: bytes) -> None:
+    async with pool.acquire() as connection, connection.transaction():
+        await publisher.publish(connection, "saved", body, ordering_key="k")
+
+
 async def _left(pool: Pool) -> list[bytes]:
     return [row["body"] for row in await pool.fetch("select body from outbox_table order by id")]
 
 
+NACKED = Failure("Nack", "the broker refused it")
+COMING_BACK = {
+    "returned": RETURNED,
+    "backing off": Retry(timedelta(minutes=5), NACKED),
+    "held": Held(None),
+    "parked": Dead(Cause.REFUSED, NACKED),
+}
+
+
+@pytest.mark.parametrize("ordering_key", [None, "k"])
+@pytest.mark.parametrize("outcome", COMING_BACK.values(), ids=COMING_BACK.keys())
 @pytest.mark.parametrize("on_conflict", ["ignore", "replace"])
-async def test_a_message_that_came_back_unsent_makes_way_for_the_one_that_was_published_meanwhile(
-    on_conflict: str, pool: Pool
+async def test_a_message_that_comes_back_unsent_makes_way_at_once_for_the_one_that_was_published_meanwhile(
+    on_conflict: str, outcome: RelayOutcome, ordering_key: str | None, pool: Pool
 ) -> None:
     store = PostgresStore(pool, TABLE, keep_sent=False, longest_send=timedelta(seconds=10))
-    await _publish(pool, b"1")
+    await _publish(pool, b"1", ordering_key=ordering_key)
 
     claim = await store.claim(10)
     assert claim is not None
     async with claim:  # the broker does not answer meanwhile
-        await _publish(pool, b"2", on_conflict=on_conflict)
-        await claim.settle([RETURNED])
-    assert await _left(pool) == [b"1", b"2"]
+        await _publish(pool, b"2", on_conflict=on_conflict, ordering_key=ordering_key)
+        await claim.settle([outcome])
+    assert await _left(pool) == [b"2"]
+    assert await _claimed(pool) == [b"2"]
 
+
+async def test_a_message_whose_relay_died_makes_way_for_the_one_that_was_published_meanwhile(pool: Pool) -> None:
+    store = PostgresStore(pool, TABLE, keep_sent=False, longest_send=timedelta(seconds=10))
+    await _publish(pool, b"1")
     claim = await store.claim(10)
     assert claim is not None
+    await _publish(pool, b"2", on_conflict="replace")
     async with claim:
-        assert [pending.message.body for pending in claim.messages] == [b"2"]
-        await claim.settle([RETURNED])
-    assert await _left(pool) == [b"2"]
+        pass  # nothing is settled
+    assert await _claimed(pool) == [b"2"]
+    assert await _left(pool) == []
+
+
+@pytest.mark.parametrize("send", ["_claimed", "_handed_over"])
+@pytest.mark.parametrize("state", ["backing off", "held"])
+async def test_what_replaces_a_message_that_came_back_does_not_wait_for_it(state: str, send: str, pool: Pool) -> None:
+    """The publisher commits only when the message has come back."""
+    await _publish(pool, b"1", ordering_key="k")
+    store = PostgresStore(pool, TABLE, keep_sent=False, longest_send=timedelta(seconds=10))
+    claim = await store.claim(10)
+    assert claim is not None
+    async with pool.acquire() as connection, connection.transaction(), claim:
+        await publisher.publish(connection, "saved", b"2", dedup_key="document", on_conflict="replace", ordering_key="k")
+        await claim.settle([COMING_BACK[state]])
+    await _publish_other(pool, b"3")
+    assert await _left(pool) == [b"1", b"2", b"3"]
+
+    assert await (_claimed(pool) if send == "_claimed" else _handed_over(pool)) == [b"2", b"3"]
+    assert await _left(pool) == []
 
 
 async def _claimed(pool: Pool) -> list[bytes]:

@@ -45,12 +45,12 @@ async def running(*parts: MessageRelay | Worker) -> AsyncIterator[None]:
 
 
 async def _sleeps(connection: Any) -> bool:
-    """Whether a relay holds the doorbell's lock, and will not look before it rings."""
+    """Whether a relay holds the doorbell's locks, and will not look before it rings."""
     held: bool = await connection.fetchval(
-        "select exists (select from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' and granted "
+        "select exists (select from pg_locks where locktype = 'advisory' and mode = 'ShareLock' and granted "
         "and database = (select oid from pg_database where datname = current_database()) "
         "and (classid::bigint << 32 | objid::bigint) = $1)",
-        BELL.lock_key,
+        BELL.asleep_keys[0],
     )
     return held
 

@@ -1,16 +1,16 @@
-"""Alarms of a private broker: it then reads nothing from connections that publish."""
+"""What an operator of a private broker may do to its clients: alarms, time limits."""
 
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.servers.rabbitmq import PrivateRabbitMQ
-from tests.servers.rabbitmq_installation import server_program
+from tests.servers.rabbitmq_installation import control_command
 
 
 @contextmanager
 def memory_alarm(server: PrivateRabbitMQ) -> Iterator[None]:
-    """The broker believes that it has used up its memory."""
+    """The broker believes that it has used up its memory: it then reads nothing from connections that publish."""
     _control(server, "set_vm_memory_high_watermark", "0.0000001")
     try:
         yield
@@ -18,14 +18,26 @@ def memory_alarm(server: PrivateRabbitMQ) -> Iterator[None]:
         _control(server, "set_vm_memory_high_watermark", "0.4")
 
 
+@contextmanager
+def consumer_timeout(server: PrivateRabbitMQ, seconds: float) -> Iterator[None]:
+    """The broker lets channels that are opened from now on keep a message for no longer, and looks every half second."""
+    set_ = "application:set_env(rabbit, {}, {})".format
+    limit, tick = set_("consumer_timeout", round(seconds * 1000)), set_("channel_tick_interval", 500)
+    _control(server, "eval", f"{limit}, {tick}.")
+    try:
+        yield
+    finally:
+        limit, tick = set_("consumer_timeout", 1_800_000), set_("channel_tick_interval", 60_000)
+        _control(server, "eval", f"{limit}, {tick}.")
+
+
 def _control(server: PrivateRabbitMQ, *command: str) -> None:
     environment = server._environment()
-    program = server_program().with_name("rabbitmqctl")
     subprocess.run(
-        [program, "-n", environment["RABBITMQ_NODENAME"], *command],
+        [*control_command(server._folder), "-n", environment["RABBITMQ_NODENAME"], *command],
         env=environment,
         check=True,
         capture_output=True,
-        timeout=30,
+        timeout=120,
         **server._account.popen_arguments(),
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import aio_pika
 import pytest
+from aiormq.exceptions import ChannelNotFoundEntity
 from yarl import URL
 
 from outbox import codec
@@ -14,10 +15,13 @@ from outbox.errors import BrokerUnavailableError, MalformedMessageError, StaleDe
 from outbox.events import DependencyLost, DependencyRestored
 from outbox.failures import decode_trail
 from outbox.outcome import DONE, MESSAGE_LIMIT, RETURNED, TRACEBACK_LIMIT, Cause, Dead, Failure, Retry
+from outbox.ports import CONFIRMED
 from outbox.transports.rabbitmq import RabbitBroker
-from tests.rabbitmq.alarms import memory_alarm
+from outbox.transports.rabbitmq.topology import Topology
+from outbox.transports.rabbitmq.wire import publication_of
+from tests.rabbitmq.alarms import consumer_timeout, memory_alarm
 from tests.rabbitmq.conftest import MakeBroker
-from tests.rabbitmq.support import EXCHANGE, FAILURE, Recorder, bound, consuming, deliver, message
+from tests.rabbitmq.support import EXCHANGE, FAILURE, TIMEOUT, Recorder, bound, consuming, deliver, message
 from tests.servers.proxy import Proxy, Towards
 from tests.servers.rabbitmq import OwnRabbitMQ
 from tests.support import RabbitAdmin, eventually
@@ -58,7 +62,8 @@ async def test_a_retry_keeps_id_properties_and_headers_and_carries_nothing_of_th
             if name not in ("expiration", "timestamp"):
                 assert getattr(kept, "message_type" if name == "type" else name) == value
         assert kept.timestamp == datetime.fromtimestamp(1_780_000_000, UTC)
-        own = {name: value for name, value in arrival.headers.items() if not name.startswith(("x-first-death", "x-death"))}
+        brokers = ("x-death", "x-first-death-", "x-last-death-")
+        own = {name: value for name, value in arrival.headers.items() if not name.startswith(brokers)}
         assert [failed.attempt for failed in decode_trail(own.pop("x-outbox-failures"))] == [1, 2]
         assert own == {
             "tenant": "acme",
@@ -149,13 +154,15 @@ async def test_a_dead_letter_carries_the_error_within_bounds(broker: RabbitBroke
         assert dead["properties"]["delivery_mode"] == 2
 
 
-@pytest.mark.parametrize(("room", "kept"), [(5_000, 2_000), (500, 0), (-200, None)])
+@pytest.mark.parametrize(("room", "kept"), [(5_000, 2_000), (500, None), (-200, None)])
 async def test_an_error_takes_no_more_room_than_the_message_s_own_headers_leave(
     broker: RabbitBroker, broker_admin: RabbitAdmin, room: int, kept: int | None
 ) -> None:
     failure = Failure("E", "m" * 2_000, "t" * TRACEBACK_LIMIT)
     async with consuming(broker) as inbox:
-        await deliver(broker, message(headers={"h": "x" * (131_072 - 420 - room)}))
+        # Past the relay, which keeps more room free.
+        sent = publication_of(message(headers={"h": "x" * (131_072 - 420 - room)}), exchange=EXCHANGE)
+        assert await broker._pipeline.send([sent], timeout=TIMEOUT) == [CONFIRMED]
         await (await inbox.next()).settle(Dead(Cause.EXHAUSTED, failure))
         [dead] = await eventually(lambda: broker_admin.get("mail.dlq"))
         assert len(dead["properties"]["headers"]["h"]) == 131_072 - 420 - room
@@ -308,6 +315,26 @@ async def test_a_queue_that_is_deleted_comes_back_and_disturbs_no_neighbour(
     assert "'mail'" in lost.reason
 
 
+async def test_a_subscription_goes_on_coming_back_when_something_vanishes_meanwhile(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two questions; or the node of a queue is down, which the broker tells as if the queue were not there."""
+    async with consuming(broker) as inbox:
+        ensure, refusals = Topology.ensure_consumer, [ChannelNotFoundEntity("no exchange 'shop' in vhost '/'")]
+
+        async def ensured(*args: Any) -> None:
+            if refusals:
+                raise refusals.pop()
+            await ensure(*args)
+
+        monkeypatch.setattr(Topology, "ensure_consumer", ensured)
+        await broker_admin.delete_queue("mail")
+        await eventually(lambda: recorder.of(DependencyRestored), timeout=30)
+        await deliver(broker, message())
+        await (await inbox.next()).settle(DONE)
+    assert refusals == []
+
+
 async def test_an_error_on_one_channel_stops_no_other_and_is_repaired(broker: RabbitBroker) -> None:
     async with consuming(broker, "mail") as mail, consuming(broker, "stock") as stock:
         await deliver(broker, message())
@@ -339,6 +366,32 @@ async def test_consumers_come_back_after_the_broker_was_killed_and_tell_once(
         await stock.next(30)
         await eventually(lambda: recorder.of(DependencyRestored), timeout=30)
     assert len(recorder.of(DependencyLost)) == 1
+
+
+async def test_a_message_held_for_longer_than_the_broker_allows_comes_again_and_disturbs_no_neighbour(
+    make_broker: MakeBroker, own_rabbitmq: OwnRabbitMQ
+) -> None:
+    recorder = Recorder()
+    broker = make_broker(own_rabbitmq.url, observer=recorder)
+    with consumer_timeout(own_rabbitmq.server, 3):
+        async with consuming(broker, "mail", "mail.*") as mail, consuming(broker, "stock", "stock.*") as stock:
+            await deliver(broker, message("mail.sent", body=b"held"), message("mail.sent", body=b"beside"))
+            held, beside = await mail.next(), await mail.next()
+            await asyncio.wait_for(held.source.ended.wait(), 60)
+            for stale in (held, beside):
+                with pytest.raises(StaleDeliveryError):
+                    await stale.settle(DONE)
+            for body in (b"held", b"beside"):
+                again = await mail.next(30)
+                # Its worker lived: nothing is held against it.
+                assert (again.message.body, again.attempt, again.crashes) == (body, 1, 0)
+                await again.settle(DONE)
+            await deliver(broker, message("stock.low"))
+            await (await stock.next()).settle(DONE)
+            await mail.nothing_more()
+    [lost] = recorder.of(DependencyLost)
+    assert "'mail'" in lost.reason
+    assert "consumer_timeout in rabbitmq.conf" in lost.reason, "it says what to do"
 
 
 async def test_subscribing_while_the_broker_is_away_says_so(make_broker: MakeBroker) -> None:

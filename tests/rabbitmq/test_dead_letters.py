@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -13,11 +14,12 @@ from pamqp.commands import Basic
 from outbox.errors import BrokerUnavailableError, MalformedMessageError, StaleDeliveryError, TopologyError
 from outbox.outcome import Cause, Dead, Failure, Retry
 from outbox.ports import DeadMessage
-from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.rabbitmq import RabbitBroker, settling
 from outbox.transports.rabbitmq.dead_letters import RabbitDeadDelivery, RabbitDeadLetterQueues
 from outbox.transports.rabbitmq.fields import read_content
-from outbox.transports.rabbitmq.frames import encode_properties, encode_table
-from tests.rabbitmq.support import EXCHANGE, FAILURE, bound, consuming, deliver, message
+from outbox.transports.rabbitmq.frames import Publication, encode_properties, encode_table
+from outbox.transports.rabbitmq.wire import publication_of
+from tests.rabbitmq.support import EXCHANGE, FAILURE, TIMEOUT, bound, consuming, deliver, message, send
 from tests.support import RabbitAdmin, eventually
 
 pytestmark = pytest.mark.rabbitmq
@@ -62,9 +64,11 @@ async def make_queues(broker_url: str) -> AsyncIterator[MakeQueues]:
 
 
 @asynccontextmanager
-async def collecting(queues: RabbitDeadLetterQueues, queue: str = "mail", prefetch_count: int = 10) -> AsyncIterator[Collected]:
+async def collecting(
+    queues: RabbitDeadLetterQueues, queue: str = "mail", prefetch_count: int = 10, max_bytes: int = 1_000_000
+) -> AsyncIterator[Collected]:
     collected = Collected()
-    async with queues.collect(queue, collected.receive, prefetch_count=prefetch_count) as ended:
+    async with queues.collect(queue, collected.receive, prefetch_count=prefetch_count, max_bytes=max_bytes) as ended:
         collected.ended = ended
         yield collected
 
@@ -112,6 +116,56 @@ async def test_what_the_broker_gave_up_is_told_by_the_broker_s_account(
     assert dead.died_at is not None
     assert abs(dead.died_at - datetime.now(UTC)) < timedelta(seconds=30)
     assert dead.properties["headers"]["x-death"][0]["queue"] == "mail"
+
+
+async def test_what_came_back_more_often_than_a_policy_allows_is_a_dead_letter_that_says_so(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, broker_url: str, make_queues: MakeQueues
+) -> None:
+    """Our queues have no delivery limit of their own on any version, and a policy gives them one all the same."""
+    await bound(broker)
+    await broker_admin.set_policy("house", "^mail$", {"delivery-limit": 2}, apply_to="queues")
+    await eventually(lambda: _limited(broker_admin, "mail"), timeout=30)
+    await deliver(broker, message(id="7"))
+    await _lost_until_it_is_gone(broker_url, broker_admin, "mail")
+    async with collecting(make_queues()) as collected:
+        dead = await collected.dead()
+    assert (dead.message_id, dead.exchange, dead.by_broker) == ("7", EXCHANGE, True)
+    assert (dead.cause, dead.failure.type) == ("delivery_limit", "DeliveryLimit")
+
+
+async def test_no_argument_of_ours_protects_a_dead_letter_queue_from_a_policy(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, broker_url: str
+) -> None:
+    """Which is why the doctor and the topology name such policies. If this fails on a new version they need not any more."""
+    await bound(broker)
+    await broker_admin.set_policy("house", ".*", {"delivery-limit": 2}, apply_to="queues")
+    await eventually(lambda: _limited(broker_admin, "mail.dlq"), timeout=30)
+    await deliver(broker, message(target_queue="mail.dlq"))
+    await _lost_until_it_is_gone(broker_url, broker_admin, "mail.dlq")
+    assert await broker.count_dead_letters("mail") == 0
+
+
+async def _limited(broker_admin: RabbitAdmin, queue: str) -> bool:
+    seen = await broker_admin.queue(queue) or {}
+    return bool(seen.get("effective_policy_definition"))
+
+
+async def _lost_until_it_is_gone(broker_url: str, broker_admin: RabbitAdmin, queue: str) -> None:
+    """Takes the message and loses the connection, again and again."""
+
+    async def in_queue() -> int | None:
+        """Ready or in flight."""
+        seen = await broker_admin.queue(queue) or {}
+        return seen.get("messages")
+
+    async def gone() -> bool:
+        async with await aio_pika.connect(broker_url) as connection:
+            channel = await connection.channel()
+            await (await channel.get_queue(queue)).get(fail=False)
+        return await in_queue() == 0
+
+    await eventually(in_queue, timeout=30)
+    await eventually(gone, timeout=60)
 
 
 async def test_headers_keep_their_types_beside_the_json_of_their_values(broker: RabbitBroker, make_queues: MakeQueues) -> None:
@@ -185,7 +239,7 @@ async def test_what_is_not_acknowledged_goes_back_in_order_and_what_is_does_not(
     await bound(broker)
     bodies = [str(number).encode() for number in range(100)]
     await deliver(broker, *(message(body=body, target_queue="mail.dlq") for body in bodies))
-    queues = make_queues()
+    queues = make_queues(first_prefetch=100)
     for _ in range(2):
         async with collecting(queues, prefetch_count=100) as collected:
             assert [(await collected.next()).dead.body for _ in bodies] == bodies
@@ -207,13 +261,41 @@ async def test_never_more_are_in_hand_than_asked_for(
     await bound(broker)
     for _ in range(5):
         await broker_admin.publish("", "mail.dlq", b"x")
-    async with collecting(make_queues(), prefetch_count=2) as collected:
+    async with collecting(make_queues(first_prefetch=2), prefetch_count=2) as collected:
         first = await collected.next()
         await collected.next()
         with pytest.raises(TimeoutError):
             await collected.next(0.3)
         first.ack()
         await collected.next()
+
+
+async def test_of_large_dead_letters_fewer_are_in_flight_and_of_small_ones_more(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, make_queues: MakeQueues
+) -> None:
+    await bound(broker)
+    bodies = [b"s", *(b"%d" % number * 100_000 for number in range(8)), *(b"t%d" % number for number in range(9))]
+    await deliver(broker, *(message(body=body, target_queue="mail.dlq") for body in bodies))
+    queues = make_queues()
+    taken: list[bytes] = []
+    most_bytes: list[int] = []
+    most_messages: list[int] = []
+    while len(taken) < len(bodies):
+        async with collecting(queues, prefetch_count=10, max_bytes=250_000) as collected:
+            in_flight: list[RabbitDeadDelivery] = []
+            with suppress(TimeoutError):
+                while not collected.ended.is_set() or collected.received > len(in_flight):
+                    in_flight.append(await collected.next(0.5))
+            most_bytes.append(sum(len(delivery.dead.body) for delivery in in_flight))
+            most_messages.append(len(in_flight))
+            for delivery in in_flight:
+                delivery.ack()
+                taken.append(delivery.dead.body)
+    assert sorted(taken) == sorted(bodies)
+    assert max(most_bytes) <= 250_000
+    assert most_messages[0] == 1  # nobody knew how large it is
+    assert max(most_messages) > 3
+    assert await broker_admin.depth("mail.dlq") == 0
 
 
 async def test_a_queue_without_dead_letters_is_named_and_nothing_is_declared(
@@ -262,7 +344,12 @@ async def test_a_lent_connection_serves_as_well(
 async def test_failures_take_no_more_room_than_a_frame_has(broker: RabbitBroker, make_queues: MakeQueues) -> None:
     """What was sent with almost no room beside its own headers can still be tried again, and die."""
     failure = Failure("shop.PaymentError", "ż" * 2_000, "t" * 8_000, "host:1")
-    for size, attempts in ((100_000, [1, 2, 3]), (124_000, [3]), (129_800, [])):
+    for size, attempts, message_kept, traceback_kept in (
+        (100_000, [1, 2, 3], 2_000, 8_000),
+        (122_000, [3], 2_000, 2_000),
+        (124_000, [3], 2_000, 2_000),
+        (129_000, [3], 500, 0),
+    ):
         async with consuming(broker, retry_delays=(timedelta(0),)) as inbox:
             await deliver(broker, message(headers={"large": "x" * size}))
             for _ in range(2):
@@ -272,6 +359,69 @@ async def test_failures_take_no_more_room_than_a_frame_has(broker: RabbitBroker,
             dead = await collected.dead()
         assert [failed.attempt for failed in dead.trail] == attempts
         assert (dead.cause, dead.failure.type, dead.attempt) == ("exhausted", "shop.PaymentError", 3)
+        assert (len(dead.failure.message), len(dead.failure.traceback)) == (message_kept, traceback_kept)
+
+
+@pytest.mark.parametrize(
+    ("room", "attempt", "cause", "type_", "message_kept"),
+    [
+        (1_024, 3, "exhausted", "shop.PaymentError", 600),
+        (300, 3, "exhausted", "shop.PaymentError", 100),
+        (150, 3, "exhausted", "shop.PaymentError", 0),
+        (20, 1, "unknown", "Unknown", None),
+    ],
+)
+async def test_what_other_programs_send_with_hardly_any_room_for_headers_keeps_its_failure_as_far_as_it_goes(
+    broker: RabbitBroker, make_queues: MakeQueues, room: int, attempt: int, cause: str, type_: str, message_kept: int | None
+) -> None:
+    failure = Failure("shop.PaymentError", "f" * 600, "t" * 8_000, "host:1")
+    async with consuming(broker, retry_delays=(timedelta(0),)) as inbox:
+        await broker.open()
+        await broker._pipeline.send([_with_room(broker, room)], timeout=TIMEOUT)
+        await (await inbox.next()).settle(Retry(timedelta(0), failure))
+        for _ in range(attempt - 2):
+            await (await inbox.next()).settle(Retry(timedelta(0), failure))
+        if attempt > 1:
+            await (await inbox.next()).settle(Dead(Cause.EXHAUSTED, failure))
+    async with collecting(make_queues()) as collected:
+        dead = await collected.dead()
+    assert (dead.attempt, dead.cause, dead.failure.type, dead.message_id) == (attempt, cause, type_, "7")
+    assert message_kept is None or dead.failure.message == "f" * message_kept
+    assert dead.body == b"large"
+
+
+async def test_a_message_without_room_for_another_attempt_is_a_dead_letter_with_what_its_handler_raised(
+    broker: RabbitBroker, make_queues: MakeQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "trails", lambda _: iter([{"x-outbox-failures": "x" * 200_000}]))
+    async with consuming(broker, retry_delays=(timedelta(0),)) as inbox:
+        await deliver(broker, message())
+        await (await inbox.next()).settle(Retry(timedelta(0), FAILURE))
+    async with collecting(make_queues()) as collected:
+        dead = await collected.dead()
+    assert (dead.cause, dead.failure.type, dead.failure.traceback) == ("refused", FAILURE.type, FAILURE.traceback)
+    assert dead.failure.message.startswith("the card was declined (and it could not be retried: ")
+
+
+async def test_a_relay_leaves_room_for_what_retries_and_dead_letters_add_to_headers(broker: RabbitBroker) -> None:
+    await bound(broker)
+    plain = message(headers={"large": ""})
+    size = publication_of(plain, exchange=EXCHANGE).header_size
+    most = broker._pipeline.largest_header - size - 1_024
+    fits, too_large = (replace(plain, headers={"large": "x" * length}) for length in (most, most + 1))
+    confirmed, refused = await send(broker, fits, too_large)
+    assert (type(confirmed).__name__, type(refused).__name__) == ("Confirmed", "Refused")
+    assert "1024 are kept free" in str(refused)
+
+
+def _with_room(broker: RabbitBroker, room: int) -> Publication:
+    """A message to which another `room` bytes of headers can be added."""
+
+    def publication(length: int) -> Publication:
+        properties = Basic.Properties(message_id="7", delivery_mode=2, headers={"large": "x" * length})
+        return Publication(EXCHANGE, "order.placed", "7", encode_properties(properties), b"large")
+
+    return publication(broker._pipeline.largest_header - room - publication(0).header_size)
 
 
 async def test_what_other_programs_write_as_failures_stands_in_nobodys_way(

@@ -197,7 +197,7 @@ async def test_a_broker_that_is_away_is_said_to_be_and_the_password_is_not(make_
 
 async def test_a_wrong_password_is_named_and_not_shown(make_broker: MakeBroker, broker_url: str) -> None:
     scheme, _, rest = broker_url.partition("://")
-    broker = make_broker(f"{scheme}://relay:s3cret@{rest.partition('@')[2]}")
+    broker = make_broker(f"{scheme}://nowhere-known:s3cret@{rest.partition('@')[2]}")
     with pytest.raises(BrokerUnavailableError, match="refused the user or the password") as caught:
         await broker.open()
     assert "s3cret" not in str(caught.value)

@@ -1,27 +1,37 @@
 """What is declared, what is used as it is, and what works without the permission to declare anything."""
 
 import asyncio
+from contextlib import suppress
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import aio_pika
 import pytest
+from aiormq.channel import Channel
 
 from outbox.codec import EXCEPTION_TYPE
 from outbox.duration import as_delays
-from outbox.errors import TopologyError
+from outbox.errors import BrokerUnavailableError, TopologyError
 from outbox.events import Advice, DependencyRestored
 from outbox.outcome import DONE, RETURNED, Cause, Dead, Retry
-from outbox.ports import UNROUTABLE
-from outbox.transports.rabbitmq import RabbitBroker
-from outbox.transports.rabbitmq.inquiry import Inquiry
+from outbox.ports import CONFIRMED, UNROUTABLE
+from outbox.transports.rabbitmq import RabbitBroker, settling
+from outbox.transports.rabbitmq import consuming as consuming_module
+from outbox.transports.rabbitmq import topology as topology_module
+from outbox.transports.rabbitmq.connection import is_blocked
+from outbox.transports.rabbitmq.consuming import RunningSubscription
+from outbox.transports.rabbitmq.inquiry import Inquiry, inquiry_on
 from outbox.transports.rabbitmq.topology import Topology, delay_resource, rounded_delay
+from tests.rabbitmq.alarms import memory_alarm
 from tests.rabbitmq.conftest import MakeBroker
 from tests.rabbitmq.support import EXCHANGE, FAILURE, Recorder, bound, consuming, deliver, message, send
+from tests.servers.rabbitmq import OwnRabbitMQ
 from tests.support import RabbitAdmin, eventually
 
 SAFE = {"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"}
-RESTRICTED = {"configure": "^$", "write": rf"^({EXCHANGE}|{EXCHANGE}\.delay_.*)$", "read": ".*"}
+RESTRICTED = {"configure": "^$", "write": rf"^({EXCHANGE}|{EXCHANGE}\.dlx|{EXCHANGE}\.delay_.*)$", "read": ".*"}
+NO_DEAD_LETTERS = RESTRICTED | {"write": rf"^({EXCHANGE}|{EXCHANGE}\.delay_.*|.*\.dlq)$"}
 
 
 async def test_a_relay_declares_its_exchange_and_nothing_else(broker: RabbitBroker, broker_admin: RabbitAdmin) -> None:
@@ -43,9 +53,11 @@ async def test_a_consumer_declares_its_queue_its_delays_and_its_dead_letters(
             "shop.delay_1500ms": "fanout",
         }
         queues = await broker_admin.queues()
+        # From 4.0 on a queue has a limit unless it is told to have none.
+        unlimited = {"x-delivery-limit": -1} if await broker_admin.version() >= (4, 0) else {}
         assert {name: _arguments(queue) for name, queue in queues.items()} == {
-            "mail": {"x-dead-letter-exchange": "shop.dlx", "x-dead-letter-routing-key": "mail", **SAFE},
-            "mail.dlq": {},
+            "mail": {"x-dead-letter-exchange": "shop.dlx", "x-dead-letter-routing-key": "mail", **SAFE, **unlimited},
+            "mail.dlq": unlimited,
             "shop.delay_0s": {"x-message-ttl": 0, "x-dead-letter-exchange": "", **SAFE},
             "shop.delay_60s": {"x-message-ttl": 60_000, "x-dead-letter-exchange": "", **SAFE},
             "shop.delay_1500ms": {"x-message-ttl": 1_500, "x-dead-letter-exchange": "", **SAFE},
@@ -99,6 +111,24 @@ async def test_a_queue_with_other_arguments_is_used_as_it_is_and_named_once(
     assert '"dead-letter-exchange": "shop.dlx"' in advice.text
 
 
+async def test_queues_from_before_an_upgrade_to_rabbitmq_4_are_named_with_the_policy_that_takes_their_limit_away(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, recorder: Recorder
+) -> None:
+    ours = {"x-dead-letter-exchange": "shop.dlx", "x-dead-letter-routing-key": "mail", **SAFE}
+    await broker_admin.declare_queue("mail", arguments=ours)
+    await broker_admin.declare_queue("mail.dlq")
+    async with consuming(broker, "mail"):
+        pass
+    advised = sorted(advice.text for advice in recorder.of(Advice))
+    if await broker_admin.version() < (4, 0):
+        assert advised == []
+        return
+    letters, mail = advised[1], advised[0]
+    for text, name in ((mail, "mail"), (letters, "mail.dlq")):
+        assert f"set_policy --apply-to queues outbox-{name} '^{name}$'" in text
+        assert '"delivery-limit": -1' in text
+
+
 async def test_an_exchange_of_another_kind_is_named(
     broker: RabbitBroker, broker_admin: RabbitAdmin, recorder: Recorder
 ) -> None:
@@ -113,7 +143,7 @@ async def test_an_exchange_of_another_kind_is_named(
 
 @pytest.fixture
 async def restricted_url(broker_admin: RabbitAdmin) -> str:
-    """A user that may configure nothing, and write to the exchange and its delays only."""
+    """A user that may configure nothing, and write to the exchange, its dead letters and its delays only."""
     url = await broker_admin.create_user("restricted", "s3cret")
     await broker_admin.permit("restricted", **RESTRICTED)
     return url
@@ -143,7 +173,6 @@ async def test_a_restricted_user_works_when_everything_is_provisioned(
         delivery = await inbox.next()
         assert not delivery.blamed
         await delivery.settle(Dead(Cause.EXHAUSTED, FAILURE))
-        await eventually(lambda: _is(broker.count_dead_letters("mail"), 1))
         assert await restricted.count_dead_letters("mail") == 1
         assert list(await send(restricted, message("nobody.cares"))) == [UNROUTABLE]
         await deliver(restricted, message(target_queue="mail", body=b"straight"))
@@ -151,11 +180,19 @@ async def test_a_restricted_user_works_when_everything_is_provisioned(
     assert recorder.events == []
 
 
-async def test_rights_that_are_taken_away_later_are_noticed(make_broker: MakeBroker, broker_admin: RabbitAdmin) -> None:
+@pytest.fixture
+async def demoted_url(broker_admin: RabbitAdmin) -> str:
+    """A user with all rights, some of which a test takes away."""
     url = await broker_admin.create_user("demoted", "s3cret")
     await broker_admin.permit("demoted")
+    return url
+
+
+async def test_rights_that_are_taken_away_later_are_noticed(
+    make_broker: MakeBroker, broker_admin: RabbitAdmin, demoted_url: str
+) -> None:
     recorder = Recorder()
-    demoted = make_broker(url, observer=recorder)
+    demoted = make_broker(demoted_url, observer=recorder)
     async with consuming(demoted, retry_delays=as_delays(["0"])) as inbox:
         await broker_admin.permit("demoted", **RESTRICTED)
         await eventually(broker_admin.close_connections)
@@ -163,6 +200,120 @@ async def test_rights_that_are_taken_away_later_are_noticed(make_broker: MakeBro
         await deliver(demoted, message())
         await asyncio.wait_for((await inbox.next()).settle(Dead(Cause.EXHAUSTED, FAILURE)), 10)
         await eventually(lambda: _is(demoted.count_dead_letters("mail"), 1))
+
+
+# --- dead letters that could be lost --------------------------------------------------------------------------------------
+
+
+async def _provisioned(broker: RabbitBroker, admin: RabbitAdmin, arguments: dict[str, Any] | None) -> None:
+    """Everything that a consumer of `mail` declares; but with `arguments` its queue was there before, and has these."""
+    async with consuming(broker, retry_delays=as_delays(["0"])):
+        pass
+    if arguments is not None:
+        await admin.delete_queue("mail")
+        await admin.declare_queue("mail", quorum=False, arguments=arguments)
+        await admin.bind(EXCHANGE, "mail", "order.*")
+
+
+@pytest.mark.parametrize("configure", ["^$", ".*"])
+@pytest.mark.parametrize("arguments", [{}, {"x-dead-letter-exchange": "elsewhere"}], ids=["none", "elsewhere"])
+async def test_a_worker_whose_dead_letters_could_be_lost_refuses_to_start(
+    make_broker: MakeBroker, broker: RabbitBroker, broker_admin: RabbitAdmin, configure: str, arguments: dict[str, Any]
+) -> None:
+    await _provisioned(broker, broker_admin, arguments)
+    url = await broker_admin.create_user("restricted", "s3cret")
+    await broker_admin.permit("restricted", **NO_DEAD_LETTERS | {"configure": configure})
+    with pytest.raises(TopologyError, match=r"may not write to exchange 'shop\.dlx'.*x-dead-letter-exchange.*Grant"):
+        async with consuming(make_broker(url), retry_delays=as_delays(["0"])):
+            pass
+
+
+async def test_a_queue_whose_arguments_cannot_be_read_is_treated_as_one_without(
+    make_broker: MakeBroker, broker: RabbitBroker, broker_admin: RabbitAdmin
+) -> None:
+    await _provisioned(broker, broker_admin, None)
+    url = await broker_admin.create_user("restricted", "s3cret")
+    await broker_admin.permit("restricted", **NO_DEAD_LETTERS)
+    with pytest.raises(TopologyError, match="dead letters of queue 'mail' could be lost"):
+        async with consuming(make_broker(url), retry_delays=as_delays(["0"])):
+            pass
+
+
+async def test_a_queue_of_our_own_making_dead_letters_what_is_rejected(
+    make_broker: MakeBroker, broker: RabbitBroker, broker_admin: RabbitAdmin
+) -> None:
+    await _provisioned(broker, broker_admin, None)
+    url = await broker_admin.create_user("restricted", "s3cret")
+    await broker_admin.permit("restricted", **NO_DEAD_LETTERS | {"configure": ".*"})
+    restricted = make_broker(url)
+    async with consuming(restricted, retry_delays=as_delays(["0"])) as inbox:
+        await deliver(restricted, message())
+        await (await inbox.next()).settle(Dead(Cause.EXHAUSTED, FAILURE))
+        await eventually(lambda: _is(restricted.count_dead_letters("mail"), 1))
+
+
+async def test_a_dead_letter_is_kept_while_it_may_not_be_published(
+    make_broker: MakeBroker, broker: RabbitBroker, broker_admin: RabbitAdmin, demoted_url: str
+) -> None:
+    await _provisioned(broker, broker_admin, {})
+    demoted = make_broker(demoted_url)
+    async with consuming(demoted, retry_delays=as_delays(["0"])) as inbox:
+        await deliver(demoted, message())
+        delivery = await inbox.next()
+        await broker_admin.permit("demoted", **NO_DEAD_LETTERS)
+        demoted._pipeline.close()  # the broker remembers for a minute what a channel was allowed to do
+        for _ in range(3):
+            with pytest.raises(BrokerUnavailableError, match=r"may not write to exchange 'shop\.dlx'; the message is kept"):
+                await delivery.settle(Dead(Cause.EXHAUSTED, FAILURE))
+        await broker_admin.permit("demoted")
+
+        async def settled() -> bool:
+            with suppress(BrokerUnavailableError):
+                await delivery.settle(Dead(Cause.EXHAUSTED, FAILURE))
+                return True
+            return False
+
+        await eventually(settled, timeout=30)
+    [dead] = await broker_admin.get("mail.dlq")
+    assert dead["properties"]["headers"][EXCEPTION_TYPE] == "shop.PaymentError"
+    assert await broker_admin.depth("mail") == 0
+
+
+async def test_a_queue_is_left_alone_for_as_long_as_its_dead_letters_could_be_lost(
+    make_broker: MakeBroker, broker: RabbitBroker, broker_admin: RabbitAdmin, demoted_url: str
+) -> None:
+    await _provisioned(broker, broker_admin, {})
+    recorder = Recorder()
+    demoted = make_broker(demoted_url, observer=recorder)
+    async with consuming(demoted, retry_delays=as_delays(["0"])) as inbox:
+        await broker_admin.permit("demoted", **NO_DEAD_LETTERS)
+        await eventually(broker_admin.close_connections, timeout=20)
+        await eventually(lambda: _advised(recorder, "dead letters of queue 'mail' could be lost"), timeout=30)
+        await broker_admin.publish("", "mail", b"kept")
+        await broker_admin.permit("demoted")
+        assert (await inbox.next(60)).arrival.body == b"kept"
+
+
+async def test_a_dead_letter_is_kept_while_its_queue_is_missing_and_may_not_be_declared(
+    make_broker: MakeBroker,
+    broker: RabbitBroker,
+    broker_admin: RabbitAdmin,
+    restricted_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settling, "PATIENCE", timedelta(seconds=1))
+    await _provisioned(broker, broker_admin, {})
+    async with consuming(make_broker(restricted_url), retry_delays=as_delays(["0"])) as inbox:
+        await deliver(broker, message())
+        delivery = await inbox.next()
+        await broker_admin.delete_queue("mail.dlq")
+        with pytest.raises(BrokerUnavailableError, match="no queue is bound"):
+            await delivery.settle(Dead(Cause.EXHAUSTED, FAILURE))
+        await broker_admin.declare_queue("mail.dlq")
+        await broker_admin.bind("shop.dlx", "mail.dlq", "mail")
+        await delivery.settle(Dead(Cause.EXHAUSTED, FAILURE))
+    assert await broker_admin.depth("mail.dlq") == 1
+    assert await broker_admin.depth("mail") == 0
 
 
 async def test_a_user_with_all_rights_leaves_the_error_with_the_dead_letter(
@@ -250,6 +401,217 @@ async def test_a_key_that_this_user_may_not_write_with_is_refused_alone(
     assert [type(result).__name__ for result in results] == ["Confirmed", "Refused", "Confirmed"]
 
 
+# --- what is deleted at run time ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def checked_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consuming_module, "CHECK_EVERY", timedelta(milliseconds=500))
+
+
+@pytest.fixture
+def checks(checked_often: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grows by one for each check that has ended."""
+    ended: list[str] = []
+    check = RunningSubscription._check
+
+    async def counted(subscription: RunningSubscription) -> None:
+        await check(subscription)
+        ended.append("check")
+
+    monkeypatch.setattr(RunningSubscription, "_check", counted)
+    return ended
+
+
+async def _more(checks: list[str], count: int) -> None:
+    seen = len(checks)
+    await eventually(lambda: len(checks) >= seen + count, timeout=60)
+
+
+async def _bound_again(admin: RabbitAdmin, *expected: tuple[str, str, str]) -> None:
+    async def bound_again() -> bool:
+        bindings = {(b["source"], b["destination"], b["routing_key"]) for b in await admin.bindings()}
+        return bindings >= set(expected)
+
+    await eventually(bound_again, timeout=30)
+
+
+@pytest.mark.usefixtures("checked_often")
+async def test_a_binding_that_is_deleted_at_run_time_is_made_again(broker: RabbitBroker, broker_admin: RabbitAdmin) -> None:
+    async with consuming(broker) as inbox:
+        await broker_admin.unbind(EXCHANGE, "mail", "order.*")
+        await broker_admin.unbind("shop.dlx", "mail.dlq", "mail")
+        await _bound_again(broker_admin, (EXCHANGE, "mail", "order.*"), ("shop.dlx", "mail.dlq", "mail"))
+        await deliver(broker, message())
+        await (await inbox.next()).settle(DONE)
+
+
+@pytest.mark.usefixtures("checked_often")
+async def test_exchanges_that_are_deleted_at_run_time_are_made_again_and_named(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, recorder: Recorder
+) -> None:
+    async with consuming(broker, retry_delays=as_delays(["0"])) as inbox:
+        for exchange in (EXCHANGE, "shop.dlx", "shop.delay_0s"):
+            await broker_admin.delete_exchange(exchange)
+        await _bound_again(
+            broker_admin,
+            (EXCHANGE, "mail", "order.*"),
+            ("shop.dlx", "mail.dlq", "mail"),
+            ("shop.delay_0s", "shop.delay_0s", ""),
+        )
+        await deliver(broker, message())
+        await (await inbox.next()).settle(Retry(timedelta(0), FAILURE))
+        await (await inbox.next()).settle(DONE)
+    assert _advised(recorder, "the exchange 'shop' had been deleted, and was declared again")
+
+
+@pytest.mark.usefixtures("checked_often")
+async def test_each_deletion_is_named_once_however_many_consumers_find_it(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, recorder: Recorder
+) -> None:
+    async with consuming(broker, "mail"), consuming(broker, "stock"):
+        for times in (1, 2):
+            await broker_admin.delete_exchange(EXCHANGE)
+            await _bound_again(broker_admin, (EXCHANGE, "mail", "order.*"), (EXCHANGE, "stock", "order.*"))
+            assert [advice.text for advice in recorder.of(Advice)] == [
+                "the exchange 'shop' had been deleted, and was declared again"
+            ] * times
+        await broker_admin.delete_exchange("shop.dlx")
+        async with inquiry_on(broker._publishing) as one, inquiry_on(broker._publishing) as other:
+            await asyncio.gather(*(broker._topology.ensure_dead_letters(each, EXCHANGE, "mail") for each in (one, other)))
+        assert len([advice for advice in recorder.of(Advice) if "'shop.dlx'" in advice.text]) == 1
+
+
+async def test_what_is_declared_for_the_first_time_is_not_said_to_have_been_deleted(
+    broker: RabbitBroker, recorder: Recorder
+) -> None:
+    """Also the exchange and the queue of a delay, which share a name, and what two consumers declare at once."""
+
+    async def consume(queue: str) -> None:
+        async with consuming(broker, queue, retry_delays=as_delays(["0", "1s"])):
+            pass
+
+    await asyncio.gather(consume("mail"), consume("stock"))
+    assert recorder.of(Advice) == []
+
+
+async def test_checks_do_not_try_again_and_again_what_was_refused(
+    make_broker: MakeBroker,
+    broker: RabbitBroker,
+    broker_admin: RabbitAdmin,
+    restricted_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    checks: list[str],
+) -> None:
+    """Each refusal costs a channel, and a line in the broker's log."""
+    await _provisioned(broker, broker_admin, None)
+    monkeypatch.setattr(topology_module, "_BIND_AGAIN", timedelta(hours=1))
+    bind = Channel.queue_bind
+    bound_to: list[str] = []
+
+    async def counted(channel: Channel, queue: str, *args: Any, **options: Any) -> Any:
+        bound_to.append(queue)
+        return await bind(channel, queue, *args, **options)
+
+    monkeypatch.setattr(Channel, "queue_bind", counted)
+    recorder = Recorder()
+    async with consuming(make_broker(restricted_url, observer=recorder), retry_delays=as_delays(["0"])):
+        assert {"mail", "mail.dlq"} <= set(bound_to)
+        bound_to.clear()
+        await _more(checks, 3)
+        assert not {"mail", "mail.dlq"} & set(bound_to)
+    assert recorder.of(Advice) == []
+
+
+@pytest.mark.usefixtures("checked_often")
+async def test_a_binding_that_is_deleted_is_made_again_after_the_permission_for_it_was_granted(
+    make_broker: MakeBroker,
+    broker: RabbitBroker,
+    broker_admin: RabbitAdmin,
+    restricted_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await _provisioned(broker, broker_admin, None)
+    monkeypatch.setattr(topology_module, "_BIND_AGAIN", timedelta(milliseconds=100))
+    monkeypatch.setattr(topology_module, "_LONGEST_REFUSAL", timedelta(milliseconds=100))
+    async with consuming(make_broker(restricted_url), retry_delays=as_delays(["0"])):
+        await broker_admin.unbind(EXCHANGE, "mail", "order.*")
+        await broker_admin.permit("restricted")
+        await _bound_again(broker_admin, (EXCHANGE, "mail", "order.*"))
+
+
+async def test_checks_take_no_channels_of_a_connection_that_an_alarm_blocks(
+    make_broker: MakeBroker, own_rabbitmq: OwnRabbitMQ, checks: list[str]
+) -> None:
+    """The host's own, that publishes and consumes: the broker answers nothing on it until the alarm is over."""
+    async with await aio_pika.connect(own_rabbitmq.url) as connection:
+        broker = make_broker(connection=connection)
+        async with consuming(broker) as inbox:
+            await deliver(broker, message(body=b"before"))
+            assert connection.transport is not None
+            channels = connection.transport.connection.channels
+            with memory_alarm(own_rabbitmq.server):
+                sending = asyncio.create_task(send(broker, message(body=b"meanwhile")))
+                await eventually(lambda: is_blocked(connection.transport.connection), timeout=30)  # type: ignore[union-attr]
+                await _more(checks, 1)  # one may have begun before the alarm
+                before = set(channels)
+                await _more(checks, 3)
+                assert set(channels) <= before
+            await sending
+            assert (await inbox.next(30)).arrival.body == b"before"
+        await broker.close()
+
+
+async def test_what_is_deleted_at_run_time_and_may_not_be_made_again_is_named_once(
+    make_broker: MakeBroker,
+    broker: RabbitBroker,
+    broker_admin: RabbitAdmin,
+    restricted_url: str,
+    checks: list[str],
+) -> None:
+    await _provisioned(broker, broker_admin, None)
+    recorder = Recorder()
+    async with consuming(make_broker(restricted_url, observer=recorder), retry_delays=as_delays(["0"])) as inbox:
+        await broker_admin.delete_exchange(EXCHANGE)
+        await eventually(lambda: recorder.of(Advice), timeout=30)
+        await broker_admin.publish("", "mail", b"still here")
+        assert (await inbox.next()).arrival.body == b"still here"
+        await _more(checks, 3)
+        [advice] = recorder.of(Advice)
+        assert "the exchange 'shop' is missing, and this RabbitMQ user may not declare it" in advice.text
+
+
+@pytest.mark.usefixtures("checked_often")
+async def test_a_binding_of_an_exchange_made_again_is_named_where_this_user_may_not_bind(
+    make_broker: MakeBroker, broker: RabbitBroker, broker_admin: RabbitAdmin, demoted_url: str
+) -> None:
+    await _provisioned(broker, broker_admin, None)
+    recorder = Recorder()
+    await broker_admin.permit("demoted", **RESTRICTED | {"configure": f"^{EXCHANGE}$"})
+    async with consuming(make_broker(demoted_url, observer=recorder), retry_delays=as_delays(["0"])):
+        await broker_admin.delete_exchange(EXCHANGE)
+        await eventually(lambda: _advised(recorder, "queue 'mail' must be bound to exchange 'shop'"), timeout=30)
+
+
+async def test_a_relay_declares_again_what_is_deleted_while_it_runs(
+    make_broker: MakeBroker, broker: RabbitBroker, broker_admin: RabbitAdmin
+) -> None:
+    """Also the exchange for delays, by which it reaches a single queue without the right to write to the default exchange."""
+    await _provisioned(broker, broker_admin, None)
+    url = await broker_admin.create_user("relay", "s3cret")
+    await broker_admin.permit("relay", write=rf"^{EXCHANGE}.*$")
+    relay = make_broker(url)
+    await deliver(relay, message(target_queue="mail"))
+    for exchange in (EXCHANGE, "shop.delay_0s"):
+        await broker_admin.delete_exchange(exchange)
+
+    async def sent() -> bool:
+        return list(await send(relay, message("nobody.cares"), message(target_queue="mail"))) == [UNROUTABLE, CONFIRMED]
+
+    await eventually(sent, timeout=30)
+    await eventually(lambda: _is(broker_admin.depth("mail"), 2), timeout=30)
+
+
 # --- names and versions ---------------------------------------------------------------------------------------------------
 
 
@@ -294,8 +656,12 @@ async def test_a_delivery_limit_is_switched_off_where_there_is_one(version: str 
         asked[name] = arguments
 
     inquiry = Recording(SimpleNamespace(server_properties={"version": version}))  # type: ignore[arg-type]
-    await Topology(lambda _: None).ensure_dead_letters(inquiry, "shop", "mail")
+    await Topology(lambda _: None, declared_again=lambda _: None).ensure_dead_letters(inquiry, "shop", "mail")
     assert asked["mail.dlq"].get("x-delivery-limit") == limit
+
+
+def _advised(recorder: Recorder, text: str) -> bool:
+    return any(text in advice.text for advice in recorder.of(Advice))
 
 
 async def _nothing(*_: object, **__: object) -> None:

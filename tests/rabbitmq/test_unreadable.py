@@ -1,15 +1,22 @@
 """Messages that other programs wrote and that cannot be read: each is its own trouble and nobody else's."""
 
+import asyncio
 import struct
+from datetime import timedelta
 
 import pytest
 
+from outbox.codec import EXCEPTION_TYPE
 from outbox.errors import MalformedMessageError
 from outbox.events import DependencyLost
-from outbox.outcome import Cause, Dead
+from outbox.outcome import Cause, Dead, Retry
 from outbox.ports import CONFIRMED
 from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.rabbitmq.arriving import Arrival
+from outbox.transports.rabbitmq.dead_letters import RabbitDeadLetterQueues
+from outbox.transports.rabbitmq.fields import read_content
 from outbox.transports.rabbitmq.frames import Publication
+from outbox.transports.rabbitmq.reading import raw_fields, raw_properties
 from tests.rabbitmq.support import EXCHANGE, FAILURE, TIMEOUT, Recorder, consuming, deliver, message
 from tests.support import RabbitAdmin, eventually
 
@@ -49,3 +56,70 @@ async def test_properties_that_cannot_be_read_make_a_dead_letter_and_cut_nobody_
         assert (await inbox.next()).message.body == b"next"
         assert await eventually(lambda: broker.count_dead_letters("mail")) == 1
     assert recorder.of(DependencyLost) == []
+
+
+@pytest.mark.parametrize("properties", UNREADABLE.values(), ids=UNREADABLE.keys())
+async def test_the_dead_letter_of_what_cannot_be_read_has_its_properties_byte_for_byte(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, broker_url: str, properties: bytes
+) -> None:
+    """On a classic queue that dead-letters nothing by itself, where only a copy can be a dead letter."""
+    await broker_admin.declare_queue("mail", quorum=False)
+    async with consuming(broker) as inbox:
+        odd = Publication(EXCHANGE, "order.placed", "", properties, b"odd")
+        assert await broker._pipeline.send([odd], timeout=TIMEOUT) == [CONFIRMED]
+        await (await inbox.next()).settle(Dead(Cause.UNDECODABLE, FAILURE))
+    dead = await _only_dead_letter(broker_url)
+    assert (dead.body, read_content(dead.raw_header).headers[EXCEPTION_TYPE]) == (b"odd", FAILURE.type)
+    assert _values(properties).items() <= _values(dead.raw_header[12:]).items()
+
+
+async def test_a_copy_keeps_the_types_of_headers_that_python_does_not_tell_apart(broker: RabbitBroker) -> None:
+    fields = {
+        b"small": b"b\xfb",
+        b"short": b"s\x00\x07",
+        b"single": struct.pack(">cf", b"f", 0.1),
+        b"large": struct.pack(">cq", b"l", 3),
+        b"latin": b"S\x00\x00\x00\x01\xe9",
+        b"price": struct.pack(">cBi", b"D", 2, 1250),
+    }
+    properties = _headers(*(_short(name) + value for name, value in fields.items()))
+    async with consuming(broker, retry_delays=(timedelta(0),)) as inbox:
+        odd = Publication(EXCHANGE, "order.placed", "", properties, b"odd")
+        assert await broker._pipeline.send([odd], timeout=TIMEOUT) == [CONFIRMED]
+        await (await inbox.next()).settle(Retry(timedelta(0), FAILURE))
+        again = await inbox.next()
+    assert again.attempt == 2
+    assert _values(properties).items() <= _values(again.arrival.raw_header[12:]).items()
+
+
+async def test_a_copy_that_the_broker_returns_cuts_nobody_off(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, broker_url: str
+) -> None:
+    async with consuming(broker) as inbox:
+        connection = broker._publishing.current
+        odd = Publication(EXCHANGE, "order.placed", "", UNREADABLE["an id that is not UTF-8"], b"odd")
+        assert await broker._pipeline.send([odd], timeout=TIMEOUT) == [CONFIRMED]
+        delivery = await inbox.next()
+        await broker_admin.delete_queue("mail.dlq")
+        await delivery.settle(Dead(Cause.UNDECODABLE, FAILURE))
+        assert broker._publishing.current is connection
+    assert (await _only_dead_letter(broker_url)).body == b"odd"
+
+
+async def _only_dead_letter(url: str) -> Arrival:
+    arrived: asyncio.Queue[Arrival] = asyncio.Queue()
+
+    def receive(delivery: object) -> None:
+        arrived.put_nowait(delivery._arrival)  # type: ignore[attr-defined]
+
+    queues = RabbitDeadLetterQueues(url)
+    async with queues.collect("mail", receive, prefetch_count=10, max_bytes=2**20):
+        dead = await asyncio.wait_for(arrived.get(), 15)
+    await queues.close()
+    return dead
+
+
+def _values(properties: bytes) -> dict[str, bytes]:
+    """Properties and headers as they stand on the wire, by name."""
+    raw = raw_properties(bytes(12) + properties)
+    return raw | dict(raw_fields(raw.pop("headers", bytes(4))))

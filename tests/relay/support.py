@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from outbox.byte_limits import ByteLimits
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.ordering import OrderingRules
 from outbox.engine.relaying import Relay, RelaySettings
@@ -123,15 +124,24 @@ async def relaying(
     sending: SendingPolicy | None = None,
     ordering: OrderingRules = OrderingRules(),  # noqa: B008  a frozen value
     facts: SentFacts | None = None,
+    byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
     **settings: object,
 ) -> AsyncIterator[RunningRelay]:
     """A relay from `table` to `transport` that listens; drained at the end."""
     name = TableName.parse(table)
     recorder = Recorder()
     chosen = replace(SETTINGS, table=table, **settings)  # type: ignore[arg-type]
-    pool = await open_pool(url, size=chosen.lanes + 2, application_name="relay")
+    pool = await open_pool(url, size=chosen.lanes + 3, application_name="relay")
     doorbell = PostgresDoorbell(connect_to(url, application_name="relay bell"), bell_of(name), observer=recorder)
-    store = PostgresStore(pool, name, keep_sent=keep_sent, longest_send=timedelta(seconds=10), ordering=ordering, facts=facts)
+    store = PostgresStore(
+        pool,
+        name,
+        keep_sent=keep_sent,
+        longest_send=timedelta(seconds=10),
+        ordering=ordering,
+        facts=facts,
+        byte_limits=byte_limits,
+    )
     stopping = Stopping()
     relay = Relay(SendingRounds(store, transport, sending or policy()), store, doorbell, recorder, chosen)
     listening = asyncio.create_task(doorbell.run())

@@ -1,6 +1,8 @@
 """In a long backlog most claims go on where the last one ended; what came to lie before that is not left there."""
 
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
 
 import asyncpg
 import pytest
@@ -8,17 +10,25 @@ import pytest
 from outbox import ensure_outbox_schema_async
 from outbox.outcome import DONE, RETURNED
 from outbox.postgres.bookmarks import Bookmarks
-from outbox.postgres.floors import FRONT
+from outbox.postgres.floors import FRONT, Floors
+from outbox.postgres.places import PRIORITIES
 from outbox.postgres.pool import Pool, open_pool
+from outbox.postgres.store import PostgresStore
 from outbox.postgres.turns import FAIR_EVERY
 from outbox.transports.postgres.handover import PostgresHandover
 from outbox.transports.postgres.patterns import pattern_of
 from outbox.transports.postgres.tables import TransportTables
-from tests.relay.test_beside_publishers import TABLE, store_on
+from tests.relay.test_beside_publishers import TABLE
 from tests.relay.test_floors import entries_read
 
 BATCH = 100
 ROUNDS = 3 * FAIR_EVERY
+
+
+def floors() -> Floors:
+    """No claim is slow, however busy the machine is: all that are not lean begin at the front."""
+    return Floors(PRIORITIES, slow_seconds=math.inf)
+
 
 Take = Callable[[], Awaitable[list[str]]]
 """Sends a batch; the routing keys of what was sent."""
@@ -37,7 +47,7 @@ async def pool(database_url: str) -> AsyncIterator[Pool]:
 
 
 def handing_over(pool: Pool) -> Take:
-    handover = PostgresHandover(pool, TABLE, exchange_name="outbox", keep_sent=False)
+    handover = PostgresHandover(pool, TABLE, exchange_name="outbox", keep_sent=False, floors=floors())
 
     async def take() -> list[str]:
         return [message.routing_key for message in (await handover.hand_over(BATCH)).messages]
@@ -46,7 +56,7 @@ def handing_over(pool: Pool) -> Take:
 
 
 def relaying(pool: Pool) -> Take:
-    store = store_on(pool)
+    store = PostgresStore(pool, TABLE, keep_sent=False, longest_send=timedelta(seconds=10), floors=floors())
 
     async def take() -> list[str]:
         claim = await store.claim(BATCH)
@@ -106,7 +116,7 @@ async def test_what_is_more_important_is_sent_by_the_next_claim(sending: Callabl
 
 async def test_what_a_claim_gives_back_is_taken_again_before_the_backlog_ends(pool: Pool) -> None:
     await fill(pool, ROUNDS * BATCH)
-    store = store_on(pool)
+    store = PostgresStore(pool, TABLE, keep_sent=False, longest_send=timedelta(seconds=10), floors=floors())
     given_back: set[int] = set()
     for number in range(1 + FAIR_EVERY):
         claim = await store.claim(BATCH)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
 import asyncpg
@@ -12,6 +12,8 @@ from outbox.events import Event, WakeMode, WakeModeChanged
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import connect_to
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import FIRST_RING_BODY, table_names
 from tests.servers.proxy import Proxy
 from tests.support.eventually import eventually
 
@@ -166,6 +168,83 @@ async def test_a_lost_connection_is_rebuilt_and_rings_once_for_what_was_missed(
         await connection.execute(INSERT)
         async with asyncio.timeout(5):
             await nap.wait(LONG)
+
+
+async def test_a_sleeper_hears_of_commits_after_its_connection_was_rebuilt_under_it(
+    bell: PostgresDoorbell, connection: asyncpg.Connection, recorder: Recorder
+) -> None:
+    async with bell.asleep() as nap:
+        await connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test bell'")
+        await eventually(lambda: recorder.modes[-2:] == [WakeMode.POLLING, WakeMode.LISTENING], timeout=15)
+        await nap.wait(timedelta(0))  # the rings for what was missed
+        await connection.execute(INSERT)
+        async with asyncio.timeout(5):
+            await nap.wait(LONG)
+
+
+async def test_idle_sleepers_cost_less_than_a_transaction_a_second_each_and_wait_for_no_lock(
+    url: str, connection: asyncpg.Connection, recorder: Recorder
+) -> None:
+    """Each stays asleep after a commit that woke them all, whoever got the row."""
+    sleepers, seconds = 14, 3
+    looks = asyncio.Semaphore(0)
+
+    async def sleep(bell: PostgresDoorbell) -> None:
+        while True:
+            async with bell.asleep() as nap:
+                looks.release()
+                await nap.wait(LONG)
+
+    async with AsyncExitStack() as stack:
+        bells = [await stack.enter_async_context(ringing(url, recorder)) for _ in range(sleepers)]
+        tasks = [asyncio.create_task(sleep(bell)) for bell in bells]
+        stack.callback(lambda: [task.cancel() for task in tasks])
+        for _ in tasks:
+            await looks.acquire()
+        await connection.execute(INSERT)
+        for _ in tasks:
+            await looks.acquire()
+        await settled(connection)
+        before = await transactions(connection)
+        for _ in range(seconds):
+            assert await connection.fetchval("select not exists(select from pg_locks where not granted)")
+            await asyncio.sleep(1)
+        assert await transactions(connection) - before < sleepers * seconds
+
+
+async def settled(connection: asyncpg.Connection) -> None:
+    """Returns when the server has counted no more than a few transactions for a second, which idle sessions tell late."""
+
+    async def quiet() -> bool:
+        before = await transactions(connection)
+        await asyncio.sleep(1)
+        return await transactions(connection) - before < 14
+
+    await eventually(quiet, timeout=30)
+
+
+async def transactions(connection: asyncpg.Connection) -> int:
+    """How many the server has counted in this database."""
+    count: int = await connection.fetchval(
+        "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
+    )
+    return count
+
+
+async def test_where_the_trigger_is_of_the_release_before_sleepers_poll(
+    url: str, connection: asyncpg.Connection, recorder: Recorder
+) -> None:
+    names = table_names(TableName("outbox_table")) | {"ring_body": FIRST_RING_BODY}
+    await connection.execute(queries("ring.sql", **names)["function"])
+    bell = PostgresDoorbell(connect_to(url, application_name="bell"), bell_of(TableName("outbox_table")), observer=recorder)
+    task = asyncio.create_task(bell.run())
+    await eventually(lambda: recorder.events)
+    [event] = recorder.events
+    assert isinstance(event, WakeModeChanged)
+    assert event.mode is WakeMode.POLLING
+    assert "outbox migrate" in event.reason
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_where_notifications_do_not_arrive_sleepers_poll(url: str, recorder: Recorder) -> None:

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from outbox import ensure_outbox_schema_async
+from outbox.byte_limits import ByteLimits
 from outbox.events import BatchSent, SendFailed
 from outbox.message import Message, PendingMessage
 from outbox.outcome import DONE, Failure
@@ -242,6 +243,6 @@ async def test_the_bytes_of_a_batch_count_all_of_its_columns(url: str, connectio
         "select 'big', '', jsonb_build_object('h', repeat('x', 9000000)) from generate_series(1, 6)"
     )
     transport = ScriptedTransport()
-    async with relaying(url, transport, lanes=1):
+    async with relaying(url, transport, lanes=1, byte_limits=ByteLimits(batch=40_000_000)):
         await eventually(lambda: rows_are(connection, 0), timeout=30)
     assert [len(batch) for batch in transport.batches] == [4, 2]

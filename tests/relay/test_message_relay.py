@@ -137,7 +137,7 @@ async def test_a_database_that_goes_away_does_not_keep_it_from_stopping(
 
 async def test_a_given_pool_is_left_as_it_was(url: str, connection: asyncpg.Connection) -> None:
     """No listener, no lock, no setting, no transaction; and open."""
-    async with asyncpg.create_pool(url, min_size=0, max_size=7, server_settings={"application_name": "given"}) as pool:
+    async with asyncpg.create_pool(url, min_size=0, max_size=8, server_settings={"application_name": "given"}) as pool:
         async with running(MessageRelay(db_pool=pool, broker=ScriptedTransport(), notification_timeout=0.5)):
             for _ in range(3):
                 await connection.execute(INSERT, "a")
@@ -153,8 +153,8 @@ async def test_a_given_pool_is_left_as_it_was(url: str, connection: asyncpg.Conn
 
 
 async def test_a_pool_without_room_is_refused_at_the_start(url: str) -> None:
-    async with asyncpg.create_pool(url, min_size=0, max_size=6) as pool:
-        with pytest.raises(ConfigurationError, match="max_size=7"):
+    async with asyncpg.create_pool(url, min_size=0, max_size=7) as pool:
+        with pytest.raises(ConfigurationError, match="max_size=8"):
             await MessageRelay(db_pool=pool, broker=ScriptedTransport()).run(handle_signals=False)
 
 
@@ -180,7 +180,7 @@ async def test_what_does_not_finish_within_the_grace_period_is_given_back(url: s
     transport = ScriptedTransport()
     transport.may_answer.clear()
     await connection.execute(INSERT, "a")
-    async with asyncpg.create_pool(url, min_size=0, max_size=7) as pool:
+    async with asyncpg.create_pool(url, min_size=0, max_size=8) as pool:
         relay = MessageRelay(db_pool=pool, broker=transport, grace_period=0.2)
         task = asyncio.create_task(relay.run(handle_signals=False))
         await eventually(lambda: transport.sent)

@@ -101,7 +101,7 @@ async def test_keyed_rows_that_come_during_a_long_backlog_have_their_share_of_it
             "select 'keyed', '', i::text from generate_series(1, 20) i"
         )
         came = len(transport.routing_keys)
-        await eventually(lambda: rows_are(connection, 0))
+        await eventually(lambda: rows_are(connection, 0), timeout=60)
     keyed = [place for place, name in enumerate(transport.routing_keys) if name == "keyed"]
     assert keyed[-1] < came + 200
 
@@ -150,6 +150,7 @@ async def test_claims_read_no_more_than_they_take_whatever_is_scheduled_held_or_
         ("find_lanes", LANES_SQL["find_lanes"], (*rules, 1000, FRONT, 500)),
         ("claim_runs", LANES_SQL["claim_runs"], (lanes, ["block"] * 500, 6, 500, 1_000_000)),
         ("claim_runs_unread", LANES_SQL["claim_runs_unread"], (lanes[:1], ["block"], 1, 1)),
+        ("supersede_heads", LANES_SQL["supersede_heads"], (heads,)),
         ("share_heads", LANES_SQL["share_heads"], (heads, ["block"] * 500)),
         ("defer", LANES_SQL["defer"], (lanes, heads, 1000, FRONT)),
         ("park_behind", LANES_SQL["park_behind"], (lanes, heads, 1000, FRONT)),

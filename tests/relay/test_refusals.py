@@ -1,6 +1,7 @@
 """A database that answers, and refuses: said once for each reason, tried again at ease, and mended without anyone's help."""
 
 import asyncio
+import time
 from datetime import timedelta
 
 import asyncpg
@@ -67,9 +68,10 @@ async def test_idle_relays_leave_the_database_alone_and_one_another_too(url: str
         await connection.execute(INSERT, "a")
         await eventually(lambda: rows_are(connection, 0))
         await asyncio.sleep(1)
-        before = await transactions(url)
+        before, began = await transactions(url), time.monotonic()
         await asyncio.sleep(4)
-        assert await transactions(url) - before < 20
+        # A busy machine stretches the time, and housekeeping, every 15 seconds, may fall into it. Waking others: hundreds.
+        assert await transactions(url) - before < 3 * (time.monotonic() - began + 10)
 
 
 async def transactions(url: str) -> int:

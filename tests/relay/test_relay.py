@@ -7,6 +7,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from outbox.byte_limits import ByteLimits
 from outbox.events import BatchSent, CleanedUp, Dependency, DependencyLost, DependencyRestored, SendFailed
 from outbox.message import Message
 from outbox.outcome import Failure
@@ -273,7 +274,7 @@ async def test_a_batch_of_large_bodies_ends_early(url: str, connection: asyncpg.
         "select 'big', convert_to(repeat('x', 9000000), 'utf8') from generate_series(1, 6)"
     )
     transport = ScriptedTransport()
-    async with relaying(url, transport, lanes=1):
+    async with relaying(url, transport, lanes=1, byte_limits=ByteLimits(batch=40_000_000)):
         await eventually(lambda: rows_are(connection, 0), timeout=30)
     assert [len(batch) for batch in transport.batches] == [4, 2]
 

@@ -151,7 +151,7 @@ async def test_nothing_is_reported_where_that_is_turned_off(connection: asyncpg.
 
 async def test_a_given_pool_is_borrowed_from_and_left_open(connection: asyncpg.Connection, database_url: str) -> None:
     box = Box()
-    async with asyncpg.create_pool(database_url, min_size=0, max_size=7) as pool:
+    async with asyncpg.create_pool(database_url, min_size=0, max_size=8) as pool:
         relay = MessageRelay(db_pool=pool, broker=database_url, name="relay-1")
         worker = Worker(broker=MemoryBroker(), db_pool=pool, consumers=[box.consumer], name="worker-1")
         async with at_work(relay, worker):

@@ -30,6 +30,11 @@ async def connect(database_url: str) -> AsyncIterator[Connect]:
         await connection.close()
 
 
+async def fall_asleep(sleeper: asyncpg.Connection, bell: BellName) -> None:
+    """Takes the locks that say so."""
+    await sleeper.execute("select pg_advisory_lock_shared(key) from unnest($1::bigint[]) as key", bell.asleep_keys)
+
+
 class Ear:
     """Listens on a channel, and counts."""
 
@@ -70,7 +75,7 @@ async def test_nobody_asleep_no_notification(database_url: str, connect: Connect
 async def test_a_sleeper_is_rung_once_for_each_commit(database_url: str, connect: Connect) -> None:
     await ensure_outbox_table_async(database_url)
     writer, sleeper = await connect(), await connect()
-    await sleeper.execute("select pg_advisory_lock($1)", BELL.lock_key)
+    await fall_asleep(sleeper, BELL)
     async with Ear(await connect(), BELL.channel) as ear:
         async with writer.transaction():
             await writer.execute(INSERT)
@@ -82,7 +87,7 @@ async def test_a_sleeper_is_rung_once_for_each_commit(database_url: str, connect
 async def test_a_row_due_later_rings_too(database_url: str, connect: Connect) -> None:
     await ensure_outbox_table_async(database_url)
     writer, sleeper = await connect(), await connect()
-    await sleeper.execute("select pg_advisory_lock($1)", BELL.lock_key)
+    await fall_asleep(sleeper, BELL)
     async with Ear(await connect(), BELL.channel) as ear:
         await writer.execute(
             "insert into outbox_table (routing_key, body, send_after) values ('a', '', now() + interval '1 hour')"
@@ -93,7 +98,7 @@ async def test_a_row_due_later_rings_too(database_url: str, connect: Connect) ->
 async def test_what_is_rolled_back_rings_nobody(database_url: str, connect: Connect) -> None:
     await ensure_outbox_table_async(database_url)
     writer, sleeper = await connect(), await connect()
-    await sleeper.execute("select pg_advisory_lock($1)", BELL.lock_key)
+    await fall_asleep(sleeper, BELL)
     async with Ear(await connect(), BELL.channel) as ear:
         transaction = writer.transaction()
         await transaction.start()
@@ -107,21 +112,34 @@ async def test_what_is_rolled_back_rings_nobody(database_url: str, connect: Conn
         assert await ear.everything_so_far(writer) == []
 
 
-async def test_nobody_falls_asleep_past_a_writer_that_saw_him_awake(database_url: str, connect: Connect) -> None:
-    """The writer does not ring; instead the sleeper gets his lock only when the writer has committed, and looks again."""
+async def test_a_writer_that_saw_nobody_asleep_can_be_seen_until_its_transaction_ends(
+    database_url: str, connect: Connect
+) -> None:
     await ensure_outbox_table_async(database_url)
     writer, sleeper = await connect(), await connect()
+    nobody_in_flight = f"select pg_try_advisory_xact_lock({BELL.lock_key})"
     async with writer.transaction():
         await writer.execute(INSERT)
-        falling_asleep = asyncio.create_task(sleeper.execute("select pg_advisory_lock($1)", BELL.lock_key))
-        await eventually(
-            lambda: writer.fetchval("select count(*) = 1 from pg_locks where locktype = 'advisory' and not granted")
-        )
-    await falling_asleep
-    assert await sleeper.fetchval("select count(*) from outbox_table") == 1
+        assert not await sleeper.fetchval(nobody_in_flight)
+    assert await sleeper.fetchval(nobody_in_flight)
 
 
-async def test_who_waits_for_the_lock_is_asleep_already(database_url: str, connect: Connect) -> None:
+async def test_several_sleep_at_once_and_whoever_rises_last_quiets_the_bell(database_url: str, connect: Connect) -> None:
+    await ensure_outbox_table_async(database_url)
+    writer, *sleepers = [await connect() for _ in range(4)]
+    for sleeper in sleepers:
+        await fall_asleep(sleeper, BELL)
+    async with Ear(await connect(), BELL.channel) as ear:
+        for number, sleeper in enumerate(sleepers, start=1):
+            await writer.execute(INSERT)
+            assert await ear.everything_so_far(writer) == [BELL.channel] * number
+            await sleeper.execute("select pg_advisory_unlock_all()")
+        await writer.execute(INSERT)
+        assert await ear.everything_so_far(writer) == [BELL.channel] * len(sleepers)
+
+
+async def test_a_relay_of_the_release_before_is_woken(database_url: str, connect: Connect) -> None:
+    """It holds the in-flight lock exclusively while it sleeps, or stands in line for it."""
     await ensure_outbox_table_async(database_url)
     earlier, writer, sleeper = await connect(), await connect(), await connect()
     async with Ear(await connect(), BELL.channel) as ear:
@@ -134,6 +152,8 @@ async def test_who_waits_for_the_lock_is_asleep_already(database_url: str, conne
             await writer.execute(INSERT)
             assert await ear.everything_so_far(writer) == [BELL.channel]
         await falling_asleep
+        await writer.execute(INSERT)
+        assert await ear.everything_so_far(writer) == [BELL.channel] * 2
 
 
 @pytest.mark.parametrize(
@@ -147,7 +167,7 @@ async def test_each_table_has_a_bell_of_its_own(database_url: str, connect: Conn
     await ensure_outbox_table_async(database_url, one)
     await ensure_outbox_table_async(database_url, other)
     for bell in bells:
-        await sleeper.execute("select pg_advisory_lock($1)", bell.lock_key)
+        await fall_asleep(sleeper, bell)
     async with Ear(await connect(), *(bell.channel for bell in bells)) as ear:
         await writer.execute(f"insert into {other} (routing_key, body) values ('a', '')")
         assert await ear.everything_so_far(writer) == [bells[1].channel]
@@ -159,7 +179,7 @@ async def test_the_bell_follows_a_table_that_is_renamed_or_moved(database_url: s
     await writer.execute('create schema "my-app"; alter table outbox_table set schema "my-app"')
     await writer.execute('alter table "my-app".outbox_table rename to orders')
     bell = BellName.of("my-app", "orders")
-    await sleeper.execute("select pg_advisory_lock($1)", bell.lock_key)
+    await fall_asleep(sleeper, bell)
     async with Ear(await connect(), bell.channel, BELL.channel) as ear:
         await writer.execute("""insert into "my-app".orders (routing_key, body) values ('a', '')""")
         assert await ear.everything_so_far(writer) == [bell.channel]
@@ -169,7 +189,7 @@ async def test_deliveries_have_a_bell_too(database_url: str, connect: Connect) -
     await ensure_outbox_schema_async(database_url)
     writer, sleeper = await connect(), await connect()
     bell = BellName.of("public", "outbox_delivery")
-    await sleeper.execute("select pg_advisory_lock($1)", bell.lock_key)
+    await fall_asleep(sleeper, bell)
     async with Ear(await connect(), bell.channel, BELL.channel) as ear:
         await writer.execute(
             "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids) "

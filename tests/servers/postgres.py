@@ -2,6 +2,8 @@
 
 import itertools
 import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,8 @@ import pytest
 
 from outbox import ensure_outbox_schema_sync
 from outbox.embedded import EmbeddedPostgres
+from outbox.embedded.account import account_for
+from outbox.embedded.binaries import installed_binaries
 
 _numbers = itertools.count(1)
 
@@ -86,6 +90,16 @@ class OwnPostgres:
 def private_postgres(folder: Path) -> EmbeddedPostgres:
     """A server that is quick rather than safe against power cuts."""
     return EmbeddedPostgres(folder, durable=False)
+
+
+def standby_of(primary: EmbeddedPostgres, folder: Path) -> EmbeddedPostgres:
+    """A hot standby that follows a running server, with the same passwords; it is made here, and not started."""
+    folder.mkdir(mode=0o711)
+    shutil.copy(primary.data_dir / "password", folder / "password")
+    command = [installed_binaries().bin / "pg_basebackup", "-d", primary.url, "-D", folder / "cluster"]
+    subprocess.run([*command, "-R", "-X", "stream", "-c", "fast", "--no-sync"], check=True, capture_output=True, timeout=60)
+    account_for(primary.data_dir / "cluster").own(folder / "cluster")
+    return private_postgres(folder)
 
 
 @contextmanager

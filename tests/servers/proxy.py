@@ -39,7 +39,12 @@ class Proxy:
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._thread.start()
         self._refusing = False
+        self._delay = 0.0
         self._swallowing: set[Towards] = set()
+        self._rates: dict[Towards, float] = {}
+        self._free_at: dict[Towards, float] = {}
+        self.forwarded: dict[Towards, int] = dict.fromkeys(Towards, 0)
+        """How many bytes went in each direction."""
         self._open: dict[Towards, asyncio.Event] = {}
         self._links: set[_Link] = set()
         self._server: asyncio.Server = self._call(self._listen())
@@ -61,9 +66,18 @@ class Proxy:
         self._swallowing.clear()
         self._call(self._set_open(tuple(Towards), flowing=True))
 
+    def delay(self, seconds: float) -> None:
+        """Forward what comes from now on so much later, in each direction, as a distant server does."""
+        self._delay = seconds
+
     def swallow(self, *directions: Towards) -> None:
         """Read and forget bytes, by default the server's: requests are carried out and their answers never come."""
         self._swallowing.update(directions or (Towards.CLIENT,))
+
+    def limit(self, bytes_per_second: float, *directions: Towards) -> None:
+        """Forward no more than that, by default of the server's bytes, over all connections together."""
+        for direction in directions or (Towards.CLIENT,):
+            self._rates[direction] = bytes_per_second
 
     def cut(self) -> int:
         """Reset every open connection on both sides; how many there were. New ones are accepted."""
@@ -77,6 +91,13 @@ class Proxy:
     def accept(self) -> None:
         """Undo `refuse()`."""
         self._refusing = False
+
+    def redirect(self, target: str) -> None:
+        """Reset every open connection, and lead new ones to the server that `target` names, as a failover does."""
+        address = urlsplit(target)
+        self._host = address.hostname or "127.0.0.1"
+        self._port = address.port or _DEFAULT_PORTS[address.scheme.partition("+")[0]]
+        self.cut()
 
     def close(self) -> None:
         """End the proxy and its connections."""
@@ -126,12 +147,22 @@ class Proxy:
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, towards: Towards) -> None:
         while chunk := await reader.read(_CHUNK):
             await self._open[towards].wait()
+            await self._wait_for_room(towards, len(chunk))
+            if self._delay:
+                await asyncio.sleep(self._delay)
             if towards not in self._swallowing:
+                self.forwarded[towards] += len(chunk)
                 writer.write(chunk)
                 await writer.drain()
         await self._open[towards].wait()
         if writer.can_write_eof() and towards not in self._swallowing:
             writer.write_eof()
+
+    async def _wait_for_room(self, towards: Towards, size: int) -> None:
+        if (rate := self._rates.get(towards)) is not None:
+            now = self._loop.time()
+            self._free_at[towards] = max(self._free_at.get(towards, now), now) + size / rate
+            await asyncio.sleep(self._free_at[towards] - now)
 
     async def _set_open(self, directions: tuple[Towards, ...], *, flowing: bool) -> None:
         for direction in directions:

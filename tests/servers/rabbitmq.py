@@ -16,7 +16,12 @@ from outbox.embedded.account import Account, account_named
 from outbox.embedded.leftovers import wait_until
 from outbox.embedded.ports import free_port, is_free
 from outbox.embedded.supervised import Ending, Supervised
-from tests.servers.rabbitmq_installation import is_installed, port_mapper_program, server_program
+from tests.servers.rabbitmq_installation import (
+    is_installed,
+    is_of_another_release,
+    port_mapper_command,
+    server_command,
+)
 from tests.support.rabbit_admin import RabbitAdmin
 
 MAX_MESSAGE_SIZE = 4 * 1024 * 1024
@@ -38,6 +43,13 @@ disk_free_limit.absolute = 1MB
 collect_statistics_interval = 1000
 log.file.level = info
 """
+_JOINING = """\
+cluster_formation.peer_discovery_backend = classic_config
+cluster_formation.classic_config.nodes.1 = {first}
+cluster_formation.classic_config.nodes.2 = {second}
+"""
+_COOKIE = "OUTBOXTESTS"
+"""What nodes of one cluster have in common. They listen on this machine alone."""
 # Queue depths in the management API are as old as a quorum queue's last tick.
 _ADVANCED_CONFIG = "[{rabbit, [{quorum_tick_interval, 500}]}].\n"
 
@@ -69,10 +81,13 @@ class PrivateRabbitMQ:
 
     _address = "127.0.0.1"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, first: "PrivateRabbitMQ | None" = None) -> None:
+        """`first`: a running node whose cluster this one joins when it is started for the first time."""
         self._folder = folder
+        self._first = first
         self._port, self._management_port = free_port(), free_port()
-        self._distribution_port, self._mapper_port = free_port(), free_port()
+        self._distribution_port = free_port()
+        self._mapper_port = free_port() if first is None else first._mapper_port
         self._account = _account()
         self._mapper: Supervised | None = None
         self._node: Supervised | None = None
@@ -147,12 +162,19 @@ class PrivateRabbitMQ:
             self._mapper.stop()
             self._mapper = None
 
+    @property
+    def node_name(self) -> str:
+        """What Erlang calls it."""
+        return f"outbox{self._port}@localhost"
+
     def _start_port_mapper(self) -> None:
-        if self._mapper is None:
-            self._mapper = self._launch([port_mapper_program(), "-port", str(self._mapper_port), "-address", "127.0.0.1"])
+        if self._mapper is None and self._first is None:
+            self._mapper = self._launch(
+                [*port_mapper_command(self._folder), "-port", str(self._mapper_port), "-address", "127.0.0.1"]
+            )
 
     def _start_node(self) -> Supervised:
-        return self._launch([server_program()])
+        return self._launch(server_command(self._folder))
 
     def _is_frozen(self) -> bool:
         assert self._node is not None
@@ -182,10 +204,14 @@ class PrivateRabbitMQ:
                 password=_PASSWORD,
                 max_message_size=MAX_MESSAGE_SIZE,
             )
+            + ("" if self._first is None else _JOINING.format(first=self._first.node_name, second=self.node_name))
         )
+        cookie = self._folder / ".erlang.cookie"
+        cookie.write_text(_COOKIE)
+        cookie.chmod(0o400)
         self._account.own(self._folder)
 
-    def _launch(self, command: list[str | Path]) -> Supervised:
+    def _launch(self, command: list[str]) -> Supervised:
         return Supervised(
             command,
             account=self._account,
@@ -202,7 +228,7 @@ class PrivateRabbitMQ:
             "PATH": os.environ.get("PATH", os.defpath),
             "LANG": "C.UTF-8",
             "HOME": folder,
-            "RABBITMQ_NODENAME": f"outbox{self._port}@localhost",
+            "RABBITMQ_NODENAME": self.node_name,
             "RABBITMQ_NODE_PORT": str(self._port),
             "RABBITMQ_DIST_PORT": str(self._distribution_port),
             "ERL_EPMD_PORT": str(self._mapper_port),
@@ -315,6 +341,6 @@ def with_vhost(url: str, vhost: str) -> str:
 
 
 def _account() -> Account:
-    if os.geteuid() != 0:
+    if os.geteuid() != 0 or is_of_another_release():
         return Account(os.geteuid(), os.getegid(), switched=False)
     return account_named("rabbitmq", "nobody")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers import apt
+from tests.servers.debian_release import DebianRelease
 from tests.servers.session_folder import one_process_at_a_time
 
 # Debian's wrapper on the PATH changes user and folder by itself; what it wraps does not.
@@ -20,6 +21,9 @@ _ADVICE = (
     "RabbitMQ is not on this machine and cannot be installed here: install it (Debian: apt-get install rabbitmq-server; "
     "macOS: brew install rabbitmq), start Docker, or name a broker in OUTBOX_TEST_BROKER_URL and OUTBOX_TEST_BROKER_ADMIN_URL"
 )
+
+_RELEASE = os.environ.get("OUTBOX_TEST_RABBITMQ")
+"""The Debian release whose RabbitMQ is used instead of this machine's, such as `trixie`."""
 
 DOCKER_IMAGE = "rabbitmq:4-management"
 """What stands in where there is no RabbitMQ and no apt-get, but Docker."""
@@ -35,7 +39,9 @@ def ensure_rabbitmq() -> None:
 
 
 def _install() -> None:
-    if apt.can_install():
+    if _RELEASE:
+        DebianRelease(_RELEASE).install("rabbitmq-server")
+    elif apt.can_install():
         print("\nRabbitMQ is not on this machine: installing Debian's rabbitmq-server with apt-get …", flush=True)
         with _no_service_is_started():
             apt.install("rabbitmq-server", _ADVICE)
@@ -47,18 +53,35 @@ def _install() -> None:
 
 def is_installed() -> bool:
     """Whether RabbitMQ's programs are on this machine."""
+    if _RELEASE:
+        return DebianRelease(_RELEASE).has(str(_DEBIAN_SERVER))
     return _find_server() is not None
 
 
-def server_program() -> Path:
-    """The script that becomes the server."""
-    return _find_server() or _give_up()
+def is_of_another_release() -> bool:
+    """Whether its programs are those of another Debian release, which run as root."""
+    return bool(_RELEASE)
 
 
-def port_mapper_program() -> Path:
-    """Erlang's port mapper."""
-    found = shutil.which("epmd", path=_SEARCH_PATH)
-    return Path(found) if found else _give_up()
+def server_command(folder: Path) -> list[str]:
+    """What becomes the server, working in `folder`."""
+    if _RELEASE:
+        return DebianRelease(_RELEASE).command([str(_DEBIAN_SERVER)], folder=folder)
+    return [str(_find_server() or _give_up())]
+
+
+def control_command(folder: Path) -> list[str]:
+    """What rabbitmqctl's arguments follow."""
+    if _RELEASE:
+        return DebianRelease(_RELEASE).command([str(_DEBIAN_SERVER.with_name("rabbitmqctl"))], folder=folder)
+    return [str((_find_server() or _give_up()).with_name("rabbitmqctl"))]
+
+
+def port_mapper_command(folder: Path) -> list[str]:
+    """What Erlang's port mapper's arguments follow."""
+    if _RELEASE:
+        return DebianRelease(_RELEASE).command(["epmd"], folder=folder)
+    return [shutil.which("epmd", path=_SEARCH_PATH) or str(_give_up())]
 
 
 def _find_server() -> Path | None:

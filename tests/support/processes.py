@@ -19,6 +19,12 @@ def free_port() -> int:
         return port
 
 
+def peak_memory(pid: int) -> int:
+    """The most bytes of memory that a process has had."""
+    [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM:")]
+    return int(line.split()[1]) * 1024
+
+
 class OurProcess:
     """A running process, and what it has written."""
 

@@ -21,6 +21,11 @@ class RabbitAdmin:
         self._url = url
         self.vhost = unquote(urlsplit(url).path.removeprefix("/")) or "/"
 
+    async def version(self) -> tuple[int, int]:
+        """The broker's major and minor version."""
+        major, minor, *_ = (await self._get("overview"))["rabbitmq_version"].split(".")
+        return int(major), int(minor)
+
     # Virtual hosts, users, permissions, policies
 
     async def create_vhost(self, name: str) -> None:
@@ -108,6 +113,10 @@ class RabbitAdmin:
     async def bind(self, exchange: str, queue: str, routing_key: str) -> None:
         """Bind a queue to an exchange."""
         await self._post(f"bindings/{self._host}/e/{_part(exchange)}/q/{_part(queue)}", {"routing_key": routing_key})
+
+    async def unbind(self, exchange: str, queue: str, routing_key: str) -> None:
+        """Take a binding away."""
+        await self._delete(f"bindings/{self._host}/e/{_part(exchange)}/q/{_part(queue)}/{_part(routing_key)}")
 
     # Messages
 

@@ -55,7 +55,8 @@ def with_fastapi(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sources(packages: tuple[Path, Path], tmp_path: Path) -> Path:
     """The source distribution of this working copy, unpacked."""
     with tarfile.open(packages[1]) as packed:
-        packed.extractall(tmp_path, filter="data")
+        # Before 3.11.4 there is no filter; the archive is ours.
+        packed.extractall(tmp_path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     (unpacked,) = (path for path in tmp_path.iterdir() if path.is_dir())
     return unpacked
 

@@ -1,5 +1,9 @@
 """Recording publishers check what the real ones check, and tell what was published."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import asyncpg
 import pytest
 from pydantic import BaseModel
@@ -9,6 +13,8 @@ from outbox.errors import ConfigurationError, EncodingError
 from outbox.publisher import BoundPublisher
 from outbox.schema import ensure_outbox_table_async
 from outbox.testing import MemoryBroker, RecordingPublisher, recorded
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 class User(BaseModel):
@@ -48,7 +54,7 @@ async def test_what_a_real_publisher_refuses_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="exclude each other"):
         await publisher.publish("user.created", {}, priority=3, ordering_key="a")
     with pytest.raises(TypeError, match="colour"):
-        await publisher.publish("user.created", {}, colour="red")
+        await publisher.publish("user.created", {}, colour="red")  # type: ignore[call-overload]
     publisher.assert_not_published()
 
 
@@ -99,3 +105,37 @@ async def test_a_real_publisher_is_listened_to_and_publishes_all_the_same(
         }
     finally:
         await connection.close()
+
+
+async def test_a_call_that_was_not_awaited_published_nothing_and_fails_every_assertion() -> None:
+    publisher = RecordingPublisher()
+    forgotten = [
+        publisher.publish("user.created", {}),
+        publisher.bulk_publish([OutboxMessage("user.created", {})]),
+        publisher.cancel("a"),
+    ]
+    assert publisher.published == ()
+    for check in (lambda: publisher.assert_published("#"), publisher.assert_not_published, publisher.assert_awaited):
+        with pytest.raises(
+            AssertionError, match=r"Without `await` .*\n  publish\('user.created', …\) in .*test_recording.py, line"
+        ):
+            check()
+    with pytest.raises(AssertionError, match="Without `await`"):
+        await publisher.send_to(MemoryBroker())
+    publisher.clear()
+    with pytest.raises(AssertionError, match="Without `await`"):
+        publisher.assert_awaited()
+    for call in forgotten:
+        await call
+    publisher.assert_published("user.created", times=2)
+
+
+def test_with_the_fixture_a_forgotten_await_fails_the_test(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["outbox.testing.plugin"]\n')
+    (tmp_path / "test_it.py").write_text(
+        "def test_route(outbox_publisher):\n    outbox_publisher.publish('user.created', {}).close()\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60)
+    assert "1 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    assert "Without `await` nothing is published" in done.stdout

@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.clock import HybridClock, as_clock
+from outbox.clock import DatabaseClock, HybridClock, as_clock
 from outbox.errors import ConfigurationError
 
 NOON = 1_700_000_000_000_000
@@ -168,3 +168,75 @@ def test_what_is_no_clock_is_refused(clock: object) -> None:
 def test_a_tolerance_is_a_time_that_is_not_negative(tolerance: object) -> None:
     with pytest.raises(ConfigurationError, match="tolerance"):
         HybridClock(tolerance=tolerance)  # type: ignore[arg-type]
+
+
+# --- the database's clock
+
+
+class Clocks:
+    """A machine's two clocks, which a test moves by hand, and a database's that is right."""
+
+    def __init__(self) -> None:
+        self.wall = self.steady = self.database = 1_000.0
+        self.clock = DatabaseClock(wall_clock=lambda: self.wall, steady_clock=lambda: self.steady)
+
+    def pass_(self, seconds: float) -> None:
+        self.wall += seconds
+        self.steady += seconds
+        self.database += seconds
+
+    def measure(self, *, there: float = 0.001, back: float = 0.001) -> None:
+        asked = self.steady
+        self.pass_(there)
+        said = self.database
+        self.pass_(back)
+        self.clock.measured(said, asked=asked)
+
+
+def test_without_a_database_the_time_is_the_machine_s() -> None:
+    clocks = Clocks()
+    clocks.wall = 5_000.0
+    assert clocks.clock.seconds() == 5_000.0
+    assert clocks.clock.now() == datetime.fromtimestamp(5_000, UTC)
+
+
+@pytest.mark.parametrize("wrong", [-3_600.0, 0.0, 3_600.0])
+def test_with_a_database_the_time_is_the_database_s_also_when_the_machine_s_is_set_right(wrong: float) -> None:
+    clocks = Clocks()
+    clocks.wall += wrong
+    clocks.measure()
+    clocks.pass_(100)
+    clocks.wall -= wrong
+    clocks.pass_(100)
+    assert clocks.clock.seconds() == pytest.approx(clocks.database, abs=0.01)
+
+
+def test_an_answer_that_came_late_does_not_replace_a_better_one_before_that_is_old() -> None:
+    clocks = Clocks()
+    clocks.measure()
+    clocks.measure(there=10.0, back=0.0)
+    assert clocks.clock.seconds() == pytest.approx(clocks.database, abs=0.01)
+    clocks.pass_(2_000)
+    clocks.database += 70  # a failover to a server with another clock
+    clocks.measure(there=10.0, back=0.0)
+    assert clocks.clock.seconds() == pytest.approx(clocks.database, abs=5.01)
+
+
+def test_a_difference_is_warned_of_once_and_again_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
+    clocks = Clocks()
+    caplog.set_level(logging.INFO, "outbox")
+
+    def told_after(change: float, **times: float) -> list[str]:
+        caplog.clear()
+        clocks.wall += change
+        clocks.pass_(5_000)
+        for _ in range(3):
+            clocks.measure(**times)
+        return [f"{record.levelname} {record.getMessage()}"[:60] for record in caplog.records]
+
+    assert told_after(0.9) == []
+    assert told_after(3_599.1) == ["WARNING this machine's clock is 3600.0 s ahead of the databa"]
+    assert told_after(0.5) == []
+    assert told_after(-7_200.5) == ["WARNING this machine's clock is 3600.0 s behind the database"]
+    assert told_after(3_600) == ["INFO this machine's clock and the database's agree again"]
+    assert told_after(0.0, there=0.1, back=5.0) == [], "the answer was too late to tell"

@@ -185,6 +185,8 @@ def test_a_relay_is_made_of_these_parameters() -> None:
                     "reporting": True,
                     "heartbeat_interval": 5.0,
                     "history": True,
+                    "max_batch_bytes": 67_108_864,
+                    "max_body_bytes": 134_217_728,
                 }
             )
         ).items()
@@ -214,6 +216,7 @@ def test_an_archiver_is_made_of_these_parameters() -> None:
                     "name": None,
                     "reporting": True,
                     "heartbeat_interval": 5.0,
+                    "max_batch_bytes": 67_108_864,
                 }
             )
         ).items()
@@ -249,6 +252,8 @@ def test_a_worker_is_made_of_these_parameters() -> None:
                     "heartbeat_interval": 5.0,
                     "clock": None,
                     "redact": None,
+                    "max_batch_bytes": 67_108_864,
+                    "max_body_bytes": 134_217_728,
                 }
             )
         ).items()
@@ -269,7 +274,7 @@ def test_consumers_are_made_of_these_parameters() -> None:
         "inbox": False,
         "batch": False,
     }
-    assert parameters(consume) == positional("binding_key") | keyword_only({**queue_and_delays, **options})
+    assert parameters(consume) == positional("binding_key") | optional(queue_and_delays) | keyword_only(options)
     assert parameters(Consumer) == (positional("binding_key", "callback") | optional(queue_and_delays) | keyword_only(options))
 
 

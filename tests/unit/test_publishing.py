@@ -108,6 +108,15 @@ def test_an_eta_that_makes_no_sense_is_refused(eta: Any) -> None:
         row_of(eta=eta)
 
 
+@pytest.mark.parametrize(("eta", "lines"), [(60, 1), (999.5, 1), (1_000, 0), (0, 0), (-5, 0), (timedelta(seconds=60), 0)])
+def test_a_number_that_may_have_meant_seconds_is_warned_of_and_means_milliseconds(
+    eta: Any, lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    row_of(eta=eta)
+    assert len(caplog.messages) == lines
+    assert all("milliseconds" in line and f"timedelta(seconds={eta})" in line for line in caplog.messages)
+
+
 def test_an_eta_beyond_the_end_of_time_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="out of the range of time"):
         row_of(eta=datetime.max.replace(tzinfo=timezone(timedelta(hours=-3))))
@@ -119,7 +128,7 @@ def test_a_routing_key_that_no_table_can_hold_is_refused(routing_key: Any) -> No
         rows_of([OutboxMessage(routing_key, {})])
 
 
-@pytest.mark.parametrize("routing_key", ["", "k" * 100_000, "ключ.😀", "a b\nc", "'\"\\%:$"])
+@pytest.mark.parametrize("routing_key", ["k" * 100_000, "ключ.😀", "a b\nc", "'\"\\%:$"])
 def test_any_other_routing_key_is_taken(routing_key: str) -> None:
     (row,) = rows_of([OutboxMessage(routing_key, {})])
     assert row.routing_key == routing_key

@@ -15,9 +15,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from outbox import Consumer, RetryAfter, Worker, ensure_outbox_schema_async
 from outbox.errors import ConfigurationError, SchemaError
+from outbox.maintenance import INBOX_RETENTION
 from outbox.message import Message
 from outbox.outcome import Cause
-from outbox.postgres.inbox import mark_of
+from outbox.postgres.inbox import PostgresInbox, inbox_beside, mark_of
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import borrow_from
 from outbox.publisher import BoundPublisher
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import existing, message
@@ -112,6 +115,26 @@ async def test_a_message_that_comes_again_is_done_without_running_its_handler(
         await handled(broker, sent, sent)
     assert (await sales(db), await events(db), await marks(db)) == (1, 1, [sent.id])
     assert duplicates() == 2
+    assert not broker.dead_letters(QUEUE)
+
+
+async def test_a_message_that_comes_again_is_left_out_until_its_mark_is_pruned_and_then_handled_again(
+    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int]
+) -> None:
+    """The mark's age counts from when the message was handled; what comes again does not renew it."""
+    sent = message("order.placed")
+    async with asyncpg.create_pool(shop, min_size=1, max_size=1) as pool, consuming(broker, shop, in_connection):
+        inbox = PostgresInbox(borrow_from(pool), inbox_beside(TableName("outbox_table")))
+        await handled(broker, sent)
+        await db.execute("update outbox_inbox set processed_at = now() - interval '29 days'")
+        assert await inbox.prune(INBOX_RETENTION, 100) == 0
+        await handled(broker, sent)
+        assert (await sales(db), duplicates()) == (1, 1)
+        await db.execute("update outbox_inbox set processed_at = processed_at - interval '2 days'")
+        assert await inbox.prune(INBOX_RETENTION, 100) == 1
+        await handled(broker, sent)
+        await handled(broker, sent)
+    assert (await sales(db), duplicates(), await marks(db)) == (2, 2, [sent.id])
     assert not broker.dead_letters(QUEUE)
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from outbox import Consumer, Reject, Worker, ensure_outbox_schema_async
-from outbox.errors import DatabaseUnavailableError
+from outbox.errors import DatabaseUnavailableError, TransactionRequiredError
 from outbox.postgres.inbox import Inbox
 from outbox.postgres.names import TableName
 from outbox.postgres.unit_of_work import PostgresUnitsOfWork
@@ -126,6 +126,33 @@ async def test_without_a_session_the_connection_comes_from_a_pool(shop: str, db:
         assert await pool.fetchval("select 1") == 1
     assert await _sales(db) == 1
     assert len(await _events(db)) == 1
+
+
+@pytest.mark.parametrize("wanted", ["session", "connection", "publisher"])
+async def test_the_publisher_of_a_handler_ends_with_it_and_says_so(shop: str, db: Connection, wanted: str) -> None:
+    kept: list[BoundPublisher[Any]] = []
+    begun: list[Any] = []
+
+    def note(publisher: BoundPublisher[Any]) -> None:
+        kept.append(publisher)
+        begun.append(publisher.publish("order.paid", {}))  # as in a task that does not run before the handler has returned
+
+    async def with_session(body: bytes, session: AsyncSession, publisher: BoundPublisher[Any]) -> None:
+        note(publisher)
+
+    async def with_connection(body: bytes, connection: Connection, publisher: BoundPublisher[Any]) -> None:
+        note(publisher)
+
+    async def with_publisher(body: bytes, publisher: BoundPublisher[Any]) -> None:
+        note(publisher)
+
+    handlers = {"session": with_session, "connection": with_connection, "publisher": with_publisher}
+    await Shop(shop).handle(handlers[wanted])
+    with pytest.raises(TransactionRequiredError, match="has ended, with its request or its handler"):
+        await kept[0].publish("order.paid", {})
+    with pytest.raises(TransactionRequiredError):
+        await begun[0]
+    assert await _events(db) == []
 
 
 async def test_a_session_alone_and_a_publisher_alone_commit(shop: str, db: Connection) -> None:

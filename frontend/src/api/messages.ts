@@ -8,7 +8,7 @@ export type MessageState = Schemas["MessageLine"]["state"];
 export type MessageLine = Schemas["MessageLine"];
 export type MessagePage = Schemas["MessagePage"];
 /** Where a message may be while it is in the outbox, and not sent yet. */
-export const UNSENT = ["pending", "scheduled", "held", "blocked", "retrying", "parked"] as const;
+export const UNSENT = ["pending", "scheduled", "held", "stalled", "blocked", "retrying", "parked"] as const;
 type Counted = NonNullable<MessagePage["sent_kept"]>;
 
 /** What a message must fit, all of it. */
@@ -112,5 +112,5 @@ export function contentOf(message: Message): Schemas["Content"] {
 
 /** Whether an error says more than the state does. */
 export function isTelling(error: string | null): error is string {
-  return error !== null && error !== "unroutable" && error !== "blocked";
+  return error !== null && !["unroutable", "stalled", "blocked"].includes(error);
 }

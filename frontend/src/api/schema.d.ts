@@ -807,6 +807,8 @@ export interface components {
             retrying: components["schemas"]["Counted"];
             /** @description Due later, as their publisher wanted. */
             scheduled: components["schemas"]["Counted"];
+            /** @description Waiting for a queue that confirms nothing or is full, while the broker answers. */
+            stalled: components["schemas"]["Counted"];
         };
         /**
          * CanaryAnswer
@@ -933,7 +935,7 @@ export interface components {
          * @description Where a message, or its delivery to one queue, is now, as far as that is known.
          * @enum {string}
          */
-        ChainState: "pending" | "scheduled" | "held" | "blocked" | "retrying" | "parked" | "sent" | "in a queue" | "in hand" | "processed" | "dead" | "requeued" | "discarded" | "unknown";
+        ChainState: "pending" | "scheduled" | "held" | "stalled" | "blocked" | "retrying" | "parked" | "sent" | "in a queue" | "in hand" | "processed" | "dead" | "requeued" | "discarded" | "unknown";
         /**
          * Code
          * @description What went wrong, in a word that scripts may rely on.
@@ -984,8 +986,13 @@ export interface components {
                 [key: string]: number;
             };
             /**
+             * Poison Messages
+             * @description Messages that workers died of too often, which run alone or wait to; the latest ten.
+             */
+            poison_messages?: components["schemas"]["PoisonMessage"][] | null;
+            /**
              * State
-             * @description `starting`, `running`, `standing by`, `paused`, `draining`, or `waiting for` the broker or the database.
+             * @description `starting`, `running`, `standing by`, `paused`, `draining`, `isolating a poison message`, or `waiting for` the broker or the database.
              */
             state: string;
             /**
@@ -2046,7 +2053,7 @@ export interface components {
             } | null;
             /**
              * Held At
-             * @description Since when it is unroutable; null: it is not, or a release that kept no such time held it.
+             * @description Since when it is unroutable or stalled; null: it is neither, or a release without such a time held it.
              */
             held_at: string | null;
             /**
@@ -2097,7 +2104,7 @@ export interface components {
             priority: number;
             /**
              * Probed By
-             * @description Of a held message: the id of the row that is tried for all that go its way.
+             * @description Of a held or stalled message: the id of the row that is tried for all that go its way.
              */
             probed_by: string | null;
             /**
@@ -2158,7 +2165,7 @@ export interface components {
             failed_at: string | null;
             /**
              * Held At
-             * @description Since when it is unroutable; null: it is not, or a release that kept no such time held it.
+             * @description Since when it is unroutable or stalled; null: it is neither, or a release without such a time held it.
              */
             held_at: string | null;
             /**
@@ -2241,7 +2248,7 @@ export interface components {
          * @description Where a row of the outbox is.
          * @enum {string}
          */
-        MessageState: "pending" | "scheduled" | "held" | "blocked" | "retrying" | "parked" | "sent";
+        MessageState: "pending" | "scheduled" | "held" | "stalled" | "blocked" | "retrying" | "parked" | "sent";
         /**
          * Missing
          * @description Why there is no such order.
@@ -2288,7 +2295,7 @@ export interface components {
             due_at: string | null;
             /**
              * Held At
-             * @description Since when it is unroutable, for a message that is held.
+             * @description Since when it is unroutable, or its route is stalled.
              */
             held_at: string | null;
             /** Id */
@@ -2397,6 +2404,8 @@ export interface components {
             routing_key: string;
             /** @description Due later, as their publisher wanted. */
             scheduled: components["schemas"]["Counted"];
+            /** @description Waiting for a queue that confirms nothing or is full, while the broker answers. */
+            stalled: components["schemas"]["Counted"];
         };
         /**
          * OperationAnswer
@@ -2824,6 +2833,22 @@ export interface components {
              * @description What to think of before.
              */
             warnings: string[];
+        };
+        /**
+         * PoisonMessage
+         * @description A message with which workers died more often than its consumer allows.
+         */
+        PoisonMessage: {
+            /** Message Id */
+            message_id: string;
+            /** Queue */
+            queue: string;
+            /**
+             * Step
+             * @description `waiting` for other handlers to end, `running` alone, or `postponed` because they did not end in time.
+             * @enum {string}
+             */
+            step: "waiting" | "running" | "postponed";
         };
         /**
          * ProblemDetails
@@ -3359,7 +3384,7 @@ export interface components {
              * @description A word for it that stays the same.
              * @enum {string}
              */
-            code: "unroutable" | "queue-without-consumer" | "subscription-without-consumer" | "exchange-missing" | "queue-missing" | "dead-letter-queue-missing" | "retry-queue-missing" | "dead-letters-vanish" | "old-binding";
+            code: "unroutable" | "queue-without-consumer" | "subscription-without-consumer" | "exchange-missing" | "queue-missing" | "dead-letter-queue-missing" | "retry-queue-missing" | "dead-letters-vanish" | "queue-limit" | "old-binding";
             /**
              * Mend
              * @description What would mend it.

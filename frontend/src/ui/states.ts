@@ -20,6 +20,12 @@ const STATES: Record<string, Look> = {
     icon: "pause",
     meaning: "No queue is bound for it; a relay tries again by itself.",
   },
+  stalled: {
+    label: "stalled",
+    tone: "warn",
+    icon: "pause",
+    meaning: "A queue on its route confirms nothing or is full; a relay tries again by itself.",
+  },
   blocked: {
     label: "blocked",
     tone: "warn",

@@ -20,6 +20,7 @@ WAITING = (
     MessageState.PENDING,
     MessageState.SCHEDULED,
     MessageState.HELD,
+    MessageState.STALLED,
     MessageState.BLOCKED,
     MessageState.RETRYING,
     MessageState.PARKED,
@@ -41,6 +42,9 @@ class ByState(Model):
     pending: Annotated[Counted, Field(description="Due, or being sent.")]
     scheduled: Annotated[Counted, Field(description="Due later, as their publisher wanted.")]
     held: Annotated[Counted, Field(description="Waiting for a queue that is bound for them.")]
+    stalled: Annotated[
+        Counted, Field(description="Waiting for a queue that confirms nothing or is full, while the broker answers.")
+    ]
     blocked: Annotated[Counted, Field(description="Waiting for an earlier message of their ordering key.")]
     retrying: Annotated[Counted, Field(description="Refused by the broker, to be sent again later.")]
     parked: Annotated[Counted, Field(description="Given up, for a person to look at: they are listed as dead letters too.")]

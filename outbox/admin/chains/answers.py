@@ -55,7 +55,7 @@ class NodeAnswer(Model):
     sent_at: Moment | None = Field(description="When it left the outbox.")
     waited_seconds: Length | None = Field(validation_alias="waited", description="In the outbox.")
     due_at: Moment | None = Field(description="When it is sent, for a message that waits for its time.")
-    held_at: Moment | None = Field(description="Since when it is unroutable, for a message that is held.")
+    held_at: Moment | None = Field(description="Since when it is unroutable, or its route is stalled.")
     relay: str
     last_error: str | None = Field(description="What keeps it in the outbox, masked.")
     requeue_count: int = Field(description="How often it was sent again after it had died.")

@@ -23,11 +23,22 @@ class LastError(BaseModel):
     text: str = Field(description="Masked.")
 
 
+class PoisonMessage(BaseModel):
+    """A message with which workers died more often than its consumer allows."""
+
+    queue: str
+    message_id: str
+    step: Literal["waiting", "running", "postponed"] = Field(
+        description="`waiting` for other handlers to end, `running` alone, or `postponed` because they did not end in time."
+    )
+
+
 class ComponentActivity(BaseModel):
     """What a component said that it was doing."""
 
     state: str = Field(
-        description="`starting`, `running`, `standing by`, `paused`, `draining`, or `waiting for` the broker or the database."
+        description="`starting`, `running`, `standing by`, `paused`, `draining`, `isolating a poison message`, "
+        "or `waiting for` the broker or the database."
     )
     totals: dict[str, int] = Field(description="Messages since it started, by what became of them: `sent`, `success`, …")
     per_second: dict[str, float] = Field(description="The same over about the last ten seconds.")
@@ -41,6 +52,9 @@ class ComponentActivity(BaseModel):
     paused_queues: list[str] | None = Field(default=None, description="Those that take nothing because somebody paused them.")
     failing_queues: list[str] | None = Field(
         default=None, description="Those that take nothing because their handlers fail with what they pause on."
+    )
+    poison_messages: list[PoisonMessage] | None = Field(
+        default=None, description="Messages that workers died of too often, which run alone or wait to; the latest ten."
     )
     pausing: list[PauseKey] | None = Field(default=None, description="Pauses that wait for what is in hand.")
     waiting_for: dict[str, str] | None = Field(default=None, description="Why the `broker` or the `database` is not there.")

@@ -13,14 +13,14 @@ from outbox.admin.auditing import record
 from outbox.admin.dlq.lines import values
 from outbox.admin.dlq.models import DeadLetterShown, EditionShown, FailureShown, LifeShown, OperationShown
 from outbox.admin.dlq.reading import Letters
-from outbox.admin.dlq.shown import Body, content
+from outbox.admin.dlq.shown import content
 from outbox.admin.models import Request
 from outbox.admin.outcomes import outcome_word
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
 from outbox.dead_letters import Action, DeadLetterDetail, Edition, ItemOutcome
 from outbox.failures import FailedAttempt
-from outbox.masking import READ_LIMIT, Masking
+from outbox.masking import READ_LIMIT, Body, Masking
 from outbox.postgres.dead_letters.afterlife import Life, OperationOn
 
 router = area("dlq")
@@ -113,6 +113,9 @@ def _shown(
     found: DeadLetterDetail, lives: Sequence[Life], operations: Sequence[OperationOn], masking: Masking, *, revealed: bool
 ) -> DeadLetterShown:
     letter = found.letter
+    masking = masking.of_message(found.body, found.headers, found.properties)
+    for edition in found.editions:
+        masking = masking.of_message(edition.body, edition.headers)
     mask = None if revealed else masking
     last = FailedAttempt(at=letter.failed_at, attempt=letter.attempt, failure=found.failure)
     busy = next((operation.id for operation in operations if operation.outcome == "pending"), None)
@@ -135,14 +138,13 @@ def _shown(
 
 
 def _failure(failed: FailedAttempt, mask: Masking | None) -> FailureShown:
-    text = str if mask is None else mask.masked_text
-    failure = failed.failure
+    failure = failed.failure if mask is None else mask.failure(failed.failure)
     return FailureShown(
         at=failed.at,
         attempt=failed.attempt,
-        type=text(failure.type),
-        message=text(failure.message),
-        traceback=text(failure.traceback),
+        type=failure.type,
+        message=failure.message,
+        traceback=failure.traceback,
         worker=failure.worker,
     )
 

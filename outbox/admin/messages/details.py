@@ -11,7 +11,7 @@ from outbox.admin.admin import Admin
 from outbox.admin.messages.lines import MessageLine, line_of
 from outbox.admin.messages.reasons import Surroundings, mending, reason_of
 from outbox.admin.models import ErrorSummary, Model, Moment
-from outbox.masking import READ_LIMIT, Masking
+from outbox.masking import Body, Masking, readable
 from outbox.postgres.backlog import MessageState
 from outbox.postgres.chains import ids_of, moment
 from outbox.postgres.messages import MessageListing
@@ -62,7 +62,9 @@ class Message(MessageLine):
     paused_by: list[Hindering] = Field(description="Pauses of relays; one without a name holds it for certain.")
     living_relays: int | None = Field(description="Relays that have given a sign of life; null: not known.")
     blocked_by: Earlier | None
-    probed_by: str | None = Field(description="Of a held message: the id of the row that is tried for all that go its way.")
+    probed_by: str | None = Field(
+        description="Of a held or stalled message: the id of the row that is tried for all that go its way."
+    )
     next_attempt_at: Moment | None = Field(
         description="When it is tried again, at the earliest; of a held one, when its probe is."
     )
@@ -76,12 +78,13 @@ async def read(admin: Admin, connection: Connection, row_id: int, *, reveal: boo
     if row is None:
         return None
     around = await _surroundings(admin, connection, listing, row)
+    masking = admin.masking.of_message(row["body"], row["headers"])
     waits = row["state"] not in (MessageState.SENT, MessageState.PARKED)
     handled = await listing.handled(connection, row["message_id"]) if row["message_id"] else []
     earlier, probe = around.earlier, around.probe
     return Message(
-        **line_of(row, admin.masking),
-        **_payload(row, admin.masking, reveal=reveal),
+        **line_of(row, masking),
+        **_payload(row, masking, reveal=reveal),
         tracking_ids=list(ids_of(row["tracking_ids"])),
         expires_in_seconds=row["expires_in"],
         reason=reason_of(row, around),
@@ -95,7 +98,7 @@ async def read(admin: Admin, connection: Connection, row_id: int, *, reveal: boo
         else None,
         probed_by=str(probe["id"]) if probe else None,
         next_attempt_at=moment(probe["due_at"] if probe else row["due_at"]) if waits else None,
-        handled=None if handled is None else [_handled(fact, admin.masking) for fact in handled],
+        handled=None if handled is None else [_handled(fact, masking) for fact in handled],
     )
 
 
@@ -106,9 +109,19 @@ async def _surroundings(admin: Admin, connection: Connection, listing: MessageLi
         pauses=await _relay_pauses(connection, admin) if unsent else (),
         living_relays=await listing.living_relays(connection),
         earlier=await listing.first_of_key(connection, lane, row["id"]) if unsent and lane is not None else None,
-        probe=await listing.probe(connection, row["routing_key"], row["target_queue"]) if state == MessageState.HELD else None,
+        probe=await _probe(connection, listing, row),
         exchange_name=admin.exchange_name,
     )
+
+
+async def _probe(connection: Connection, listing: MessageListing, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    match row["state"]:
+        case MessageState.HELD:
+            return await listing.probe(connection, row["routing_key"], row["target_queue"])
+        case MessageState.STALLED:
+            return await listing.stalled_probe(connection, row["routing_key"], row["target_queue"])
+        case _:
+            return None
 
 
 async def _relay_pauses(connection: Connection, admin: Admin) -> Sequence[Pause]:
@@ -122,22 +135,17 @@ async def _relay_pauses(connection: Connection, admin: Admin) -> Sequence[Pause]
 def _payload(row: Mapping[str, Any], masking: Masking, *, reveal: bool) -> dict[str, Any]:
     body: bytes = row["body"]
     headers = _headers(row["headers"])
+    content_type = row["content_type"]
     if reveal:
         text = _text(body)
         whole = {"body": text, "body_base64": _base64(body) if text is None else None}
         return {**whole, "headers": headers, "masked": False}
     return {
-        "body": _masked_body(body, masking),
+        "body": readable(Body(body, content_type, len(body)), masking)[1],
         "body_base64": None,
         "headers": None if headers is None else masking.masked(headers),
         "masked": True,
     }
-
-
-def _masked_body(body: bytes, masking: Masking) -> str | None:
-    """JSON only: of other texts nobody knows what is secret in them."""
-    text = _text(body) if len(body) <= READ_LIMIT else None
-    return None if text is None else masking.masked_json(text)
 
 
 def _text(body: bytes) -> str | None:

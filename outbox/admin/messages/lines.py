@@ -56,7 +56,7 @@ class MessageLine(Model):
     created_at: Moment | None = Field(description="Null for a time that no calendar holds.")
     due_at: Moment | None = Field(description="Null: not before something else happens.")
     held_at: Moment | None = Field(
-        description="Since when it is unroutable; null: it is not, or a release that kept no such time held it."
+        description="Since when it is unroutable or stalled; null: it is neither, or a release without such a time held it."
     )
     sent_at: Moment | None
     failed_at: Moment | None
@@ -76,6 +76,8 @@ class MessagePage(Page[MessageLine]):
 def line_of(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
     """The fields of a line."""
     shown, size = row["shown"], row["size"]
+    if shown is not None and row["last_error"] is not None:
+        masking = masking.of_message(shown)
     return {
         **{name: row[name] for name in _AS_THEY_ARE},
         **{name: moment(row[name]) for name in ("created_at", "due_at", "held_at", "sent_at", "failed_at")},

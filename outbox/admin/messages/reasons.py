@@ -12,7 +12,7 @@ from outbox.postgres.reporting.control import Pause
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a message may wait for. `living_relays` None: not known. `probe` finds out for all held ones that go its way."""
+    """What a message may wait for. `living_relays` None: not known. `probe` finds out for all that go its way."""
 
     pauses: Sequence[Pause]
     living_relays: int | None
@@ -39,6 +39,8 @@ def reason_of(row: Mapping[str, Any], around: Surroundings) -> str:
             return _with_hindrance(f"It was refused {times}, and is sent again {_at(row['due_at'])}.", around)
         case MessageState.HELD:
             return _with_hindrance(_held(row, around), around)
+        case MessageState.STALLED:
+            return _with_hindrance(_stalled(row, around), around)
         case MessageState.BLOCKED:
             return _blocked(around)
         case MessageState.PARKED:
@@ -61,6 +63,14 @@ def mending(row: Mapping[str, Any], around: Surroundings) -> str | None:
             return (
                 f"bind a queue to the exchange {around.exchange_name!r} with a key that matches {row['routing_key']!r}, or "
                 "start its consumer; all held messages of the routing key follow the first that finds it"
+            )
+        case MessageState.STALLED:
+            queues = (
+                f"the queue {row['target_queue']!r}" if row["target_queue"] else f"the queues bound for {row['routing_key']!r}"
+            )
+            return (
+                f"look at {queues} for one that is full, or that has lost most of its members; once it takes messages again, "
+                "all that wait follow by themselves"
             )
         case MessageState.PARKED:
             return f"POST /requeue or /discard with the id outbox-{row['id']}"
@@ -85,6 +95,16 @@ def _held(row: Mapping[str, Any], around: Surroundings) -> str:
     if around.probe["id"] == row["id"]:
         return f"{way}. It is the one that is tried again, {_at(around.probe['due_at'])}."
     return f"{way}. It waits for message {around.probe['id']}, which is tried again {_at(around.probe['due_at'])}."
+
+
+def _stalled(row: Mapping[str, Any], around: Surroundings) -> str:
+    way = f"The queue {row['target_queue']!r}" if row["target_queue"] else "A queue that is bound for its routing key"
+    text = f"{way} takes no messages: the broker answers, and did not confirm or refused what was sent there last."
+    if around.probe is None:
+        return text
+    if around.probe["id"] == row["id"]:
+        return f"{text} It is the one that is sent again within a minute, to find out."
+    return f"{text} It waits for message {around.probe['id']}, which is sent again within a minute, to find out."
 
 
 def _blocked(around: Surroundings) -> str:

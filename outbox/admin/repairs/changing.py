@@ -89,7 +89,7 @@ async def _planned(asked: Asked, change: Change) -> bytes:
     plan = await asked.admin.dead_letters.plan(
         change.action, change.selector.meant(), destination=destination, force=force, max_items=change.max_items
     )
-    return _encoded(PlanAnswer.of(plan, await promise(asked, change, plan.count), asked.admin.masking))
+    return _encoded(PlanAnswer.of(plan, await promise(asked, change, plan.expected), asked.admin.masking))
 
 
 async def _do(asked: Asked, change: Change, deed: _Deed, edit: Edit | None) -> Repaired | Operation:
@@ -98,7 +98,7 @@ async def _do(asked: Asked, change: Change, deed: _Deed, edit: Edit | None) -> R
         "reason": change.reason,
         "by": asked.principal.name,
         "max_items": change.max_items,
-        "expected": None if deed.consent is None else deed.consent.total,
+        "expected": None if deed.consent is None else deed.consent.expected,
         "also": deed.also,
     }
     match change:

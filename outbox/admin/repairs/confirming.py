@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from outbox.admin.access import Asked
 from outbox.admin.problems import Code, Problem
 from outbox.admin.repairs.requests import Change
+from outbox.dead_letters import Expected
 from outbox.postgres.access.confirmations import Confirmations, Promise
 from outbox.postgres.pool import Connection
 
@@ -23,17 +24,17 @@ _REASONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """A token that was good when it was looked at, and how many dead letters it is about."""
+    """A token that was good when it was looked at, and which dead letters it is about."""
 
     token: str
-    total: int
+    expected: Expected
 
 
-async def promise(asked: Asked, change: Change, total: int) -> Promise:
-    """A token for `change`, which was found to mean `total` dead letters."""
+async def promise(asked: Asked, change: Change, expected: Expected) -> Promise:
+    """A token for `change`, which was found to mean the dead letters that are `expected`."""
     async with asked.admin.changing("remembering a dry run") as connection:
         return await Confirmations(asked.admin.table).promise(
-            connection, actor=asked.principal.name, request_hash=_hash(change), total=total
+            connection, actor=asked.principal.name, request_hash=_hash(change), expected=expected
         )
 
 
@@ -53,7 +54,7 @@ async def consent_to(asked: Asked, change: Change) -> Consent | None:
         raise _required("other-request")
     if known.is_over:
         raise _required("expired")
-    return Consent(change.confirm_token, known.total)
+    return Consent(change.confirm_token, known.expected)
 
 
 async def use(connection: Connection, asked: Asked, change: Change, consent: Consent) -> None:

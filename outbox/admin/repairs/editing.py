@@ -3,18 +3,22 @@
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import RootModel
 
 from outbox.admin.access import Asked
+from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.problems import Code, Problem
 from outbox.admin.repairs.requests import EditRequest, RequeueRequest
 from outbox.admin.repairs.schemas import Misfit, misfits
 from outbox.codec import RESERVED_PREFIX
 from outbox.dead_letters import ORIGINAL_ROUTING, DeadLetter, DeadLetterStatus, Edit, ToQueue
+from outbox.errors import BrokerUnavailableError
 from outbox.postgres.reporting.components import Condition, components
+from outbox.postgres.topology import subscriptions
+from outbox.topics import matches
 
 _AWAKE = frozenset({Condition.ALIVE, Condition.LATE})
 
@@ -80,37 +84,56 @@ def _decoded(text: str) -> bytes:
 
 async def _require_fitting(asked: Asked, request: RequeueRequest, letter: DeadLetter, edit: Edit) -> None:
     """Any of the consumers that live may be the next: the body has to fit one of them."""
-    queue = _queue(request, letter)
-    schemas = await _schemas(asked, queue)
-    if not schemas:
-        return
-    try:
-        body = _as_json(edit.body)
-    except (ValueError, RecursionError):
-        raise _refusal(queue, [Misfit("body", "this is not JSON")]) from None
-    judged = [await misfits(schema, body) for schema in schemas]
-    if all(judged):
-        raise _refusal(queue, min((each for each in judged if each), key=len))
-
-
-def _queue(request: RequeueRequest, letter: DeadLetter) -> str:
-    match request.where_to():
-        case ToQueue(queue):
-            return queue
-        case destination:
-            return "" if destination == ORIGINAL_ROUTING else letter.queue
-
-
-async def _schemas(asked: Asked, queue: str) -> Sequence[Any]:
-    """What the workers that live have told of the bodies that `queue`'s consumers take."""
-    if not queue:
-        return ()
     async with asked.admin.reading("looking for a consumer's schema") as connection:
         known = await components(connection, schema=asked.admin.table.schema)
-    told = [
-        consumer.get("body") for each in known if each.condition in _AWAKE for consumer in each.consumers
-        if consumer.get("queue") == queue
-    ]  # fmt: skip
+    consumers = [consumer for each in known if each.condition in _AWAKE for consumer in each.consumers]
+    for queue in await _queues(asked, request, letter, consumers):
+        schemas = _schemas(consumers, queue)
+        if not schemas:
+            continue
+        try:
+            body = _as_json(edit.body)
+        except (ValueError, RecursionError):
+            raise _refusal(queue, [Misfit("body", "this is not JSON")]) from None
+        judged = [await misfits(schema, body) for schema in schemas]
+        if all(judged):
+            raise _refusal(queue, min((each for each in judged if each), key=len))
+
+
+async def _queues(
+    asked: Asked, request: RequeueRequest, letter: DeadLetter, consumers: Sequence[Mapping[str, Any]]
+) -> Sequence[str]:
+    """Where it goes. Every queue that is bound for the routing key gets it, so it has to fit a consumer of each."""
+    match request.where_to():
+        case ToQueue(queue):
+            return [queue]
+        case destination if destination != ORIGINAL_ROUTING and letter.queue:
+            return [letter.queue]
+    bindings = await _bindings(asked)
+    if bindings is None:
+        # Only workers tell of bindings here. It reached the queue that it died in, which may be bound by hand.
+        bound = {str(each.get("queue")) for each in consumers if matches(str(each.get("binding_key")), letter.routing_key)}
+        return sorted(bound | {letter.queue} - {""})
+    return sorted({queue for queue, binding_key in bindings if matches(binding_key, letter.routing_key)})
+
+
+async def _bindings(asked: Asked) -> Sequence[tuple[str, str]] | None:
+    """The queues that are bound to the exchange, with their binding keys; None where the broker does not tell."""
+    broker, exchange = asked.admin.shared(BrokerView), asked.admin.exchange_name
+    if broker.kind is BrokerKind.POSTGRESQL:
+        async with asked.admin.reading("looking for subscriptions") as connection:
+            every = await subscriptions(connection, asked.admin.table)
+        return [(each.queue, each.key) for each in every if each.exchange == exchange]
+    try:
+        bound = None if broker.rabbitmq is None else await broker.rabbitmq.bindings(exchange)
+    except BrokerUnavailableError:
+        return None
+    return None if bound is None else [(each.queue, each.key) for each in bound]
+
+
+def _schemas(consumers: Sequence[Mapping[str, Any]], queue: str) -> Sequence[Any]:
+    """What the workers that live have told of the bodies that `queue`'s consumers take."""
+    told = [consumer.get("body") for consumer in consumers if consumer.get("queue") == queue]
     if any(not isinstance(schema, dict) for schema in told):
         return ()  # a consumer takes anything
     return list({json.dumps(schema, sort_keys=True): schema for schema in told}.values())

@@ -17,6 +17,7 @@ WarningCode = Literal[
     "dead-letter-queue-missing",
     "retry-queue-missing",
     "dead-letters-vanish",
+    "queue-limit",
     "old-binding",
 ]
 
@@ -97,12 +98,24 @@ def _missing_queue(seen: Seen, name: str) -> tuple[WarningCode, str, str]:
 
 
 def _losing(seen: Seen) -> Iterator[Judged]:
-    from outbox.transports.rabbitmq.checkup import losing_dead_letters
+    """Of queues that are ours: the limits of others are their owners' business."""
+    from outbox.transports.rabbitmq.limits import losing_dead_letters, losing_messages, losing_retries
 
+    consumed = {consumer.queue for consumer in seen.consumers}
     for queue in seen.queues.values():
-        if queue.name.endswith(".dlq") and queue.settings:
-            for finding in losing_dead_letters(queue.name, queue.settings):
-                yield Judged("dead-letters-vanish", f"queue:{queue.name}", finding)
+        if not queue.settings:
+            continue
+        code: WarningCode = "queue-limit"
+        if queue.name.endswith(".dlq"):
+            code, findings = "dead-letters-vanish", losing_dead_letters(queue.name, queue.settings)
+        elif queue.name.startswith(f"{seen.exchange}.delay_"):
+            findings = losing_retries(queue.name, queue.settings)
+        elif queue.name in consumed:
+            findings = losing_messages(queue.name, queue.settings)
+        else:
+            continue
+        for finding in findings:
+            yield Judged(code, f"queue:{queue.name}", finding)
 
 
 def _old_bindings(seen: Seen) -> Iterable[Judged]:

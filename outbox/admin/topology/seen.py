@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenQueue:
-    """A queue; None for what is not known. `settings` are arguments and policies, without `x-`."""
+    """A queue; None for what is not known. `settings` are arguments and policies combined, without `x-`."""
 
     name: str
     there: bool = True

@@ -7,7 +7,7 @@ from typing import Any
 from outbox.cli.api.opening import whoever
 from outbox.cli.dlq.encoding import encoded_selector
 from outbox.cli.dlq.showing import masked
-from outbox.dead_letters import Action, Also, DeadLetterDetail, DeadLetters, Operation, Plan, Repaired, Selector
+from outbox.dead_letters import Action, Also, DeadLetterDetail, DeadLetters, Expected, Operation, Plan, Repaired, Selector
 from outbox.masking import Masking
 from outbox.postgres.access.audit import Entry, write_entry
 from outbox.postgres.pool import Connection, connect_to, unavailable_errors
@@ -25,7 +25,7 @@ class DirectLetters(DeadLetters):
         self._connect = connect_to(url, application_name="outbox dead letters")
         self._table = outbox_table(table_name)
         self._masking = masking
-        self._agreed: int | None = None
+        self._agreed: Expected | None = None
 
     async def show(self, id_: str, *, reveal: bool) -> DeadLetterDetail | None:
         """The whole of one, masked unless it is to be revealed, which the audit tells; None if there is none."""
@@ -44,9 +44,9 @@ class DirectLetters(DeadLetters):
         return detail.body
 
     async def plan(self, action: Action | str, selector: Selector, **options: Any) -> Plan:
-        """What would be done now. If a filter means another number when it is done, it is not done."""
+        """What would be done now. If it would be done to other letters by then, or some have changed, it is not done."""
         plan = await super().plan(action, selector, **options)
-        self._agreed = plan.count
+        self._agreed = plan.expected
         return plan
 
     async def requeue(self, selector: Selector, **options: Any) -> Repaired | Operation:

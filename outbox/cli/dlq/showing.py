@@ -11,23 +11,31 @@ import click
 from outbox.cli.dlq.tables import at, counted, echo_facts, echo_heading, indented, one_line, plain, times
 from outbox.dead_letters import DeadLetterDetail, DeadLetterStatus
 from outbox.failures import FailedAttempt
-from outbox.masking import Masking
-from outbox.outcome import Failure
+from outbox.masking import Body, Masking, readable
 
 _BODY_LIMIT = 4_000
+_HIDDEN = b"<hidden: too large, or of a kind that cannot be masked>"
 
 
 def masked(detail: DeadLetterDetail, masking: Masking) -> DeadLetterDetail:
-    """The same without what is nobody's business."""
+    """`detail` as the API shows it to who may not reveal anything."""
+    masking = masking.of_message(detail.body, detail.headers, detail.properties)
+    for edition in detail.editions:
+        masking = masking.of_message(edition.body, edition.headers)
     return replace(
         detail,
-        body=_masked_body(detail.body, masking),
+        letter=replace(detail.letter, exception_type=masking.masked_text(detail.letter.exception_type)),
+        body=_masked_body(detail.body, detail.letter.content_type, masking),
         headers=masking.masked(detail.headers),
         properties=masking.masked(detail.properties),
-        failure=_masked_failure(detail.failure, masking),
-        trail=[replace(failed, failure=_masked_failure(failed.failure, masking)) for failed in detail.trail],
+        failure=masking.failure(detail.failure),
+        trail=[replace(failed, failure=masking.failure(failed.failure)) for failed in detail.trail],
         editions=[
-            replace(edition, body=_masked_body(edition.body, masking), headers=masking.masked(edition.headers))
+            replace(
+                edition,
+                body=_masked_body(edition.body, edition.content_type, masking),
+                headers=masking.masked(edition.headers),
+            )
             for edition in detail.editions
         ],
     )
@@ -118,15 +126,6 @@ def _pretty(value: Mapping[str, Any] | Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _masked_body(body: bytes, masking: Masking) -> bytes:
-    """JSON with its secrets masked; what is text but no JSON is masked as text, and anything else stays."""
-    with suppress(ValueError, RecursionError):
-        return json.dumps(masking.masked(json.loads(body)), ensure_ascii=False).encode()
-    try:
-        return masking.masked_text(body.decode()).encode()
-    except UnicodeDecodeError:
-        return body
-
-
-def _masked_failure(failure: Failure, masking: Masking) -> Failure:
-    return replace(failure, message=masking.masked_text(failure.message), traceback=masking.masked_text(failure.traceback))
+def _masked_body(body: bytes, content_type: str | None, masking: Masking) -> bytes:
+    _, text = readable(Body(body, content_type, len(body)), masking)
+    return _HIDDEN if text is None else text.encode()

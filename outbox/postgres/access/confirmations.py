@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import queries
+from outbox.postgres.repair.values import Expected
 from outbox.postgres.schema.objects import satellite_names
 
 GOOD_FOR = timedelta(minutes=15)
@@ -24,11 +25,11 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """What is known of a token: whose it is, for which request, how many were counted, and whether it is over."""
+    """What is known of a token: whose it is, for which request, what was shown, and whether it is over."""
 
     actor: str
     request_hash: bytes
-    total: int
+    expected: Expected
     is_over: bool
 
 
@@ -38,16 +39,23 @@ class Confirmations:
     def __init__(self, table: TableName) -> None:
         self._sql = queries("confirmations.sql", **satellite_names(table.schema))
 
-    async def promise(self, connection: Connection, *, actor: str, request_hash: bytes, total: int) -> Promise:
-        """A new token for that request of that actor, which was found to mean `total`."""
-        token = secrets.token_urlsafe(32)
-        expires_at = await connection.fetchval(self._sql["promise"], _hash(token), actor, request_hash, total, GOOD_FOR)
+    async def promise(self, connection: Connection, *, actor: str, request_hash: bytes, expected: Expected) -> Promise:
+        """A new token for that request of that actor, which was found to mean what is `expected`.
+
+        The digest is a part of the token. It cannot be exchanged there: the token is known by the hash of the whole.
+        """
+        token = f"{secrets.token_urlsafe(32)}.{expected.digest}"
+        values = _hash(token), actor, request_hash, expected.count, GOOD_FOR
+        expires_at = await connection.fetchval(self._sql["promise"], *values)
         return Promise(token, expires_at)
 
     async def look(self, connection: Connection, token: str) -> Promised | None:
         """What is known of `token`; None for one that was used, was forgotten, or never was."""
         row = await connection.fetchrow(self._sql["look"], _hash(token))
-        return None if row is None else Promised(row["actor"], row["request_hash"], row["total"], row["is_over"])
+        if row is None:
+            return None
+        expected = Expected(row["total"], token.partition(".")[2])
+        return Promised(row["actor"], row["request_hash"], expected, row["is_over"])
 
     async def use(self, connection: Connection, token: str, *, actor: str, request_hash: bytes) -> bool:
         """Whether it was good until now. After the commit it is used."""

@@ -185,7 +185,7 @@ limit {most}
 def _reading(pool: Pool) -> Reading:
     @asynccontextmanager
     async def reading(doing: str) -> AsyncIterator[Connection]:
-        with unavailable_errors(doing):
+        with unavailable_errors(doing, limit=STATEMENT_TIMEOUT):
             async with taken_from(pool) as connection:
                 yield connection
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, TextClause, insert, table, text
+from sqlalchemy import Connection, TextClause, TwoPhaseTransaction, insert, table, text
 from sqlalchemy.exc import UnboundExecutionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
 from sqlalchemy.orm import Session, scoped_session
@@ -21,6 +21,7 @@ from outbox.postgres.handles.statement import Statement, Values
 from outbox.postgres.names import TableName
 
 _DRIVERS = frozenset({"asyncpg", "psycopg", "psycopg2"})
+_WITHOUT_NOTIFYING = text("set local outbox.doorbell = 'off'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,9 @@ class ConnectionWriter:
     def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
         if self.connection.dialect.driver == "psycopg2":
             values = array_literals(values)
+        if isinstance(self.connection.get_transaction(), TwoPhaseTransaction):
+            # PostgreSQL prepares no transaction that has notified, so relays that sleep find the row later.
+            self.connection.execute(_WITHOUT_NOTIFYING)
         result = self.connection.execute(_clause(statement), statement.by_name(values))
         return result.scalars().all() if result.returns_rows else ()
 

@@ -47,10 +47,23 @@ class Changes:
         self._has_queue = has_queue
         self._history = history
 
-    async def at_once(self, request: Request, ids: Sequence[str], *, also: Also[Repaired] | None = None) -> Repaired:
-        """Does it in one transaction of its own, `also` in it, and says what came of each of `ids`, in their order."""
+    async def at_once(
+        self,
+        request: Request,
+        ids: Sequence[str],
+        *,
+        also: Also[Repaired] | None = None,
+        require: Callable[[Connection], Awaitable[None]] | None = None,
+    ) -> Repaired:
+        """Does it in one transaction of its own, `also` in it, and says what came of each of `ids`, in their order.
+
+        `require` is called before, when nobody else changes them any more; what it raises rolls everything back.
+        """
         queues = await self.known_queues(request, ids)
         async with self._sql.transaction(f"{request.action} of dead letters") as connection:
+            if require is not None:
+                await self.lock(connection, request, ids)
+                await require(connection)
             changes = await self.apply(connection, request, ids, queues)
             repaired = Repaired(request.action, [change.item for change in changes])
             if also is not None:
@@ -71,7 +84,7 @@ class Changes:
         self, connection: Connection, request: Request, ids: Sequence[str], queues: frozenset[str]
     ) -> Sequence[Change]:
         """Does what is requested to `ids`, and says what came of each, in their order. `queues` are those that exist."""
-        await self.lock(connection, ids)
+        await self.lock(connection, request, ids)
         split = _Ids.of(ids)
         rows = await self._change(connection, request, split, queues)
         changes = {row["id"]: _change(row) for row in rows}
@@ -82,9 +95,11 @@ class Changes:
             await connection.execute(self._sql["ring"], timeout=TIMEOUT)
         return [changes.get(id_) or Change(Item(id_, ItemOutcome.NOT_FOUND, _GONE)) for id_ in ids]
 
-    async def lock(self, connection: Connection, ids: Sequence[str]) -> None:
-        """Afterwards nobody else changes them until the transaction ends."""
+    async def lock(self, connection: Connection, request: Request, ids: Sequence[str]) -> None:
+        """Afterwards nobody else changes them until the transaction ends. What is in flight is not waited for."""
         split = _Ids.of(ids)
+        if request.action is Action.REQUEUE and split.parked:
+            await connection.execute(self._sql["lock_dedup_keys"], split.parked, timeout=TIMEOUT)
         await connection.execute(self._sql["lock_letters"], split.letters, timeout=TIMEOUT)
         await connection.execute(self._sql["lock_parked"], split.parked, timeout=TIMEOUT)
 

@@ -39,7 +39,7 @@ class Editing:
         queues = await self._changes.known_queues(request, [id_])
         try:
             async with self._sql.transaction("requeueing an edited dead letter") as connection:
-                await self._changes.lock(connection, [id_])
+                await self._changes.lock(connection, request, [id_])
                 await self._edit(connection, request, id_, edit)
                 [change] = await self._changes.apply(connection, request, [id_], queues)
                 _require_done(change.item)
@@ -85,7 +85,9 @@ class Editing:
         storable = Storable(connection.get_settings().server_encoding)
         words = (row["queue"], row["routing_key"], *_ids(row["tracking_ids"]), row["message_id"] or "")
         error = f"{row['exception_type']} {row['exception_message']}"
-        search = searchable(payload.body, payload.content_type, self._masking, error=error, words=words)
+        # The error quotes what was published, the preview what is published now.
+        masking = self._masking.of_message(row["body"], row["headers"]).of_message(payload.body, payload.headers)
+        search = searchable(payload.body, payload.content_type, masking, error=error, words=words)
         await connection.execute(
             self._sql["edit_letter"],
             number,
@@ -94,7 +96,7 @@ class Editing:
             payload.content_type,
             payload.headers,
             request.by,
-            storable.text(preview(payload.body, payload.content_type, self._masking)),
+            storable.text(preview(payload.body, payload.content_type, masking)),
             storable.text(search),
             timeout=TIMEOUT,
         )

@@ -1,21 +1,22 @@
 """Operations as rows: created with their letters, read with their progress, paused, resumed and cancelled by anyone."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from outbox.errors import CountDriftedError, RefusedError
+from outbox.errors import RefusedError
 from outbox.postgres.dead_letters import DeadLetterFilter
 from outbox.postgres.dead_letters.selecting import Arguments
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool
 from outbox.postgres.repair.changes import Request
 from outbox.postgres.repair.encoding import decode_options, encode_options, encode_selector
+from outbox.postgres.repair.planning import require_expected
 from outbox.postgres.repair.statements import SELECTION, TIMEOUT, Statements
 from outbox.postgres.repair.targeting import Selecting
-from outbox.postgres.repair.values import Action, Also, Item, ItemOutcome, Operation, OperationState
+from outbox.postgres.repair.values import Action, Also, Expected, Item, ItemOutcome, Operation, OperationState
 
 _FIXING_TIMEOUT = timedelta(minutes=10).total_seconds()
 """Longest time that fixing the letters of one operation takes; a million take about one minute."""
@@ -44,12 +45,14 @@ class Operations:
         selector: Sequence[str] | DeadLetterFilter,
         *,
         limit: int | None = None,
-        expected: int | None = None,
+        expected: int | Expected | None = None,
         also: Also[Operation] | None = None,
+        require: Callable[[Connection], Awaitable[None]] | None = None,
     ) -> Operation:
         """A running operation on what `selector` means now, the oldest `limit`; what another one has to do is skipped.
 
-        Raises `CountDriftedError` if these are not `expected`. `also` is done in the transaction that fixes the letters.
+        Raises `CountDriftedError` if these are not `expected`, of a filter. `also` is done in the transaction that fixes the
+        letters, `require` before.
         """
         async with self._sql.transaction("creating an operation") as connection:
             await connection.execute(self._sql["take_turn"], timeout=TIMEOUT)
@@ -64,10 +67,12 @@ class Operations:
             )
             arguments = Arguments([id_])
             statement = self._sql["fix_letters"].replace(SELECTION, self._selecting.oldest(selector, limit, arguments))
-            total = await connection.fetchval(statement, *arguments.values, timeout=_FIXING_TIMEOUT)
-            if expected is not None and total != expected:
-                raise CountDriftedError(expected=expected, found=total)
-            await connection.execute(self._sql["created"], id_, total, timeout=TIMEOUT)
+            if require is not None:
+                await require(connection)
+            [row] = await connection.fetch(statement, *arguments.values, timeout=_FIXING_TIMEOUT)
+            if expected is not None:
+                require_expected(expected, row)
+            await connection.execute(self._sql["created"], id_, row["count"], timeout=TIMEOUT)
             return await self._told(connection, id_, also)
 
     async def get(self, id_: int) -> Operation | None:

@@ -4,15 +4,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from outbox.errors import CountDriftedError
 from outbox.postgres.dead_letters import DeadLetterFilter
 from outbox.postgres.dead_letters.listing import DeadLetterListing
 from outbox.postgres.dead_letters.selecting import Arguments
 from outbox.postgres.names import TableName
-from outbox.postgres.pool import Pool
+from outbox.postgres.pool import Connection, Pool
 from outbox.postgres.repair.changes import HasQueue, Request
 from outbox.postgres.repair.statements import SELECTION, TIMEOUT, Statements
 from outbox.postgres.repair.targeting import Selecting
-from outbox.postgres.repair.values import Action, OriginalRouting, Plan, ToQueue
+from outbox.postgres.repair.values import Action, Expected, OriginalRouting, Plan, ToQueue
 
 SAMPLE = 5
 """Dead letters that a plan shows."""
@@ -44,7 +45,17 @@ class Planning:
             by_exception=json.loads(row["by_exception"]),
             sample=await self._listing.list(selector, limit=min(SAMPLE, limit or SAMPLE), sort="oldest"),
             warnings=warnings,
+            digest=row["digest"],
         )
+
+    async def require(
+        self, connection: Connection, expected: int | Expected, selector: DeadLetterFilter, limit: int | None
+    ) -> None:
+        """Raises `CountDriftedError` unless the oldest `limit` that fit `selector` are those that were `expected`."""
+        arguments = Arguments()
+        statement = self._sql["digest_of"].replace(SELECTION, self._selecting.lines(selector, limit, arguments))
+        [row] = await connection.fetch(statement, *arguments.values, timeout=TIMEOUT)
+        require_expected(expected, row)
 
     async def _queue_warnings(self, request: Request, by_queue: Mapping[str, int]) -> list[str]:
         match request.options.destination:
@@ -56,6 +67,13 @@ class Planning:
                 wanted = {queue: count for queue, count in by_queue.items() if queue}
         missing = {queue: count for queue, count in wanted.items() if not await self._has_queue(queue)}
         return [f"{count:,} will be refused: the queue {queue} does not exist" for queue, count in missing.items()]
+
+
+def require_expected(expected: int | Expected, found: Any) -> None:
+    """Raises `CountDriftedError` unless the row `found` has the count, and the digest if there is one, that were expected."""
+    count = expected if isinstance(expected, int) else expected.count
+    if found["count"] != count or (isinstance(expected, Expected) and found["digest"] != expected.digest):
+        raise CountDriftedError(expected=count, found=found["count"])
 
 
 def _busy_warnings(row: Any) -> list[str]:

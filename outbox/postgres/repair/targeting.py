@@ -10,7 +10,8 @@ from outbox.postgres.repair.values import Action
 
 _GIVEN = """
 select letter, (letter like 'outbox-%')::integer as kind,
-    coalesce(substring(letter from '[0-9]{{1,18}}')::bigint, 0) as number
+    coalesce(substring(letter from '[0-9]{{1,18}}')::bigint, 0) as number,
+    null::integer as version, null::text as status, null::timestamptz as failed_at
 from unnest({ids}::text[]) as given (letter)"""
 _NONE = "select null::text as letter, 0 as kind, 0::bigint as number where false"
 

@@ -11,6 +11,9 @@ from outbox.errors import ConfigurationError
 from outbox.postgres.dead_letters import DeadLetter
 from outbox.postgres.pool import Connection
 
+SLOWEST_RATE, FASTEST_RATE = 0.001, 1_000_000
+"""Messages a second; a slower one would pause for longer than a time can be."""
+LONGEST_WAIT = timedelta(days=7)
 T = TypeVar("T")
 Also = Callable[[Connection, T], Awaitable[None]]
 """What is done in the transaction of an action, before its commit; it is told the action's answer."""
@@ -74,8 +77,10 @@ class Canary:
 
     def __post_init__(self) -> None:
         at_least_one("the count of a canary", self.count)
-        if not isinstance(self.wait, timedelta) or self.wait <= timedelta(0):
-            raise ConfigurationError(f"a canary waits for a timedelta longer than zero, not {self.wait!r}")
+        if not isinstance(self.wait, timedelta) or not timedelta(0) < self.wait <= LONGEST_WAIT:
+            raise ConfigurationError(
+                f"a canary waits for a timedelta longer than zero, and at most {LONGEST_WAIT.days} days, not {self.wait!r}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +100,10 @@ class Options:
     retention: timedelta = timedelta(days=30)
 
     def __post_init__(self) -> None:
-        if self.rate is not None and not 0 < self.rate < float("inf"):
-            raise ConfigurationError(f"rate is a number of messages a second, more than zero, not {self.rate!r}")
+        if self.rate is not None and (isinstance(self.rate, bool) or not SLOWEST_RATE <= self.rate <= FASTEST_RATE):
+            raise ConfigurationError(
+                f"rate is a number of messages a second from {SLOWEST_RATE} to {FASTEST_RATE:,}, not {self.rate!r}"
+            )
         if self.stop_ratio is not None and not 0 <= self.stop_ratio < 1:
             raise ConfigurationError(f"stop_ratio is a share from 0 to less than 1, not {self.stop_ratio!r}")
         if self.max_items is not None:
@@ -194,11 +201,20 @@ class Operation:
         return self.total - self.pending - (self.counts.get(ItemOutcome.SKIPPED, 0) if ended_early else 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a plan has shown: how many dead letters, and a digest of which ones in which state."""
+
+    count: int
+    digest: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What an action would do now: to how many, of which queues and exceptions, and what to think of before.
 
-    `sample` are the first of them in the order in which they would be done.
+    `sample` are the first of them in the order in which they would be done. `digest` stands for which ones they are, and in
+    which state.
     """
 
     action: Action
@@ -207,3 +223,9 @@ class Plan:
     by_exception: Mapping[str, int] = field(default_factory=dict)
     sample: Sequence[DeadLetter] = ()
     warnings: Sequence[str] = ()
+    digest: str = ""
+
+    @property
+    def expected(self) -> Expected:
+        """What to give a change as `expected`, so that it is done to these letters, as they are now, or to none."""
+        return Expected(self.count, self.digest)

@@ -18,9 +18,11 @@ from outbox.events import (
     DependencyLost,
     DependencyRestored,
     Event,
+    IsolationStep,
     MaintenanceStarted,
     MaintenanceStopped,
     Paused,
+    PoisonIsolated,
     Processed,
     RelayStarted,
     Resumed,
@@ -34,6 +36,8 @@ from outbox.urls import redacted
 RATE_SECONDS = 10.0
 """Rates are those of about the last ten seconds."""
 MOST_TEXT = 500
+MOST_POISON = 10
+"""Poison messages that a heartbeat names."""
 
 
 @dataclass(slots=True)
@@ -51,6 +55,8 @@ class Activity:
     """The queues that take nothing because somebody paused them; "" for a relay."""
     failing: set[str] = field(default_factory=set)
     """The queues that handle nothing because their handler failed with what it pauses on."""
+    poison: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The poison messages that wait to run alone, or do, by queue and id, and which of it."""
     changed: bool = True
     """Whether the state is another than at the last heartbeat."""
     _running: bool = False
@@ -74,6 +80,8 @@ class Activity:
             return "paused"
         if self._lost:
             return f"waiting for {next(iter(self._lost)).value}"
+        if any(step != IsolationStep.POSTPONED for step in self.poison.values()):
+            return "isolating a poison message"
         return "running" if self._running else self.at_first
 
     def as_json(self, *, pausing: Sequence[Mapping[str, str]] = ()) -> str:
@@ -86,6 +94,10 @@ class Activity:
             told["paused_queues"] = sorted(self.paused)
         if self.failing:
             told["failing_queues"] = sorted(self.failing)
+        if self.poison:
+            told["poison_messages"] = [
+                {"queue": queue, "message_id": id_, "step": step} for (queue, id_), step in self.poison.items()
+            ]
         if pausing:
             told["pausing"] = pausing
         if self._lost:
@@ -148,6 +160,16 @@ class Activity:
         self.failing.discard(event.queue)
         self.changed = True
 
+    def _poison_isolated(self, event: PoisonIsolated) -> None:
+        key = event.queue, event.message.id[:MOST_TEXT]
+        self.poison.pop(key, None)
+        # What is postponed comes again, perhaps to another worker: it is on record until then, the latest few of them.
+        if event.step is not IsolationStep.ENDED:
+            self.poison[key] = event.step.value
+        while len(self.poison) > MOST_POISON:
+            del self.poison[next(iter(self.poison))]
+        self.changed = True
+
     def _batch_sent(self, event: BatchSent) -> None:
         self._count("sent", len(event.messages))
         self._facts["last_sent_at"] = self._moment()
@@ -185,6 +207,7 @@ _NOTES: Mapping[type, Callable[[Activity, Any], None]] = {
     MaintenanceStarted: Activity._started,  # noqa: SLF001
     MaintenanceStopped: Activity._gave_over,  # noqa: SLF001
     Paused: Activity._paused,  # noqa: SLF001
+    PoisonIsolated: Activity._poison_isolated,  # noqa: SLF001
     Processed: Activity._processed,  # noqa: SLF001
     RelayStarted: Activity._started,  # noqa: SLF001
     Resumed: Activity._resumed,  # noqa: SLF001

@@ -10,7 +10,11 @@ from uuid import uuid4
 from outbox.postgres.reporting.facts import CAPACITY
 
 TICK = timedelta(milliseconds=500)
-"""How often pauses are looked at, and history is written."""
+"""How long facts wait for others, to be written together."""
+LOOK_EVERY = timedelta(seconds=5)
+"""How often pauses are looked at and the database's time is asked for, where each change of a pause is notified."""
+POLL_EVERY = timedelta(seconds=1)
+"""How often pauses are looked at where nothing is notified."""
 ADD_UP_EVERY = timedelta(seconds=10)
 
 
@@ -44,5 +48,7 @@ class ReportingSettings:
     borrows: bool = False
     heartbeat: timedelta = timedelta(seconds=5)
     tick: timedelta = TICK
+    look_every: timedelta = LOOK_EVERY
+    poll_every: timedelta = POLL_EVERY
     add_up_every: timedelta = ADD_UP_EVERY
     capacity: int = CAPACITY

@@ -63,6 +63,11 @@ class Gates:
         for gate in self._gates.values():
             gate.heed(self._ends)
 
+    @property
+    def next_end(self) -> float | None:
+        """When the next pause ends by itself, by this process's clock; None if none does."""
+        return min((end for end in self._ends.values() if end is not None), default=None)
+
     def tick(self) -> None:
         """Ends the pauses whose time is over, also while the database is away."""
         self.heed(self._ends)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import os
 import platform
 import time
@@ -13,20 +14,21 @@ from typing import Any
 import asyncpg
 
 from outbox import __version__
+from outbox.clock import DatabaseClock
 from outbox.engine.backoff import Pauses
 from outbox.engine.lifecycle import Stopping
-from outbox.events import BacklogMeasured, BatchSent, Duplicate, Event, HistoryLost, Processed
+from outbox.events import BacklogMeasured, BatchSent, Duplicate, Event, HistoryLost, Paused, Processed, Resumed
 from outbox.ports import Gate, Observer
+from outbox.postgres.doorbell import notifications_arrive
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of
 from outbox.postgres.reporting.activity import Activity
 from outbox.postgres.reporting.component import Component, ComponentKind, ReportingSettings
-from outbox.postgres.reporting.database_clock import DatabaseClock
 from outbox.postgres.reporting.duplicates import Duplicates
 from outbox.postgres.reporting.facts import FactQueue
 from outbox.postgres.reporting.gates import Gates, Heeded, Wish
 from outbox.postgres.reporting.statistics import Statistics
-from outbox.postgres.reporting.tables import ReportingTables, as_json
+from outbox.postgres.reporting.tables import ReportingTables, as_json, measure
 
 LARGEST_BATCH = 1_000
 """Facts that are written at once."""
@@ -34,6 +36,10 @@ MOST_BATCHES = 20
 """Batches that are written before pauses are looked at again."""
 LOOK_AGAIN = timedelta(seconds=30)
 """How often tables that were not there are looked for."""
+LISTEN_AGAIN = timedelta(seconds=30)
+"""How often LISTEN is tried again where it does not deliver."""
+HEARING_TIMEOUT = timedelta(milliseconds=500)
+"""Longest wait for a notification to oneself; pauses are not looked at meanwhile."""
 LONGEST_PAUSE = timedelta(seconds=2)
 """Between two tries to reach a database that is away."""
 FIRST_LOOK = timedelta(seconds=2)
@@ -52,6 +58,8 @@ _PASSING = (
     asyncpg.InsufficientResourcesError,
 )
 _ALL_TABLES = frozenset({"history", "stats", "component", "control"})
+_DUTIES = {"look": "control", "stats": "stats", "beat": "component"}
+"""What is done from time to time, and the table that it needs."""
 _log = logging.getLogger("outbox")
 
 
@@ -66,13 +74,14 @@ class Reporter:
         observer: Observer,
         stopping: Stopping,
         settings: ReportingSettings,
+        clock: DatabaseClock,
     ) -> None:
         self._connect = connect
         self._tables = ReportingTables(table)
         self._component = component
         self._observer = observer
         self._settings = settings
-        self._clock = DatabaseClock()
+        self._clock = clock
         self._facts = FactQueue(clock=time.monotonic, now=self._clock.seconds, capacity=settings.capacity)
         self._statistics = Statistics(self._clock.seconds)
         at_first = _AT_FIRST.get(component.kind, "starting")
@@ -80,10 +89,17 @@ class Reporter:
         self._gates = Gates(component.kind.value, component.name, now=time.monotonic)
         self._looked = asyncio.Event()
         self._finishing = asyncio.Event()
+        # What ends the rest between two rounds: `_news` after a tick at the earliest, so that facts are written together;
+        # `_urgent` at once.
+        self._news = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._listening = False
+        self._changed = False
         self._duplicates = Duplicates()
         self._usable: frozenset[str] = frozenset()
         self._done = False
-        self._due = {"tables": 0.0, "beat": 0.0, "stats": time.monotonic() + settings.add_up_every.total_seconds()}
+        self._due = {"tables": 0.0, "look": 0.0, "listen": 0.0, "beat": 0.0}
+        self._due["stats"] = time.monotonic() + settings.add_up_every.total_seconds()
         self._heeded = Heeded()
         self._problems: dict[str, str] = {}
         self._lost_because = "they came faster than they could be written"
@@ -95,7 +111,9 @@ class Reporter:
             BacklogMeasured: self._measured,
             BatchSent: self._sent,
             Duplicate: self._found_duplicate,
+            Paused: self._acknowledge,
             Processed: self._processed,
+            Resumed: self._acknowledge,
         }
 
     def notify(self, event: Event) -> None:
@@ -104,6 +122,8 @@ class Reporter:
         if react is not None:
             react(event)
         self._take_note(event)
+        if self.activity.changed:
+            self._news.set()
 
     def _sent(self, event: BatchSent) -> None:
         if self._adds_up:
@@ -120,8 +140,12 @@ class Reporter:
         duplicate = bool(self._duplicates) and self._duplicates.discard(event.queue, event.message.id)
         if self._writes_history:
             self._facts.take_note(event, duplicate=duplicate)
+            self._news.set()
         if self._adds_up:
             self._statistics.processed(event, duplicate=duplicate)
+
+    def _acknowledge(self, _event: Paused | Resumed) -> None:
+        self._hurry()
 
     def gate(self, queue: str = "") -> Gate:
         """The gate of a consumer of `queue`; without one, of the component itself."""
@@ -135,6 +159,7 @@ class Reporter:
     def finish(self) -> None:
         """Asks `run` to write what is left and to return."""
         self._finishing.set()
+        self._hurry()
 
     async def run(self) -> None:
         """Reports until `finish`. While the database is away it waits, and what there is no room for is counted as lost."""
@@ -145,32 +170,81 @@ class Reporter:
                     self._answers("database")
                     pauses.reset()
                     await self._report(connection)
-                pause = self._settings.tick if self._usable else LOOK_AGAIN
+                pause = None if self._usable else LOOK_AGAIN
             except DRIVER_ERRORS as error:
                 self._fails("database", reason_of(error), level=logging.INFO)
                 self._lost_because = f"the database is away: {reason_of(error)}"
                 pause = pauses.next()
             self._looked.set()
-            if self._finishing.is_set():
+            if self._done or (pause is not None and self._finishing.is_set()):
                 return
-            await self._rest(pause)
+            if pause is None:
+                await self._rest_until_due()
+            else:
+                await self._rest(pause)
 
     # --- rounds --------------------------------------------------------------------------------------------------------
 
     async def _report(self, connection: Connection) -> None:
         """Rounds over one connection, until it is lost, or until the end; one only if the connection is somebody else's."""
         await self._look_for_tables(connection)
+        if not self._settings.borrows:
+            self._listening = False
+            self._due["look"] = self._due["listen"] = 0.0
+            connection.add_termination_listener(lambda *_: self._hurry())
         while self._usable and not self._done:
             self._done = self._finishing.is_set()
+            self._news.clear()
+            self._urgent.clear()
+            if connection.is_closed():  # a round with nothing to do would not notice
+                raise ConnectionError("the connection was lost")
             await self._round(connection, self._usable, last=self._done)
-            if self._settings.borrows:
+            if self._settings.borrows or self._done:
                 return
-            await self._rest(self._settings.tick)
+            if self._is_to_listen and time.monotonic() >= self._due["listen"]:
+                await self._listen(connection)
+            await self._rest_until_due()
+
+    @property
+    def _is_to_listen(self) -> bool:
+        # A connection that is given back each time hears nothing.
+        return not (self._listening or self._settings.borrows) and "control" in self._usable
+
+    async def _listen(self, connection: Connection) -> None:
+        """Finds out whether changes of pauses are notified here; until they are, pauses are polled."""
+        self._due["listen"] = time.monotonic() + LISTEN_AGAIN.total_seconds()
+        try:
+            problem = await self._listening_problem(connection)
+        except DRIVER_ERRORS as error:
+            if connection.is_closed():
+                raise
+            problem = reason_of(error)
+        self._listening = problem is None
+        if problem is None:
+            self._answers("pauses are polled")
+        else:
+            self._fails("pauses are polled", problem, level=logging.INFO)
+        self._control_changed()  # what was committed since the last look was not notified here
+
+    async def _listening_problem(self, connection: Connection) -> str | None:
+        channel = await self._tables.channel(connection)
+        if channel is None:
+            return "their table's trigger is missing: run `outbox migrate`"
+        # Another connection notifies, because behind a pooler one that notifies itself may hear it by chance.
+        async with self._connect() as other:
+            if await notifications_arrive(connection, other, channel, self._control_changed, timeout=HEARING_TIMEOUT):
+                return None
+        return "notifications do not arrive (a transaction pooler?)"
+
+    def _control_changed(self) -> None:
+        self._changed = True
+        self._hurry()
 
     async def _look_for_tables(self, connection: Connection) -> None:
         if time.monotonic() < self._due["tables"]:
             return
         self._due["tables"] = time.monotonic() + LOOK_AGAIN.total_seconds()
+        await measure(self._clock, connection)  # where there are no pauses to be looked at, nothing else asks for the time
         self._usable = await self._tables.usable(connection)
         self._writes_history = self._settings.history and "history" in self._usable
         self._adds_up = "stats" in self._usable
@@ -179,7 +253,7 @@ class Reporter:
             self._fails("tables", f"missing, or closed to the user: {missing}", level=logging.INFO)
 
     async def _round(self, connection: Connection, usable: frozenset[str], *, last: bool) -> None:
-        if "control" in usable:
+        if "control" in usable and (self._changed or time.monotonic() >= self._due["look"]):
             await self._attempt("pauses", self._look(connection), connection)
         self._looked.set()
         if "history" in usable:
@@ -203,8 +277,12 @@ class Reporter:
 
     async def _look(self, connection: Connection) -> None:
         asked = time.monotonic()
+        self._changed = False  # a notification from here on is for the next look
+        self._due["look"] = asked
         now, wanted = await self._tables.pauses(connection)
-        self._clock.is_now(now)
+        every = self._settings.look_every if self._listening else self._settings.poll_every
+        self._due["look"] = asked + every.total_seconds()
+        self._clock.measured(now, asked=asked)
         self._gates.heed({wish: None if left is None else asked + left for wish, left in wanted.items()})
 
     async def _write_history(self, connection: Connection) -> None:
@@ -264,9 +342,29 @@ class Reporter:
 
     async def _rest(self, pause: timedelta) -> None:
         """Waits, and lets pauses end whose time is over."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._finishing.wait(), pause.total_seconds())
+        await _wait(self._finishing, pause.total_seconds())
         self._gates.tick()
+
+    async def _rest_until_due(self) -> None:
+        """Waits until there is something to write or to look at, and lets pauses end whose time is over."""
+        tick_ends = time.monotonic() + self._settings.tick.total_seconds()
+        if self._facts:  # they could not be written, or there were too many for one round
+            self._news.set()
+        await _wait(self._news, self._next_due() - time.monotonic())
+        await _wait(self._urgent, tick_ends - time.monotonic())
+        self._gates.tick()
+
+    def _next_due(self) -> float:
+        due = [self._due[duty] for duty, table in _DUTIES.items() if table in self._usable]
+        if self._is_to_listen:
+            due.append(self._due["listen"])
+        if self._gates.next_end is not None:
+            due.append(self._gates.next_end)
+        return min(due, default=math.inf)
+
+    def _hurry(self) -> None:
+        self._urgent.set()
+        self._news.set()
 
     def tell_lost(self, *, at_once: bool = True) -> None:
         """Tells how many facts were lost since it was last told, from time to time."""
@@ -285,6 +383,12 @@ class Reporter:
     def _answers(self, what: str) -> None:
         if self._problems.pop(what, None) is not None:
             _log.info("reports: %s: well again", what)
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(max(seconds, 0.0)):
+            await event.wait()
 
 
 def _as_objects(wishes: Sequence[Wish]) -> list[dict[str, str]]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import asyncpg
 
-from outbox.postgres.names import TableName
+from outbox.clock import DatabaseClock
+from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import Connection, roll_back_quietly
 from outbox.postgres.reporting.facts import Fact
 from outbox.postgres.reporting.gates import Wish
@@ -87,6 +88,12 @@ class ReportingTables:
         wanted = {(row["scope"], row["name"]): row["seconds_left"] for row in rows if row["scope"] is not None}
         return rows[0]["now"], wanted
 
+    async def channel(self, connection: Connection) -> str | None:
+        """On which channel a change of pauses is notified; None if the table's trigger is missing."""
+        async with self._transaction(connection):
+            row = await connection.fetchrow(self._sql["channel"], self._names["control"], timeout=_TIMEOUT)
+        return None if row is None else BellName.of(row["schema"], row["name"]).channel
+
     @asynccontextmanager
     async def _transaction(self, connection: Connection) -> AsyncIterator[None]:
         """For reading, too: a transaction pooler may send what is outside of one to a server that did not prepare it."""
@@ -97,6 +104,13 @@ class ReportingTables:
         except BaseException:
             await roll_back_quietly(connection)
             raise
+
+
+async def measure(clock: DatabaseClock, connection: Connection) -> None:
+    """Sets `clock` by what the database says now."""
+    asked = clock.steady_clock()
+    seconds = await connection.fetchval("select extract(epoch from clock_timestamp())::float8", timeout=_TIMEOUT)
+    clock.measured(seconds, asked=asked)
 
 
 def as_json(value: object) -> str:

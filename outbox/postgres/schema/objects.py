@@ -35,7 +35,10 @@ ARCHIVE = ("dead_letter", "edition", "operation", "operation_item", "subscriptio
 """Those that an archiver needs."""
 
 _RESERVED = frozenset(SATELLITES.values()) | {VERSION_TABLE, "outbox_history_default"}
-_RING_BODY = f"\n{queries('ring_body.sql')['body']}\n"
+_RING_BODY = f"\n{queries('ring_body_3.sql')['body']}\n"
+FIRST_RING_BODY = f"\n{queries('ring_body.sql')['body']}\n"
+"""What the doorbell's trigger did before version 0003."""
+_CONTROL_RING_BODY = f"\n{queries('control_ring_body.sql')['body']}\n"
 
 # No suffix ends with an underscore and another one: `a` + `_x_idx` and `a_x` + `_idx` would be one name.
 _OUTBOX_OBJECTS = {
@@ -56,6 +59,7 @@ _OUTBOX_OBJECTS = {
     "ordered_index": "ordered_idx",
     "blocked_index": "blocked_idx",
     "dedup_index": "dedup_idx",
+    "stalled_index": "stalled_idx",
 }
 _SATELLITE_OBJECTS = {
     "subscription": {"primary_key": "pkey"},
@@ -152,11 +156,14 @@ def outbox_names(table: TableName) -> dict[str, str]:
 
 def satellite_names(schema: str | None) -> dict[str, str]:
     """The placeholders of the files of the other tables, for those in `schema`; None: where `create table` makes them."""
-    names: dict[str, str] = {"history_default": TableName("outbox_history_default", schema).sql}
+    names: dict[str, str] = {
+        "history_default": TableName("outbox_history_default", schema).sql,
+        "control_ring_body": _CONTROL_RING_BODY,
+    }
     for prefix, table in SATELLITES.items():
         own = table_names(TableName(table, schema))
         names |= {prefix: own["table"]} | {
-            f"{prefix}_{key}": own[key] for key in ("target", "ring_trigger_name", "ring_function")
+            f"{prefix}_{key}": own[key] for key in ("target", "ring_trigger", "ring_trigger_name", "ring_function")
         }
         names |= _derived_names(f"{prefix}_", table, _SATELLITE_OBJECTS[prefix])
     return names
@@ -170,7 +177,7 @@ def table_names(table: TableName) -> dict[str, str]:
         "ring_trigger": quoted(_ring(table.name)),
         "ring_trigger_name": _ring(table.name),
         "ring_function": table.beside(_ring(table.name)),
-        "ring_body": _RING_BODY,
+        "ring_body": _CONTROL_RING_BODY if table.name == SATELLITES["control"] else _RING_BODY,
     }
 
 

@@ -11,9 +11,11 @@ SATELLITE_FILES = (
     "transport_tables.sql",
     "delivery_2.sql",
     "dead_letter_2.sql",
+    "dead_letter_3.sql",
     "inbox_table.sql",
     "history_table.sql",
     "reporting_tables.sql",
+    "reporting_tables_3.sql",
     "admin_tables.sql",
 )
 """Where the shapes of the tables beside an outbox table are written; a table's shape may lie in several."""
@@ -38,7 +40,7 @@ def outbox_differences(table: TableName, *, by_path: bool = False) -> str:
     `by_path`: of the table that an unqualified name finds through the search path, instead of the one that it would create.
     """
     names = outbox_names(table)
-    shapes = [queries(file, **names)["shape"] for file in ("outbox_table.sql", "outbox_table_2.sql")]
+    shapes = [queries(file, **names)["shape"] for file in ("outbox_table.sql", "outbox_table_2.sql", "outbox_table_3.sql")]
     return _differences(table, shapes, by_path=by_path)
 
 

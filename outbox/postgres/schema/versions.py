@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from outbox.errors import SchemaError
 from outbox.postgres.names import TableName
 from outbox.postgres.queries import queries
-from outbox.postgres.schema.objects import SATELLITES, outbox_names, satellite_names, table_names
+from outbox.postgres.schema.objects import FIRST_RING_BODY, SATELLITES, outbox_names, satellite_names, table_names
 
 Statements = tuple[str, ...]
 
@@ -47,7 +48,7 @@ def _first_outbox_table(table: TableName) -> Statements:
     names = outbox_names(table)
     blocks = queries("outbox_table.sql", **names)
     made = ("table", "pending_index", "held_index", "sent_index", "failed_index", "storage")
-    return (*queries("upgrade.sql", **names).values(), *(blocks[name] for name in made), *_doorbell(table))
+    return (*queries("upgrade.sql", **names).values(), *(blocks[name] for name in made), *_first_doorbell(table))
 
 
 def _first_satellites(schema: str | None) -> Statements:
@@ -60,12 +61,16 @@ def _first_satellites(schema: str | None) -> Statements:
         "dead_letter_table",
         "dead_letter_index",
     )
-    return (*(blocks[name] for name in made), *_doorbell(TableName(SATELLITES["delivery"], schema)))
+    return (*(blocks[name] for name in made), *_first_doorbell(_delivery(schema)))
 
 
-def _doorbell(table: TableName) -> Statements:
-    blocks = queries("ring.sql", **table_names(table))
+def _first_doorbell(table: TableName) -> Statements:
+    blocks = queries("ring.sql", **table_names(table) | {"ring_body": FIRST_RING_BODY})
     return blocks["function"], blocks["trigger"]
+
+
+def _delivery(schema: str | None) -> TableName:
+    return TableName(SATELLITES["delivery"], schema)
 
 
 def _first_downgrade(table: TableName) -> Statements:
@@ -85,6 +90,27 @@ def _second_downgrade(table: TableName) -> Statements:
     return tuple(queries("downgrade_2.sql", **satellite_names(table.schema), **outbox_names(table)).values())
 
 
+def _third_outbox_table(table: TableName) -> Statements:
+    return _third_doorbell(table) + _all_but_shapes(queries("outbox_table_3.sql", **outbox_names(table)))
+
+
+def _third_doorbell(table: TableName) -> Statements:
+    return (queries("ring.sql", **table_names(table))["function"],)
+
+
+def _third_satellites(schema: str | None) -> Statements:
+    names = satellite_names(schema)
+    added = (_all_but_shapes(queries(file, **names)) for file in ("dead_letter_3.sql", "reporting_tables_3.sql"))
+    return (*_third_doorbell(_delivery(schema)), *chain.from_iterable(added))
+
+
+def _third_downgrade(table: TableName) -> Statements:
+    # Of the doorbells only the functions: the triggers that call them stay.
+    doorbells = _first_doorbell(_delivery(table.schema))[:1] + _first_doorbell(table)[:1]
+    taken_back = queries("downgrade_3.sql", **satellite_names(table.schema), **outbox_names(table))
+    return doorbells + tuple(taken_back.values())
+
+
 def _all_but_shapes(blocks: Mapping[str, str]) -> Statements:
     return tuple(block for name, block in blocks.items() if not name.endswith("shape"))
 
@@ -92,6 +118,12 @@ def _all_but_shapes(blocks: Mapping[str, str]) -> Statements:
 VERSIONS: tuple[Version, ...] = (
     Version(number="0001", outbox_table=_first_outbox_table, satellites=_first_satellites, downgrade=_first_downgrade),
     Version(number="0002", outbox_table=_second_outbox_table, satellites=_second_satellites, downgrade=_second_downgrade),
+    Version(
+        number="0003",
+        outbox_table=_third_outbox_table,
+        satellites=_third_satellites,
+        downgrade=_third_downgrade,
+    ),
 )
 HEAD = VERSIONS[-1].number
 

@@ -20,7 +20,7 @@ from (
                 and send_after <= now()
             {due_end}
         ) as due
-        where coalesce(last_error, '') not in ('unroutable', 'blocked')
+        where coalesce(last_error, '') not in ('unroutable', 'stalled', 'blocked')
         limit $1
     )
     union all
@@ -33,7 +33,7 @@ from (
                 and send_after > now() and send_after < 'infinity'
             {due_end}
         ) as later
-        where coalesce(last_error, '') not in ('unroutable', 'blocked')
+        where coalesce(last_error, '') not in ('unroutable', 'stalled', 'blocked')
         limit $1
     )
     union all
@@ -42,6 +42,14 @@ from (
         from {table}
         where sent_at is null and failed_at is null and last_error = 'unroutable'
         order by routing_key, send_after, id
+        limit $1
+    )
+    union all
+    (
+        select 'stalled', routing_key
+        from {table}
+        where sent_at is null and failed_at is null and last_error = 'stalled'
+        order by routing_key, coalesce(target_queue, ''), attempts, id
         limit $1
     )
     union all
@@ -93,7 +101,7 @@ from (
         select send_after
         from {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
-            and send_after > '-infinity' and send_after <= now() and coalesce(last_error, '') not in ('unroutable', 'blocked')
+            and send_after > '-infinity' and send_after <= now() and coalesce(last_error, '') not in ('unroutable', 'stalled', 'blocked')
         order by send_after, id
         limit 1
     ) as first
@@ -102,7 +110,7 @@ from (
         select send_after
         from {table}
         where sent_at is null and failed_at is null and ordering_key is not null
-            and send_after > '-infinity' and send_after <= now() and coalesce(last_error, '') not in ('unroutable', 'blocked')
+            and send_after > '-infinity' and send_after <= now() and coalesce(last_error, '') not in ('unroutable', 'stalled', 'blocked')
         order by send_after, id
         limit 1
     )

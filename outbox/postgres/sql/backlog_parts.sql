@@ -28,6 +28,7 @@ case
     when sent_at is not null then 'sent'
     when failed_at is not null then 'parked'
     when last_error = 'unroutable' then 'held'
+    when last_error = 'stalled' then 'stalled'
     when last_error = 'blocked' then 'blocked'
     when send_after > now() and attempts > 0 then 'retrying'
     when send_after > now() then 'scheduled'

@@ -66,6 +66,7 @@ select distinct on (id) id, tracking_ids ->> -1 as message_id, routing_key, trac
         when sent_at is not null then 'sent'
         when failed_at is not null then 'parked'
         when last_error = 'unroutable' then 'held'
+        when last_error = 'stalled' then 'stalled'
         when last_error = 'blocked' then 'blocked'
         when send_after > clock_timestamp() and attempts > 0 then 'retrying'
         when send_after > clock_timestamp() then 'scheduled'
@@ -156,6 +157,14 @@ where message_id = any($1::text[]) and status <> 'open'
         from {table}
         where sent_at is null and failed_at is null and last_error = 'unroutable'
         order by routing_key, send_after, id
+        limit {most_rows}
+    )
+    union all
+    (
+        select *
+        from {table}
+        where sent_at is null and failed_at is null and last_error = 'stalled'
+        order by routing_key, coalesce(target_queue, ''), attempts, id
         limit {most_rows}
     )
 ) as looked_at

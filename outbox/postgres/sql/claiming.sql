@@ -1,25 +1,37 @@
 -- name: measured
 -- Sizes are counted before anything is fetched, so that a batch of large rows ends early instead of filling the memory; the rest
--- stays for the next. (Small jsonb values are not worth the conversion that tells their size.)
+-- stays for the next. A row that is too large to be fetched at all counts for nothing: it goes out without its body.
+-- (`octet_length` reads the length that stands beside a stored value, and not the value. Small jsonb values are not worth the
+-- conversion that tells their size. `offset 0` keeps the planner from computing each size once for every mention.)
 sized as (
     select *,
         octet_length(routing_key) + octet_length(body)
             + case when pg_column_size(headers) > 2000 then octet_length(headers::text) else 0 end
-            + case when pg_column_size(tracking_ids) > 2000 then octet_length(tracking_ids::text) else 0 end as bytes
+            + case when pg_column_size(tracking_ids) > 2000 then octet_length(tracking_ids::text) else 0 end as row_bytes
     from claimed
+    offset 0
 ),
 measured as (
-    select *, sum(bytes) over (rows unbounded preceding) - bytes as bytes_before
+    select *, row_bytes > {max_body_bytes} as too_large,
+        sum(case when row_bytes > {max_body_bytes} then 0 else row_bytes end) over (rows unbounded preceding) as batch_bytes
     from sized
 )
+
+-- name: fits
+-- Whether a row still belongs to a batch of {max_batch_bytes}; the first one always does.
+(batch_bytes <= {max_batch_bytes} or (batch_bytes = row_bytes and not too_large))
 
 -- name: columns
 -- Times are seconds and jsonb is text: no value that a producer may insert is too much for the driver then, and no codec of a
 -- given pool has a say. (`date_part` is `extract` without the detour through numeric, which takes half a microsecond.)
-id, routing_key, body, tracking_ids::text, date_part('epoch', created_at) as created_at,
+id, case when too_large then left(routing_key, 255) else routing_key end as routing_key,
+    case when not too_large then body end as body,
+    case when too_large and pg_column_size(tracking_ids) > 2000 then '[]' else tracking_ids::text end as tracking_ids,
+    date_part('epoch', created_at) as created_at,
     case when expiration < interval '1000 years' then date_part('epoch', expiration) end as expiration,
-    headers::text, content_type, ordering_key, target_queue, attempts, last_error, hlc, requeue_count,
-    dedup_key is not null as deduplicated
+    case when not too_large then headers::text end as headers, content_type, ordering_key, target_queue, attempts, last_error,
+    hlc, requeue_count, case when too_large then row_bytes end as too_large_bytes, dedup_key is not null as deduplicated,
+    batch_bytes
 
 -- name: keyed_after
 -- Null unless rows with an ordering key are due, which other statements claim; then the priority that was reached here.

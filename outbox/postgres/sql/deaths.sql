@@ -41,7 +41,8 @@ reopened as (
         hlc = earlier.hlc, attempt = earlier.attempt, requeue_count = earlier.requeue_count, cause = earlier.cause,
         exception_type = earlier.exception_type, exception_message = earlier.exception_message,
         exception_traceback = earlier.exception_traceback, fingerprint = earlier.fingerprint, worker = earlier.worker,
-        preview = earlier.preview, search = to_tsvector('simple', earlier.search), failed_at = earlier.failed_at,
+        preview = earlier.preview, search = to_tsvector('simple', earlier.search),
+        shown_message = earlier.shown_message, failed_at = earlier.failed_at,
         failures = (
             select coalesce(jsonb_agg(failure order by place), '[]')
             from jsonb_array_elements(letter.failures || earlier.failures) with ordinality as failed (failure, place)
@@ -78,11 +79,11 @@ buried as (
     insert into {dead_letter} (
         source, exchange, queue, message_id, routing_key, body, content_type, headers, properties, header_types, tracking_ids,
         ordering_key, hlc, created_at, attempt, requeue_count, cause, exception_type, exception_message, exception_traceback,
-        failures, fingerprint, worker, preview, search, first_failed_at, failed_at
+        failures, fingerprint, worker, preview, search, shown_message, first_failed_at, failed_at
     )
     select source, exchange, queue, message_id, routing_key, body, content_type, headers, properties, header_types, tracking_ids,
         ordering_key, hlc, created_at, attempt, requeue_count, cause, exception_type, exception_message, exception_traceback,
-        failures, fingerprint, worker, preview, to_tsvector('simple', search), least(first_failed_at, failed_at), failed_at
+        failures, fingerprint, worker, preview, to_tsvector('simple', search), shown_message, least(first_failed_at, failed_at), failed_at
     from death
     where number not in (select number from known) and number not in (select number from reopened)
     order by number

@@ -1,9 +1,18 @@
 -- name: binding
-select exists(
-    select
-    from {subscription}
-    where exchange = $1 and queue = $2 and binding_key = $3 and pattern is not distinct from $4
-)
+-- Whether exchange $1 fills queue $2 by binding key $3, or by any key; and which other exchanges fill it.
+select
+    exists(
+        select
+        from {subscription}
+        where exchange = $1 and queue = $2 and binding_key = $3 and pattern is not distinct from $4
+    ) as bound,
+    exists(select from {subscription} where exchange = $1 and queue = $2) as known,
+    array(select distinct exchange from {subscription} where queue = $2 and exchange <> $1 order by exchange) as others
+
+-- name: lock_bindings
+-- Until the transaction ends no other worker binds: of two that bind one queue to two exchanges at once, the later one must see the
+-- earlier one's row.
+select pg_catalog.pg_advisory_xact_lock('{subscription}'::regclass::oid::bigint)
 
 -- name: bind
 -- The expression is tried first, so that one that PostgreSQL cannot compile never gets near a message.
@@ -61,9 +70,11 @@ where queues is null
 --
 -- The limit is hidden from the planner, which then expects to need only a part of the rows, and reads the index in its order
 -- instead of sorting what statistics take for a handful of rows and may be a million. $5 is the time to begin at; `first_due`,
--- of every row, when the first of them was due.
+-- of every row, when the first of them was due, and `seen` how many there were: not all are taken if they have more than $6 bytes
+-- together, but the first one is. Bodies of more than $7 bytes stay behind. (`octet_length` reads the length that stands beside
+-- a stored value, and not the value.)
 with due as materialized (
-    select id, available_at
+    select id, available_at, octet_length(routing_key) + octet_length(body) + coalesce(pg_column_size(headers), 0) as bytes
     from {delivery}
     where queue = $1 and available_at between to_timestamp($5::float8) and now()
     order by available_at, id
@@ -73,12 +84,17 @@ with due as materialized (
 update {delivery}
 set lease_token = $3, leased_until = now() + $4::interval, available_at = now() + $4::interval,
     crashes = crashes + (lease_token is not null)::integer
-where id = any(array(select id from due))
-returning id, exchange, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, hlc, requeue_count,
-    attempt, crashes, isolated, extract(epoch from created_at)::float8 as created_seconds,
+where id = any(array(
+    select id
+    from (select id, bytes, sum(bytes) over (rows unbounded preceding) as batch_bytes from due) as measured
+    where batch_bytes <= $6 or batch_bytes = bytes
+))
+returning id, exchange, message_id, routing_key, case when octet_length(body) <= $7 then body end as body,
+    octet_length(body) as size, content_type, headers, tracking_ids, ordering_key, hlc, requeue_count, attempt,
+    crashes, isolated, extract(epoch from created_at)::float8 as created_seconds,
     extract(epoch from expires_at)::float8 as expires_seconds,
     (extract(epoch from expires_at) - extract(epoch from now()))::float8 as seconds_left,
-    (select extract(epoch from min(available_at))::float8 from due) as first_due
+    (select extract(epoch from min(available_at))::float8 from due) as first_due, (select count(*) from due) as seen
 
 -- name: claim_ordered
 -- The same for queues whose deliveries of one key come one after another. Of the first $5 that are due it takes those without a
@@ -91,9 +107,11 @@ returning id, exchange, message_id, routing_key, body, content_type, headers, tr
 --
 -- They come back by themselves after some minutes, each at its own time, for whoever deletes rows by hand.
 --
--- `seen` is how many were due, and `left` how many of these were neither taken nor put off: their turn comes at once.
+-- `seen` is how many were due, and `left` how many of these were neither taken nor put off: their turn comes at once. $6 and $7 are
+-- as above.
 with due as materialized (
-    select id, case when ordering_key is not null then hashtextextended(ordering_key, 0) end as lane
+    select id, case when ordering_key is not null then hashtextextended(ordering_key, 0) end as lane,
+        octet_length(routing_key) + octet_length(body) + coalesce(pg_column_size(headers), 0) as bytes
     from {delivery}
     where queue = $1 and available_at <= now()
     order by available_at, id
@@ -101,7 +119,7 @@ with due as materialized (
     for update skip locked
 ),
 placed as materialized (
-    select due.id, coalesce(first.id, due.id) as first
+    select due.id, due.bytes, coalesce(first.id, due.id) as first
     from due
     left join lateral (
         select delivery.id
@@ -135,9 +153,16 @@ claimed as (
         crashes = crashes + (lease_token is not null)::integer
     where id = any(array(
         select id
-        from placed
-        where id = first and (select number from aside) >= 0
-        limit (select $2::integer)
+        from (
+            select id, bytes, sum(bytes) over (rows unbounded preceding) as batch_bytes
+            from (
+                select id, bytes
+                from placed
+                where id = first and (select number from aside) >= 0
+                limit (select $2::integer)
+            ) as wanted
+        ) as measured
+        where batch_bytes <= $6 or batch_bytes = bytes
     ))
     returning *
 ),
@@ -145,12 +170,19 @@ count as (
     select (select count(*) from due) as seen,
         (select count(*) from due) - (select number from aside) - (select count(*) from claimed) as left
 )
-select claimed.id, exchange, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, hlc, requeue_count,
-    attempt, crashes, isolated, extract(epoch from created_at)::float8 as created_seconds,
+select claimed.id, exchange, message_id, routing_key, case when octet_length(body) <= $7 then body end as body,
+    octet_length(body) as size, content_type, headers, tracking_ids, ordering_key, hlc, requeue_count, attempt,
+    crashes, isolated, extract(epoch from created_at)::float8 as created_seconds,
     extract(epoch from expires_at)::float8 as expires_seconds,
     (extract(epoch from expires_at) - extract(epoch from now()))::float8 as seconds_left, count.seen, count.left
 from count
 left join claimed on true
+
+-- name: read_piece
+-- $4 bytes of a body, from $3 on.
+select substring(body from $3::integer + 1 for $4::integer)
+from {delivery}
+where id = $1 and lease_token = $2
 
 -- name: release
 -- The first delivery of each of the keys $2 in queue $1 is due, after the one before it has ended. Run it in the transaction that
@@ -267,20 +299,20 @@ with gone as (
     delete from {delivery} as delivery
     using unnest(
         $1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-        $10::text[], $11::text[], $12::text[]
+        $10::text[], $11::text[], $12::text[], $13::text[]
     ) as settled (
         id, token, source, cause, exception_type, exception_message, exception_traceback, failed, fingerprint, worker, preview,
-        search
+        search, shown_message
     )
     where delivery.id = settled.id and delivery.lease_token = settled.token and delivery.id = any($1::bigint[])
     returning delivery.*, settled.source, settled.cause, settled.exception_type, settled.exception_message,
-        settled.exception_traceback, settled.failed, settled.fingerprint, settled.worker, settled.preview, settled.search
+        settled.exception_traceback, settled.failed, settled.fingerprint, settled.worker, settled.preview, settled.search, settled.shown_message
 ),
 death as materialized (
     select id as number, source, exchange, queue, message_id, routing_key, body, content_type, headers, null::jsonb as properties,
         null::jsonb as header_types, tracking_ids, ordering_key, hlc, created_at, attempt, requeue_count, cause, exception_type,
         exception_message, exception_traceback, coalesce(failures, '[]') || failed::jsonb as failures, fingerprint, worker, preview,
-        search, now() as failed_at,
+        search, shown_message, now() as failed_at,
         case
             when failures -> 0 ->> 'at' ~ '^\d{4}-\d\d-\d\dT[\d:.]+\+00:00$' then (failures -> 0 ->> 'at')::timestamptz
             else now()
@@ -307,9 +339,11 @@ from {delivery}
 where id = any($1::bigint[])
 
 -- name: ring
--- For what became due sooner by an update, which no trigger tells of: notifies if somebody sleeps.
-select pg_catalog.pg_notify($2, '')
-where not pg_catalog.pg_try_advisory_xact_lock_shared($1)
+-- For what became due sooner by an update, which no trigger tells of: notifies if a worker sleeps, as `ring_body_3.sql` does.
+-- $1 to $3: the channel, the in-flight lock, which workers of the release before hold while they sleep, and an asleep lock.
+select pg_catalog.pg_notify($1, '')
+where not pg_catalog.pg_try_advisory_xact_lock_shared($2)
+    or case when pg_catalog.pg_try_advisory_lock($3) then not pg_catalog.pg_advisory_unlock($3) else true end
 
 -- name: count_dead_letters
 select count(*)

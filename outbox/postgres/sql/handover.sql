@@ -2,18 +2,25 @@
 -- Moves up to $2 rows of the outbox to the queues of exchange $1 in one statement: either a row is in every queue that
 -- wants it and gone from the outbox, or nothing happened. $3: keep what was sent. $4: drop what is unroutable instead of
 -- holding it. $5 and $6: how long the probes of some routing keys wait; $7: the same for every other key. $8: the expiration
--- of rows without one.
+-- of rows without one. $9: how many bytes they have together, unless one has more; what is larger than {max_body_bytes} is parked.
 --
 -- Rows are locked in the first step and changed by `id = any(array(...))`, which is an index scan whatever the planner believes
 -- about the table, and which also finds a row that somebody changed between our snapshot and our lock. The limit is hidden from
 -- it, so that it expects to need only a part of the rows, and reads the index in its order instead of sorting. There is one row
 -- of nulls if there were none.
 with {claimed},
+-- `octet_length` reads the length that stands beside a stored value, and not the value.
+measured as (
+    select *, octet_length(routing_key) + octet_length(body) + coalesce(pg_column_size(headers), 0) as row_bytes,
+        sum(octet_length(routing_key) + octet_length(body) + coalesce(pg_column_size(headers), 0))
+            over (rows unbounded preceding) as batch_bytes
+    from claimed
+),
 {due},
 address as materialized (
     select distinct routing_key
     from due
-    where target_queue is null
+    where target_queue is null and row_bytes <= {max_body_bytes}
 ),
 {routes},
 -- A row for one queue goes there whatever is bound to it, if some exchange knows the queue.
@@ -22,6 +29,7 @@ address as materialized (
 routed as {routed} (
     select *,
         case
+            when row_bytes > {max_body_bytes} then 'too_large'
             when queues is not null then 'sent'
             when $4::boolean then 'dropped'
             when octet_length(routing_key) > {longest_held_key} then 'parked'
@@ -36,6 +44,7 @@ routed as {routed} (
                 else jsonb_build_array(md5('{table}:' || due.id)::uuid::text)
             end as chain,
             case
+                when due.row_bytes > {max_body_bytes} then null
                 when due.target_queue is null then (select by_key from route) -> due.routing_key
                 else (select by_queue from route) -> due.target_queue
             end as queues
@@ -109,15 +118,20 @@ waiting as (
         send_after = case when target_queue is null then 'infinity' else now() + interval '{longest_wait}' end
     where id = any(array(select id from message where state = 'held' except select id from probe))
 ),
--- The index of held rows has no room for longer keys.
+-- The index of held rows has no room for longer keys, and no worker for larger messages.
 parked as (
     update {table}
-    set attempts = least(attempts, 2147483646) + 1, failed_at = clock_timestamp(),
-        last_error = 'unroutable, with a routing key longer than the {longest_held_key} bytes that can be held'
-    where id = any(array(select id from message where state = 'parked'))
+    set attempts = least(attempts, 2147483646) + 1, failed_at = clock_timestamp(), held_at = null,
+        last_error = case
+            when id = any(array(select id from message where state = 'too_large'))
+                then 'too large: the message has more than the {max_body_bytes} bytes of max_body_bytes'
+            else 'unroutable, with a routing key longer than the {longest_held_key} bytes that can be held'
+        end
+    where id = any(array(select id from message where state in ('parked', 'too_large')))
 )
 -- A creation time at infinity has no age, but must not end the statement either.
-select id as row_id, chain ->> -1 as message_id, routing_key, state,
+select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) else chain ->> -1 end as message_id,
+    case state when 'too_large' then left(routing_key, 255) else routing_key end as routing_key, state,
     last_error is not distinct from 'unroutable' as was_held,
     date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds, target_queue{more}
 from (select) as one

@@ -18,6 +18,14 @@ claimed as materialized (
     limit (select $2::integer)
 )
 
+-- name: single
+-- One row, whatever its key; whoever asks has it locked.
+claimed as materialized (
+    select *
+    from {table}
+    where id = $2
+)
+
 -- name: superseding
 -- A row that was held or came back, while another was published with its dedup key, is dropped: that one stands for it.
 superseded as (
@@ -36,16 +44,16 @@ superseded as (
 ),
 due as materialized (
     select *
-    from claimed
-    where id <> all(array(select id from superseded))
+    from measured
+    where id <> all(array(select id from superseded)) and (batch_bytes <= $9 or batch_bytes = row_bytes)
 )
 
 -- name: standing
 -- Rows that another may stand for are left alone. They count, so that no more is read than is wanted.
-due as not materialized (
+due as materialized (
     select *
-    from claimed
-    where dedup_key is null
+    from measured
+    where dedup_key is null and (batch_bytes <= $9 or batch_bytes = row_bytes)
 )
 
 -- name: overtaking
@@ -60,7 +68,7 @@ message as (
 staying as materialized (
     select lane, min(rank) as rank
     from routed
-    where policy <> 'skip' and state in ('held', 'parked')
+    where policy <> 'skip' and state in ('held', 'parked', 'too_large')
     group by lane
 ),
 message as materialized (

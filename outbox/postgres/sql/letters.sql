@@ -1,7 +1,7 @@
 -- name: letters
 -- Lines of the list out of the dead letters. jsonb goes out as text: no codec of a given pool has a say.
 select id::text as letter, id as number, 0 as kind, source, status, exchange, queue, routing_key, message_id,
-    tracking_ids::text as tracking_ids, ordering_key, cause, exception_type, exception_message, fingerprint, worker, attempt,
+    tracking_ids::text as tracking_ids, ordering_key, cause, exception_type, coalesce(shown_message, exception_message) as exception_message, fingerprint, worker, attempt,
     requeue_count, deaths, {failed_attempts} as failures, created_at, first_failed_at, failed_at,
     version, resolved_at, resolved_by, resolution, content_type, octet_length(body) as size, preview, null::bytea as shown
 from {dead_letter} as letter
@@ -62,7 +62,7 @@ where dead_letter_id = $1
 order by version
 
 -- name: failures
-select id::text as letter, exception_type, exception_message, exception_traceback
+select id::text as letter, exception_type, coalesce(shown_message, exception_message), exception_traceback
 from {dead_letter}
 where id = any($1::bigint[])
 union all

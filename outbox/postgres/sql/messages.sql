@@ -8,8 +8,8 @@ id, {state} as state, routing_key, left(tracking_ids ->> -1, 1000) as message_id
     extract(epoch from send_after)::float8 as due_at, extract(epoch from sent_at)::float8 as sent_at,
     extract(epoch from failed_at)::float8 as failed_at, hashtextextended(ordering_key, 0) as lane,
     case
-        when sent_at is null and failed_at is null and last_error = 'unroutable' then extract(epoch from held_at)::float8
-    end as held_at
+        when sent_at is null and failed_at is null and last_error in ('unroutable', 'stalled') then extract(epoch from held_at)::float8
+    end as held_at, coalesce(left(target_queue, 1000), '') as route_queue
 
 -- name: classes
 select message.*
@@ -43,6 +43,15 @@ from {table}
 where sent_at is null and failed_at is null and last_error = 'unroutable' and routing_key = $1 and send_after < 'infinity'
     and target_queue is not distinct from $2
 order by routing_key, send_after, id
+limit 1
+
+-- name: stalled_probe
+-- The row that finds out next whether its route takes messages again, for all that go the same way. The relay knows when.
+select id, null::float8 as due_at
+from {table}
+where sent_at is null and failed_at is null and last_error = 'stalled' and routing_key = $1
+    and coalesce(target_queue, '') = coalesce($2, '')
+order by routing_key, coalesce(target_queue, ''), attempts, id
 limit 1
 
 -- name: handled

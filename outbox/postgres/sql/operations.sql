@@ -10,21 +10,26 @@ values ($1, cast($2::text as jsonb), cast($3::text as jsonb), $4, $5)
 returning id
 
 -- name: fix_letters
--- In the order in which they came to be. What another operation has to do is skipped.
-with item as (
+-- In the order in which they came to be. What another operation has to do is skipped. The digest is of the very letters that are
+-- fixed: a statement of its own would see what was committed meanwhile.
+with wanted as materialized (
+    select letter, kind, number, version, status, failed_at
+    from (
+        {selection}
+    ) as meant
+),
+item as (
     insert into {operation_item} (operation_id, position, letter, outcome, detail, settled_at)
     select $1, row_number() over (order by kind, number), wanted.letter,
         case when other.operation_id is null then 'pending' else 'skipped' end,
         'in operation ' || other.operation_id,
         case when other.operation_id is not null then now() end
-    from (
-        {selection}
-    ) as wanted
+    from wanted
     left join {operation_item} as other on other.letter = wanted.letter and other.outcome = 'pending'
     returning outcome
 )
-select count(*)
-from item
+select (select count(*) from item) as count, {digest} as digest
+from wanted
 
 -- name: created
 -- One without anything to do has done it.

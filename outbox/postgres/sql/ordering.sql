@@ -24,10 +24,10 @@ lane as materialized (
     group by lane
 ),
 headed as materialized (
-    select lane.lane, lane.place, lane.rows_due, lane.policy, first.id as head, first.ready, first.parked
+    select lane.lane, lane.place, lane.rows_due, lane.policy, first.id as head, first.ready, first.parked, first.deduplicated
     from (select *, {policy} as policy from lane) as lane
     cross join lateral (
-        select id, {ready} as ready, failed_at is not null as parked
+        select id, {ready} as ready, failed_at is not null as parked, dedup_key is not null as deduplicated
         from {table}
         where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.lane
             and (lane.policy <> 'skip' or {ready})
@@ -46,7 +46,8 @@ ours as materialized (
     ) as head
     limit least($5::bigint, greatest(16, (select (count(*) + 1) / 2 from headed where ready)))
 )
-select lane, policy, head, ready, parked, rows_due, lane in (select lane from ours) as ours, (select min(due) from front) as due
+select lane, policy, head, ready, parked, deduplicated, rows_due, lane in (select lane from ours) as ours,
+    (select min(due) from front) as due
 from headed
 order by place
 
@@ -56,7 +57,7 @@ with {runs},
 {measured}
 select {columns}, lane, policy, blocked
 from measured
-where bytes_before <= $5
+where {fits}
 
 -- name: claim_runs_unread
 -- The same without any text.
@@ -64,9 +65,25 @@ with {runs}
 select id, attempts, lane, policy, blocked
 from claimed
 
+-- name: supersede_heads
+-- Of the heads $1 those that came back unsent while another one was published with their dedup key; see `supersede` in relay.sql.
+-- The other one may be behind them, and must not wait for them. Parked ones stay, for a person.
+delete from {table}
+where id = any(array(
+    select id
+    from {table} as older
+    where id = any($1::bigint[]) and sent_at is null and failed_at is null and exists (
+        select
+        from {table} as later
+        where later.dedup_key = older.dedup_key and later.id > older.id and later.sent_at is null and later.failed_at is null
+    )
+    for update of older skip locked
+))
+
 -- name: share_heads
 -- A shared lock keeps heads from leaving, and finds those that are leaving: rows behind them must not be marked then, for nobody
--- would release them. Publishers can still withdraw such a head. Under "skip" a head that is not ready any more is none.
+-- would release them. It is the weakest there is, so that publishers do not take such a head to be in flight; one that withdraws it
+-- waits until we have committed. Under "skip" a head that is not ready any more is none.
 select message.id
 from {table} as message
 join unnest($1::bigint[], $2::text[]) as lane (head, policy) on id = lane.head
@@ -86,7 +103,7 @@ where id = any(array(
         join unnest($1::bigint[], $2::bigint[]) as lane (number, head) on lane.number = front.lane
         where front.id > lane.head
     ))
-    for update skip locked
+    for no key update skip locked
 ))
 
 -- name: park_behind
@@ -118,12 +135,12 @@ where message.id = behind.id and message.id = any(array(
     select id
     from {table}
     where id = any(array(select id from behind)) and sent_at is null and {ready}
-    for update skip locked
+    for no key update skip locked
 ))
 
 -- name: release_next
 -- The row that follows in each of the lanes $1 with the policies $2 is due, if it waits for a head that has left. If a publisher
--- has it, because of its dedup key, nobody waits for that publisher's transaction: `repair_lanes` releases it then.
+-- is withdrawing it, nobody waits for that publisher's transaction: `repair_lanes` releases what follows then.
 update {table}
 set last_error = null, send_after = now()
 where id = any(array(
@@ -142,7 +159,7 @@ where id = any(array(
         ) as first
         where first.last_error = 'blocked'
     ))
-    for update skip locked
+    for no key update skip locked
 ))
 
 -- name: repair_lanes
@@ -189,7 +206,7 @@ released as (
                 offset 0
             )
         ))
-        for update skip locked
+        for no key update skip locked
     ))
     returning 1
 )

@@ -4,12 +4,12 @@ What an action would do, counted without doing any of it.
 -- $1: the greatest age that is requeued. Of what shares an ordering key with messages that wait, the letters count: parked rows
 -- keep their place.
 with wanted as materialized (
-    select letter, kind, queue, exception_type, ordering_key, created_at
+    select letter, kind, queue, exception_type, ordering_key, created_at, version, status, failed_at
     from (
         {selection}
     ) as meant
 )
-select count(*) as count,
+select count(*) as count, {digest} as digest,
     count(*) filter (where created_at < now() - $1::interval) as too_old,
     count(*) filter (where exists (
         select from {operation_item} as item where item.letter = wanted.letter and item.outcome = 'pending'
@@ -29,3 +29,9 @@ select count(*) as count,
         from (select exception_type, count(*) from wanted group by 1 order by count desc, exception_type limit 50) as counted
     ) as by_exception
 from wanted
+
+-- name: digest_of
+select count(*) as count, {digest} as digest
+from (
+    {selection}
+) as meant

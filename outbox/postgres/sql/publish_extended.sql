@@ -51,8 +51,9 @@ order by position
 
 -- name: insert_unique
 -- Under the locks of its dedup keys. Answers with those that are pending already; what replaces them is inserted, what does not
--- is left out. A row that somebody has locked is on its way and counts as gone. One that is met stays locked until the caller's
--- transaction ends: if it were sent before, its handler would not see what the caller has written and relies on it to tell.
+-- is left out. A row that a relay has claimed is on its way and counts as gone; see `publish_keys.sql`. One that is met is kept from
+-- being claimed until the caller's transaction ends: if it were sent before, its handler would not see what the caller has written
+-- and relies on it to tell.
 with message as materialized (
 {messages}
 ),
@@ -61,7 +62,7 @@ pending as materialized (
     from {table}
     where dedup_key is not null and sent_at is null and failed_at is null
         and dedup_key = any(array(select dedup_key from message where dedup_key is not null))
-    for update skip locked
+    for key share skip locked
 ),
 withdrawn as (
     delete from {table}
@@ -69,7 +70,7 @@ withdrawn as (
         select id
         from pending
         where dedup_key in (select dedup_key from message where replaces)
-    ))
+    )) and sent_at is null and failed_at is null
     returning id, ordering_key
 ),
 {released},

@@ -31,7 +31,7 @@ with claimed as materialized (
 {measured}
 select {columns}, priority, date_part('epoch', send_after) as due{beside}
 from (select) as one
-left join measured on bytes_before <= $2
+left join measured on {fits}
 
 -- name: claim_unread
 -- What a claim of one row takes, without any text of it.
@@ -53,13 +53,19 @@ select id, attempts
 from claimed
 
 -- name: read
+with claimed as (
+    select *
+    from {table}
+    where id = $1
+),
+{measured}
 select {columns}
-from {table}
-where id = $1
+from measured
 
 -- name: supersede
--- Of rows that came back unsent while another one was published with their dedup key: that one stands for them. This is not a
--- part of the claim, because most rows have no such key, and planning it would cost every claim.
+-- Of rows that come back unsent, or came back, while another one was published with their dedup key: that one stands for them. The
+-- claim that gives them back looks, and the next one looks again, for what was committed in between, or if the first one died.
+-- This is not a part of the claim, because most rows have no such key, and planning it would cost every claim.
 delete from {table}
 where id = any(array(
     select id
@@ -104,6 +110,13 @@ set last_error = 'unroutable', send_after = coalesce(clock_timestamp() + outcome
 from unnest($1::bigint[], $2::interval[]) as outcome (id, probe_after)
 where message.id = outcome.id
 
+-- name: stall
+-- Due never: the success of a probe releases it. A probe that failed keeps the time since when.
+update {table} as message
+set last_error = 'stalled', send_after = 'infinity',
+    held_at = case when message.last_error = 'stalled' then message.held_at else clock_timestamp() end
+where id = any($1::bigint[])
+
 -- name: release_held
 -- Rows for one queue alone are released by one for the same queue.
 update {table}
@@ -115,7 +128,7 @@ where id in (
         and target_queue is not distinct from $2
     order by send_after, id
     limit $3
-    for update skip locked
+    for no key update skip locked
 )
 
 -- name: ensure_probes
@@ -147,7 +160,7 @@ where id = any(array(
     select id
     from {table}
     where send_after = 'infinity' and id = any(array(select id from probe where send_after = 'infinity'))
-    for update skip locked
+    for no key update skip locked
 ))
 
 -- name: next_due

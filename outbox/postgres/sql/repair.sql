@@ -4,8 +4,21 @@ the next one then judges them as they are, whoever changed them meanwhile.
 -- name: lock_letters
 select from {dead_letter} where id = any($1::bigint[]) order by id for update
 
+-- name: lock_dedup_keys
+-- What is requeued is pending: publishers of its dedup key come before or after, with the lock of publish_keys.sql. Taken before
+-- rows are locked, as publishers do.
+select count(pg_advisory_xact_lock(lock_key))
+from (
+    select distinct
+        hashtextextended(dedup_key, hashtextextended('outbox dedup_key', cast(cast('{table}' as regclass) as bigint))) as lock_key
+    from {table}
+    where id = any($1::bigint[]) and dedup_key is not null
+    order by lock_key
+) as sorted
+
 -- name: lock_parked
-select from {table} where id = any($1::bigint[]) order by id for update
+-- None that is pending: it may be in flight, and nobody waits for a relay, nor takes a lock that looks like one.
+select from {table} where id = any($1::bigint[]) and failed_at is not null order by id for update
 
 -- name: destinations
 -- The queues that letters and parked rows would go back to; empty for those that go where their routing key leads.
@@ -89,9 +102,21 @@ select id::text as id, verdict[1] as outcome, verdict[2] as reason, requeue_coun
 from judged
 
 -- name: requeue_parked
--- In place, so that it keeps its place among those of its ordering key. The parameters are the same, without the last.
+-- In place, so that it keeps its place among those of its ordering key. The parameters are the same, without the last. `rival` has
+-- the same dedup key and is pending, or is requeued with it and younger: only one of them may be pending.
 with wanted as materialized (
     select parked.id, routing_key, created_at, requeue_count, sent_at, failed_at,
+        coalesce(
+            (
+                select max(id)
+                from {table} as other
+                where other.dedup_key = parked.dedup_key and other.sent_at is null and other.failed_at is null
+            ),
+            case
+                when dedup_key is not null
+                    then nullif(max(parked.id) filter (where failed_at is not null) over (partition by dedup_key), parked.id)
+            end
+        ) as rival,
         case
             when $3::text is not null then $3
             when not $4::boolean then target_queue
@@ -107,6 +132,7 @@ judged as materialized (
             when sent_at is not null then array['skipped', 'already sent']
             when failed_at is null then array['skipped', 'already requeued']
             when busy_with is not null then array['skipped', 'in operation ' || busy_with]
+            when rival is not null then array['refused', 'outbox-' || rival || ' has its dedup key and stands for it: discard this one']
             when destination is not null and destination <> all($5::text[])
                 then array['refused', 'the queue ' || destination || ' does not exist']
             when created_at < now() - $6::interval then array['refused', '{too_old}']
@@ -119,7 +145,7 @@ requeued as (
     set failed_at = null, attempts = 0, last_error = null, send_after = now(), requeue_count = parked.requeue_count + 1,
         target_queue = judged.destination
     from judged
-    where parked.id = judged.id and verdict[1] = 'done' and parked.id = any($1::bigint[])
+    where parked.id = judged.id and verdict[1] = 'done' and parked.id = any($1::bigint[]) and parked.failed_at is not null
 ),
 {recorded}
 select 'outbox-' || id as id, verdict[1] as outcome, verdict[2] as reason, requeue_count + 1 as requeue_count
@@ -159,7 +185,7 @@ with judged as materialized (
 gone as (
     delete from {table} as parked
     using judged
-    where parked.id = judged.id and verdict[1] = 'done' and parked.id = any($1::bigint[])
+    where parked.id = judged.id and verdict[1] = 'done' and parked.id = any($1::bigint[]) and parked.failed_at is not null
     returning parked.*, {readable_row} as chain, 'discarded' as fate, $3::text as done_by, $4::text as done_because
 ),
 discarded as (
@@ -229,7 +255,7 @@ with judged as materialized (
 purged as (
     delete from {table} as parked
     using judged
-    where parked.id = judged.id and verdict[1] = 'done' and parked.id = any($1::bigint[])
+    where parked.id = judged.id and verdict[1] = 'done' and parked.id = any($1::bigint[]) and parked.failed_at is not null
     returning parked.id, ordering_key
 )
 select 'outbox-' || judged.id as id, verdict[1] as outcome, verdict[2] as reason, ordering_key
@@ -280,7 +306,7 @@ where id = $1 and sent_at is null and failed_at is not null
 
 -- name: release_lanes
 -- What waited for rows that are gone: the first of a key is due, unless it is parked itself. One that is on its way needs no
--- release; one that a publisher has, because of its dedup key, is released by the relays' housekeeping.
+-- release; one that a publisher is withdrawing is released by the relays' housekeeping.
 update {table}
 set send_after = now(), last_error = null
 where id = any(array(
@@ -297,19 +323,15 @@ where id = any(array(
             limit 1
         ) as head
     ))
-    for update skip locked
+    for no key update skip locked
 ))
 
 -- name: ring
--- For what became due by an update, which no trigger tells of: notifies if somebody sleeps, as `ring_body.sql` does.
-select pg_catalog.pg_notify('outbox_' || encode(substr(digest, 1, 12), 'hex'), '')
-from (
-    select sha256(convert_to(nspname || '.' || relname, 'UTF8')) as digest
-    from pg_catalog.pg_class as c
-    join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
-    where c.oid = '{table}'::regclass
-) as bell
-where not pg_catalog.pg_try_advisory_xact_lock_shared(('x' || encode(substr(digest, 13, 8), 'hex'))::bit(64)::bigint)
+-- For what became due by an update, which no trigger tells of: once a batch, so it may notify where no relay or worker sleeps.
+select pg_catalog.pg_notify('outbox_' || encode(substr(sha256(convert_to(nspname || '.' || relname, 'UTF8')), 1, 12), 'hex'), '')
+from pg_catalog.pg_class as c
+join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+where c.oid = '{table}'::regclass
 
 -- name: has_queue
 -- What a worker has consumed from, where PostgreSQL is the broker.

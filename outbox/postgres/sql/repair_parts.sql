@@ -1,5 +1,9 @@
 Parts of the statements of repair.sql and operations.sql.
 
+-- name: digest
+-- Which letters these are, and in which state: equal for the same ones in any order, without keeping or sorting them.
+md5(coalesce(sum(hashtextextended(concat_ws(' ', letter, version, status, extract(epoch from failed_at)), 0)::numeric), 0)::text)
+
 -- name: readable
 -- The ids of a letter's message, if they can be read.
 case

@@ -60,6 +60,18 @@ select scope, name, (extract(epoch from until) - extract(epoch from clock_timest
 from (values (1)) as always (one)
 left join {control} on until is null or until > clock_timestamp()
 
+-- name: channel
+-- Where the table of pauses is, if its trigger notifies.
+select n.nspname::text as schema, c.relname::text as name
+from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.oid = pg_catalog.to_regclass($1) and exists (
+    select
+    from pg_catalog.pg_trigger t
+    join pg_catalog.pg_proc p on p.oid = t.tgfoid
+    where t.tgrelid = c.oid and t.tgenabled in ('O', 'A') and pg_catalog.strpos(p.prosrc, 'pg_notify(') > 0
+)
+
 -- name: pause
 insert into {control} (scope, name, reason, requested_by, until)
 values ($1, $2, $3, $4, $5)

@@ -9,8 +9,16 @@ from typing import Any, TypeVar
 
 import asyncpg
 
+from outbox.byte_limits import ByteLimits
 from outbox.engine.groups import ungrouped
-from outbox.errors import BrokerUnavailableError, ConfigurationError, DatabaseUnavailableError, SchemaError, TopologyError
+from outbox.errors import (
+    BrokerUnavailableError,
+    ConfigurationError,
+    DatabaseUnavailableError,
+    SchemaError,
+    StatementTimeoutError,
+    TopologyError,
+)
 from outbox.events import Dependency, DependencyLost, DependencyRestored
 from outbox.masking import Masking
 from outbox.message import Message
@@ -51,7 +59,8 @@ class PostgresBroker:
 
     Give a `postgresql://` URL or a pool; a given pool is used and left open, and needs room for four connections. `lease` is
     how long a dead worker's deliveries wait for another one, `poll_interval` how often idle queues are looked at where
-    notifications do not arrive. `masking` is for what is shown and searched of dead letters.
+    notifications do not arrive. `masking` is for what is shown and searched of dead letters. `byte_limits` is how much a
+    subscription has in memory at once, and what is too large for it: that is a dead letter.
     """
 
     def __init__(
@@ -65,6 +74,7 @@ class PostgresBroker:
         lease: timedelta = LEASE,
         poll_interval: timedelta = POLL_INTERVAL,
         masking: Masking | None = None,
+        byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
     ) -> None:
         if (url is None) == (pool is None):
             raise ConfigurationError("PostgresBroker takes exactly one of url and pool")
@@ -79,6 +89,7 @@ class PostgresBroker:
         self._lease = lease
         self._poll_interval = poll_interval
         self._masking = masking or Masking()
+        self._byte_limits = byte_limits
         self._storable = Storable()
         self._sql = self._tables.queries("delivery.sql")
         self._statements: Statements | None = None
@@ -141,12 +152,14 @@ class PostgresBroker:
                     subscription,
                     receive,
                     fetch=self._fetch_watched,
+                    fetch_bodies=self._fetch_bodies,
                     fetch_in_turn=self._fetch_in_turn,
                     ring=self._ring,
                     waking=waking,
                     lease=self._lease,
                     coroner=Coroner(self._masking, self._storable),
                     floors=self._floors.setdefault(subscription.queue, Floors()),
+                    byte_limits=self._byte_limits,
                 )
                 running = tasks.create_task(intake.run())
                 try:
@@ -234,10 +247,40 @@ class PostgresBroker:
             raise BrokerUnavailableError(str(error)) from error
 
     async def _ensure_binding(self, *binding: str | None) -> None:
-        """Looks first, so that a worker without the right to bind can use what was provisioned."""
+        """Looks first, so that a worker without the right to bind can use what was provisioned.
+
+        Deliveries are claimed by queue, as in RabbitMQ. So a queue of another exchange's worker is refused: each worker would
+        take the other's messages. A binding that is there already was made on purpose.
+        """
         async with borrowed(self._opened_pool) as connection:
-            if not await connection.fetchval(self._sql["binding"], *binding):
-                await connection.execute(self._sql["bind"], *binding)
+            [found] = await connection.fetch(self._sql["binding"], *binding)
+            if not found["bound"]:
+                async with connection.transaction(isolation="read_committed"):
+                    await connection.execute(self._sql["lock_bindings"])
+                    [found] = await connection.fetch(self._sql["binding"], *binding)
+                    if found["others"] and not found["known"]:
+                        raise TopologyError(self._shared_queue(found["others"], *binding))
+                    await connection.execute(self._sql["bind"], *binding)
+        if found["others"]:
+            exchange, queue, *_ = binding
+            _log.warning(
+                "the queue %s of the exchange %s is bound to %s as well: workers of each handle the messages of all",
+                queue,
+                exchange,
+                ", ".join(found["others"]),
+            )
+
+    def _shared_queue(self, others: Sequence[str], *binding: str | None) -> str:
+        exchange, queue, binding_key, pattern = binding
+        table = self._tables.subscription.sql
+        values = ", ".join("null" if value is None else _literal(value) for value in (exchange, queue, binding_key, pattern))
+        return (
+            f"the queue {queue!r} is bound to {', '.join(map(repr, others))} in this schema: a worker of the exchange "
+            f"{exchange!r} would handle those messages, too. Rename the queue (consume(..., queue=...)), or give each exchange "
+            f"a schema of its own. If no worker of {others[0]!r} is left, remove its binding: delete from {table} where "
+            f"queue = {_literal(str(queue))} and exchange = {_literal(others[0])}. To share the queue on purpose, bind it by "
+            f"hand: insert into {table} (exchange, queue, binding_key, pattern) values ({values})"
+        )
 
     @asynccontextmanager
     async def _sleeping(self) -> AsyncIterator[Waking]:
@@ -270,12 +313,24 @@ class PostgresBroker:
         return {row["queue"]: _sooner(row["seconds"], self._floors[row["queue"]].seconds_left) for row in rows}
 
     async def _ring(self) -> None:
-        if self._bell is not None:
-            await self._fetch_watched("ring", self._bell.lock_key, self._bell.channel)
+        if (bell := self._bell) is not None:
+            await self._fetch_watched("ring", bell.channel, bell.lock_key, bell.asleep_keys[0])
 
     async def _fetch_watched(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
         """The same as `_fetch`, and observers are told when the database goes away and when it is back."""
         return await self._watched(self._fetch(name, *arguments))
+
+    async def _fetch_bodies(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
+        """The same; but a statement that takes too long raises `TimeoutError`, for that may be because of the bodies."""
+        return await self._watched(self._in_time(name, *arguments))
+
+    async def _in_time(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
+        try:
+            return await self._fetch(name, *arguments)
+        except DatabaseUnavailableError as error:
+            if isinstance(error, StatementTimeoutError):
+                raise TimeoutError(str(error)) from error
+            raise
 
     async def _fetch_in_turn(self, *calls: Call) -> Sequence[Sequence[asyncpg.Record]]:
         """Several statements in one transaction, likewise."""
@@ -295,11 +350,11 @@ class PostgresBroker:
         return rows
 
     async def _fetch(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
-        with unavailable_errors(f"{name} at the broker in PostgreSQL"):
+        with unavailable_errors(f"{name} at the broker in PostgreSQL", limit=STATEMENT_TIMEOUT):
             return await self._opened_statements.fetch(self._sql[name], *arguments, timeout=STATEMENT_TIMEOUT)
 
     async def _in_turn(self, calls: Sequence[Call]) -> Sequence[Sequence[asyncpg.Record]]:
-        with unavailable_errors(f"{calls[0][0]} at the broker in PostgreSQL"):
+        with unavailable_errors(f"{calls[0][0]} at the broker in PostgreSQL", limit=STATEMENT_TIMEOUT):
             statements = [(self._sql[name], *arguments) for name, *arguments in calls]
             return await self._opened_statements.fetch_in_turn(*statements, timeout=STATEMENT_TIMEOUT)
 
@@ -309,6 +364,10 @@ def _sooner(due: float | None, front_in: float) -> float | None:
     if not front_in:
         return due
     return front_in if due is None else min(due, front_in)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _report(task: "asyncio.Task[None]") -> None:

@@ -26,7 +26,7 @@ _LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds() - 1
 class PostgresDelivery:
     """Implements the Delivery port. Its row is decoded when it is asked for."""
 
-    __slots__ = ("_actions", "_failed_in_hand", "_row", "_taken", "deadline", "id", "lost", "safe_until", "token")
+    __slots__ = ("_actions", "_failed_in_hand", "_row", "_taken", "body", "deadline", "id", "lost", "safe_until", "token")
 
     def __init__(self, row: asyncpg.Record, *, token: UUID, claimed_at: float, safe_until: float, actions: "Actions") -> None:
         self.id: int = row["id"]
@@ -42,6 +42,8 @@ class PostgresDelivery:
         self._failed_in_hand = 0
         self._row = row
         self._actions = actions
+        self.body: bytes = row["body"] or b""
+        """Empty as long as it is not read."""
 
     @property
     def message(self) -> Message:
@@ -53,7 +55,7 @@ class PostgresDelivery:
         return Message(
             id=row["message_id"],
             routing_key=row["routing_key"],
-            body=row["body"],
+            body=self.body,
             created_at=_instant(row["created_seconds"]),
             tracking_ids=tracking_ids,
             content_type=row["content_type"],
@@ -68,8 +70,8 @@ class PostgresDelivery:
     def incoming(self) -> "IncomingMessage":
         row = self._row
         return IncomingMessage(
-            body=row["body"],
-            body_size=len(row["body"]),
+            body=self.body,
+            body_size=len(self.body),
             message_id=row["message_id"],
             routing_key=row["routing_key"],
             exchange=row["exchange"],
@@ -128,8 +130,9 @@ class PostgresDelivery:
 
     @property
     def size(self) -> int:
-        """How many bytes its body has."""
-        return len(self._row["body"])
+        """How many bytes its body has, read or not."""
+        size: int = self._row["size"]
+        return size
 
     @property
     def row(self) -> asyncpg.Record:

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 
+from outbox.byte_limits import MAX_BODY_BYTES
 from outbox.engine.holding import LONGEST_WAIT
 from outbox.postgres.ordering import ordering_parts
 from outbox.postgres.queries import queries, query, render
@@ -12,7 +14,6 @@ LONGEST_HELD_KEY = 1000
 """An unroutable row whose routing key has more bytes is parked: it does not fit into the index of held rows."""
 QUEUE_PROBE = timedelta(seconds=5)
 """How long the probe of rows for one queue waits, that is not there: there are few such, and no memory of them."""
-_KEYED = {"lanes": "$9", "policies": "$10", "longest": "$11", "limit": "$2"}
 _BLOCKED = ", array(select distinct lane from claimed where blocked) as blocked"
 """The lanes in which rows wait, also of those of which everything was superseded."""
 _PLACE = """,
@@ -21,31 +22,36 @@ _BESIDE = """, exists(select from claimed where dedup_key is not null) as dedupl
     {keyed_after} as keyed_after"""
 
 
-def handover_queries(tables: TransportTables, history: str | None = None) -> Mapping[str, str]:
-    """`hand_over`, `hand_over_fair`, `hand_over_lean` and `hand_over_keyed`; all also tell `history`, if that is a table.
+def handover_queries(
+    tables: TransportTables, history: str | None = None, *, max_body_bytes: int = MAX_BODY_BYTES
+) -> Mapping[str, str]:
+    """`hand_over`, `hand_over_fair`, `hand_over_lean`, `hand_over_keyed` and `hand_over_single`; all tell `history`, if given.
 
-    Theirs are eight parameters; three more about lanes where there are keys; where there are none, one of times to begin at, or
+    Theirs are nine parameters; three more about lanes where there are keys; where there are none, one of times to begin at, or
     two of rows that the lean one begins behind; and the component that the history names. The lean one leaves rows with dedup
-    keys alone, and looks for nothing beside its rows.
+    keys alone, and looks for nothing beside its rows. The single one takes the id of a row instead of a limit.
     """
-    parts = queries("claiming.sql", table=tables.outbox.sql, floors="$9")
-    runs = ordering_parts(tables.outbox, **_KEYED)["runs"]
-    keyed = {"claimed": runs, "in_line": "in_line", "order": "rank, place", "more": _BLOCKED, "component": "$12"}
+    parts = queries("claiming.sql", table=tables.outbox.sql, floors="$10", max_batch_bytes="", max_body_bytes="")
+    runs = ordering_parts(tables.outbox, lanes="$10", policies="$11", longest="$12", limit="$2")["runs"]
+    keyed = {"claimed": runs, "in_line": "in_line", "order": "rank, place", "more": _BLOCKED, "component": "$13"}
     unkeyed = {"in_line": "overtaking", "order": "send_after, id", "classes": parts["highest_first"]}
     beside = _PLACE + render(_BESIDE, keyed_after=parts["keyed_after"])
-    from_floors = query("places.sql", "from_floors", floors="$9")
-    from_bookmarks = query("places.sql", "from_bookmarks", dues="$9", ids="$10")
-    whole = {**unkeyed, "since": from_floors, "more": beside, "component": "$10"}
-    lean = {**unkeyed, "since": from_bookmarks, "more": _PLACE, "component": "$11", "due": "standing"}
+    from_floors = query("places.sql", "from_floors", floors="$10")
+    from_bookmarks = query("places.sql", "from_bookmarks", dues="$10", ids="$11")
+    whole = {**unkeyed, "since": from_floors, "more": beside, "component": "$11"}
+    lean = {**unkeyed, "since": from_bookmarks, "more": _PLACE, "component": "$12", "due": "standing"}
+    single = {**unkeyed, "selected": "single", "component": "$10"}
+    shape = partial(_statement, tables, history, str(max_body_bytes))
     return {
-        "hand_over": _statement(tables, history, whole),
-        "hand_over_fair": _statement(tables, history, {**whole, "classes": parts["oldest_first"]}),
-        "hand_over_lean": _statement(tables, history, lean),
-        "hand_over_keyed": _statement(tables, history, keyed),
+        "hand_over": shape(whole),
+        "hand_over_fair": shape({**whole, "classes": parts["oldest_first"]}),
+        "hand_over_lean": shape(lean),
+        "hand_over_keyed": shape(keyed),
+        "hand_over_single": shape(single),
     }
 
 
-def _statement(tables: TransportTables, history: str | None, kind: Mapping[str, str]) -> str:
+def _statement(tables: TransportTables, history: str | None, max_body_bytes: str, kind: Mapping[str, str]) -> str:
     blocks = tables.queries(
         "handover_parts.sql",
         classes=kind.get("classes", ""),
@@ -55,7 +61,7 @@ def _statement(tables: TransportTables, history: str | None, kind: Mapping[str, 
     )
     return tables.queries(
         "handover.sql",
-        claimed=kind.get("claimed", blocks["unkeyed"]),
+        claimed=kind.get("claimed", blocks[kind.get("selected", "unkeyed")]),
         due=blocks[kind.get("due", "superseding")],
         routed="materialized" if "claimed" in kind else "",
         message=blocks[kind["in_line"]],
@@ -63,6 +69,7 @@ def _statement(tables: TransportTables, history: str | None, kind: Mapping[str, 
         order=kind["order"],
         more=kind.get("more", ""),
         longest_held_key=str(LONGEST_HELD_KEY),
+        max_body_bytes=max_body_bytes,
         queue_probe=f"{QUEUE_PROBE.total_seconds():g} seconds",
         longest_wait=f"{LONGEST_WAIT.total_seconds():g} seconds",
     )["hand_over"]

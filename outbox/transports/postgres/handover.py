@@ -1,28 +1,34 @@
 """Handing over: when the queues are in the outbox's own database, messages move there without leaving it."""
 
+import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
 
 import asyncpg
 
+from outbox.byte_limits import ByteLimits
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
 from outbox.message import Lane, OrderingPolicy
-from outbox.postgres.claiming import MOST_LOOKS, lowest_reached
+from outbox.outcome import Cause, Dead, Failure, Retry
+from outbox.postgres.batch_sizes import ALONE_TIMEOUT, BatchSizes
+from outbox.postgres.claiming import MOST_LOOKS, lowest_reached, relay_queries
+from outbox.postgres.deaths import Storable
 from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName
-from outbox.postgres.ordering import Lanes
+from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.places import PRIORITIES, Places
-from outbox.postgres.pool import CONNECT_TIMEOUT, DRIVER_ERRORS, Connection, Pool, roll_back_quietly, unavailable_errors
+from outbox.postgres.pool import DRIVER_ERRORS, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
 from outbox.postgres.sent_facts import SentFacts
 from outbox.postgres.turns import Turns, Unkeyed
+from outbox.retry import RetryPolicy
 from outbox.transports.postgres.handing import handover_queries
-from outbox.transports.postgres.statements import Statements, borrowed
+from outbox.transports.postgres.statements import Statements, borrowed, cancelling
 from outbox.transports.postgres.tables import TransportTables
 from outbox.values import light_value
 
@@ -30,6 +36,17 @@ FIRST_PROBE = timedelta(seconds=1)
 """How long the probe of an unroutable routing key waits, unless the caller says otherwise."""
 LONGEST_STATEMENT = timedelta(seconds=30)
 """After this a hand-over is cancelled; nothing has happened then."""
+_ROW_ERRORS = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.ProgramLimitExceededError,
+    asyncpg.PLPGSQLError,
+    asyncpg.InternalServerError,
+    asyncpg.OutOfMemoryError,
+    asyncpg.QueryCanceledError,
+)
+"""What the server, or somebody's trigger, says of a row, or when one takes too much; not what the server says of itself."""
+_log = logging.getLogger("outbox")
 _LONGEST_AGE = timedelta(days=365_000).total_seconds()
 _Arguments = tuple[object, ...]
 
@@ -41,6 +58,8 @@ class HandedState(StrEnum):
     HELD = "held"
     DROPPED = "dropped"
     PARKED = "parked"
+    TOO_LARGE = "too_large"
+    REFUSED = "refused"
 
 
 _STATES = {state.value: state for state in HandedState}
@@ -59,6 +78,8 @@ class HandedMessage:
     ordered: bool = False
     queue: str | None = None
     """The one that it is for alone."""
+    refused: Retry | Dead | None = None
+    """What becomes of it, if the database could not take it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +102,10 @@ class PostgresHandover:
     Sent rows are deleted, or kept with `sent_at` if `keep_sent`. Rows that no queue wants are held, or, with
     `drop_unroutable`, treated as sent. `default_expiration` is that of rows without one. Any number of hand-overs may run at
     once. `floors` is where they begin to read, shared with whoever looks for what is due next.
+
+    What takes longer than `longest_statement` is undone, and smaller hand-overs follow. A row that the database cannot take is
+    found by halves: it backs off as `retry` says, at last it is parked, and the others go on. `byte_limits` says how much is
+    moved at once, and what is too large to be moved.
     """
 
     def __init__(
@@ -95,17 +120,27 @@ class PostgresHandover:
         ordering: OrderingRules = OrderingRules(),  # noqa: B008  a frozen value
         facts: SentFacts | None = None,
         floors: Floors | None = None,
+        byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
+        retry: RetryPolicy | None = None,
+        longest_statement: timedelta = LONGEST_STATEMENT,
     ) -> None:
         self._pool = pool
         self._statements = Statements(pool)
+        self._retry = retry
+        self._longest_statement = longest_statement
+        self._sizes = BatchSizes(byte_limits.batch)
+        self.max_body_bytes = byte_limits.body
         self._tables = TransportTables(table)
         self._exchange_name = exchange_name
         self._keep_sent = keep_sent
         self._default_expiration = default_expiration
         self._drop_unroutable = drop_unroutable
         self._facts = facts
-        self._sql = handover_queries(self._tables)
-        self._told_sql = self._sql if facts is None else handover_queries(self._tables, facts.history)
+        shape = partial(handover_queries, self._tables, max_body_bytes=byte_limits.body)
+        self._sql = shape()
+        self._told_sql = self._sql if facts is None else shape(facts.history)
+        row_sql = partial(relay_queries, table, longest_send=ALONE_TIMEOUT)
+        self._row_sql = {False: row_sql(), True: row_sql(classes="oldest_first")}
         self._turns = Turns()
         self._lanes = Lanes(table, ordering)
         self._places = Places(floors or Floors(PRIORITIES), self._lanes.floors)
@@ -118,12 +153,14 @@ class PostgresHandover:
     async def hand_over(
         self, limit: int, *, probe_delays: Mapping[str, timedelta] | None = None, first_probe: timedelta = FIRST_PROBE
     ) -> HandedOver:
-        """Hands over up to `limit` due rows, in one round trip and atomically.
+        """Hands over up to `limit` due rows, in one statement and atomically.
 
         A message is in every queue that wants it and gone from the outbox, or nothing happened to it. Unroutable rows are held:
         one of each routing key is due again after its entry in `probe_delays`, else after `first_probe`, the others when they
-        are released. Raises `DatabaseUnavailableError`; whether it happened is unknown then, and asking again is safe.
+        are released. One that takes too long hands over nothing, and the next one is smaller. Raises
+        `DatabaseUnavailableError`; whether it happened is unknown then, and asking again is safe.
         """
+        rows = self._sizes.rows(limit)
         delays = probe_delays or {}
         arguments = (
             self._keep_sent,
@@ -134,9 +171,18 @@ class PostgresHandover:
             self._default_expiration,
         )
         handed: list[HandedMessage] = []
-        with unavailable_errors(f"handing over from {self._tables.outbox}"):
+        with unavailable_errors(f"handing over from {self._tables.outbox}", limit=LONGEST_STATEMENT):
             try:
-                await self._hand_over_told(limit, arguments, handed)
+                await self._hand_over_told(rows, arguments, handed)
+                self._sizes.in_time()
+            except asyncpg.QueryCanceledError:
+                # The database is there, and nothing of the statement happened.
+                self._sizes.too_slow(rows)
+                _log.warning(
+                    "handing over %d messages from %s took too long and was undone: fewer are handed over at once for a while",
+                    rows,
+                    self._tables.outbox,
+                )
             except DRIVER_ERRORS:
                 if not handed:  # otherwise a part is committed, and the rest is tried again
                     raise
@@ -148,6 +194,8 @@ class PostgresHandover:
         if facts is not None and facts.wanted:
             try:
                 await self._hand_over_in_turn(_Statements(self._told_sql, arguments, (facts.component,)), limit, handed)
+            except asyncpg.QueryCanceledError:
+                raise
             except asyncpg.PostgresError as error:
                 before = len(handed)
                 await self._hand_over_in_turn(_Statements(self._sql, arguments), limit, handed)
@@ -165,24 +213,122 @@ class PostgresHandover:
     async def _hand_over_unkeyed(
         self, statements: "_Statements", handed: list[HandedMessage], limit: int, *, fair: bool, lean: bool
     ) -> Unkeyed[HandedMessage]:
-        """Rows without ordering keys, in one statement; see `outbox.postgres.turns.TakeUnkeyed`."""
-        if lean:
-            rows = await self._unkeyed_rows(statements, "hand_over_lean", limit, *self._places.bookmarks)
-            return Unkeyed(self._noted(rows, handed))
-        start = self._places.start()
-        rows = await self._unkeyed_rows(statements, "hand_over_fair" if fair else "hand_over", limit, start.argument)
-        self._places.found(start, rows)
-        return Unkeyed(self._noted(rows, handed), lowest_reached(rows), plain=not rows[0]["deduplicated"])
+        """Rows without ordering keys, in one statement; see `outbox.postgres.turns.TakeUnkeyed`.
+
+        If one of them cannot be taken, half of them, and at last that one alone.
+        """
+        try:
+            if lean:
+                rows = await self._unkeyed_rows(statements, "hand_over_lean", limit, *self._places.bookmarks)
+                return Unkeyed(self._noted(rows, handed))
+            start = self._places.start()
+            rows = await self._unkeyed_rows(statements, "hand_over_fair" if fair else "hand_over", limit, start.argument)
+            self._places.found(start, rows)
+            return Unkeyed(self._noted(rows, handed), lowest_reached(rows), plain=not rows[0]["deduplicated"])
+        except _ROW_ERRORS as error:
+            if not self._blames_rows(error, statements, limit):
+                raise
+            if limit > 1:
+                return await self._hand_over_unkeyed(statements, handed, limit // 2, fair=fair, lean=False)
+            single = await self._hand_over_single(statements, error, fair=fair)
+            handed += single
+            return Unkeyed(single, full=True)
+
+    def _blames_rows(self, error: asyncpg.PostgresError, statements: "_Statements", limit: int) -> bool:
+        """Whether rows are looked at one by one after `error`. Before that the history is left out, which may be to blame, too.
+
+        A statement that took too long is made smaller first, and then has much more time.
+        """
+        if isinstance(error, asyncpg.QueryCanceledError):
+            return limit == 1 and self._sizes.alone
+        return not statements.component
 
     async def _unkeyed_rows(
         self, statements: "_Statements", name: str, limit: int, *places: Sequence[float]
     ) -> Sequence[asyncpg.Record]:
         """What the hand-over of that name shows, which begins at `places`."""
+        arguments = (self._exchange_name, limit, *statements.arguments, self._sizes.max_bytes)
         return await self._statements.fetch(
-            statements.sql[name],
-            *(self._exchange_name, limit, *statements.arguments, *places, *statements.component),
-            timeout=LONGEST_STATEMENT,
+            statements.sql[name], *arguments, *places, *statements.component, timeout=self._time_limit(limit)
         )
+
+    async def _fetch(self, connection: Connection, statement: str, limit: int, *arguments: object) -> Sequence[asyncpg.Record]:
+        """In a transaction, for so many rows."""
+        async with cancelling(connection):
+            timeout = self._time_limit(limit).total_seconds()
+            return await connection.fetch(statement, *arguments, timeout=timeout)
+
+    def _time_limit(self, limit: int) -> timedelta:
+        return self._sizes.timeout(limit, self._longest_statement)
+
+    async def _hand_over_single(
+        self, statements: "_Statements", error: asyncpg.PostgresError, *, fair: bool
+    ) -> Sequence[HandedMessage]:
+        """The row that is first in line, of which several or one could not be handed over because of `error`."""
+        sql, seconds = self._row_sql[fair], self._longest_statement.total_seconds()
+        async with borrowed(self._pool) as connection:
+            try:
+                await connection.execute(sql["begin"], timeout=seconds)
+                found = await connection.fetch(sql["claim_unread"], timeout=seconds)
+                messages = await self._taken_or_refused(connection, statements, found, error)
+                await connection.execute("commit", timeout=seconds)
+                return messages
+            except BaseException:
+                await roll_back_quietly(connection)
+                raise
+
+    async def _taken_or_refused(
+        self,
+        connection: Connection,
+        statements: "_Statements",
+        rows: Sequence[asyncpg.Record],
+        error: asyncpg.PostgresError,
+        *,
+        ordered: bool = False,
+    ) -> list[HandedMessage]:
+        """Hands over the one row that this transaction has locked, or writes down why that is not possible."""
+        for row in rows:
+            if not isinstance(error, asyncpg.QueryCanceledError):
+                # Somebody else may have taken the row that could not be: then this one can.
+                await connection.execute("savepoint single")
+                try:
+                    arguments = (self._exchange_name, row["id"], *statements.arguments, self._sizes.max_bytes)
+                    handed = await self._fetch(connection, statements.sql["hand_over_single"], 1, *arguments)
+                    return [_handed(row, ordered=ordered) for row in handed if row["row_id"] is not None]
+                except asyncpg.QueryCanceledError:
+                    raise  # the transaction is over, and smaller hand-overs follow
+                except _ROW_ERRORS as its_own:
+                    await connection.execute("rollback to savepoint single")
+                    error = its_own
+            return [await self._refused(connection, row, error, ordered=ordered)]
+        return []
+
+    async def _refused(
+        self, connection: Connection, row: asyncpg.Record, error: asyncpg.PostgresError, *, ordered: bool
+    ) -> HandedMessage:
+        failure = Failure(type(error).__name__, str(error))
+        outcome = self._outcome(failure, error, row["attempts"])
+        text = Storable(connection.get_settings().server_encoding).text(str(failure))
+        if isinstance(outcome, Retry):
+            await connection.execute(self._row_sql[False]["retry"], [row["id"]], [text], [outcome.delay])
+        else:
+            await connection.execute(self._row_sql[False]["park"], [row["id"]], [text])
+        return HandedMessage(
+            row_id=row["id"],
+            id=str(row["id"]),
+            routing_key="",
+            state=HandedState.REFUSED,
+            was_held=False,
+            age=timedelta(0),
+            ordered=ordered,
+            refused=outcome,
+        )
+
+    def _outcome(self, failure: Failure, error: asyncpg.PostgresError, attempts: int) -> Retry | Dead:
+        """What took too long alone is not tried again by itself: it would hold up the others for as long each time."""
+        if self._retry is None or isinstance(error, asyncpg.QueryCanceledError):
+            return Dead(Cause.REFUSED, failure)
+        return self._retry.decide(failure, attempt=attempts + 1, now=datetime.now(UTC), expires_at=None)
 
     def _noted(self, rows: Sequence[asyncpg.Record], handed: list[HandedMessage]) -> Sequence[HandedMessage]:
         """The messages of the rows, which are added to `handed`; the last one is where a lean hand-over goes on."""
@@ -197,16 +343,47 @@ class PostgresHandover:
     async def _hand_over_lanes(
         self, statements: "_Statements", handed: list[HandedMessage], limit: int
     ) -> Sequence[HandedMessage]:
-        """The first rows of some lanes, in one transaction."""
+        """The first rows of some lanes, in one transaction; fewer of them if one cannot be taken."""
         async with borrowed(self._pool) as connection:
             try:
                 rows = await self._hand_over_some_runs(connection, statements, limit)
+                messages = [_handed(row, ordered=True) for row in rows]
+            except _ROW_ERRORS as error:
+                await roll_back_quietly(connection)
+                if not self._blames_rows(error, statements, limit):
+                    raise
+                messages = [] if limit > 1 else await self._hand_over_single_head(connection, statements, error)
+                halved = limit > 1
             except BaseException:
                 await roll_back_quietly(connection)
                 raise
-        messages = [_handed(row, ordered=True) for row in rows]
+            else:
+                halved = False
+        if halved:
+            return await self._hand_over_lanes(statements, handed, limit // 2)
         handed += messages
         return messages
+
+    async def _hand_over_single_head(
+        self, connection: Connection, statements: "_Statements", error: asyncpg.PostgresError
+    ) -> list[HandedMessage]:
+        """The first row of one lane; if it cannot be taken it is an obstacle for those behind it, as their policy says."""
+        try:
+            await connection.execute(self._lanes.sql["begin"])
+            runs = await self._lanes.take(connection, 1)
+            rows = (
+                ()
+                if runs is None
+                else await connection.fetch(self._lanes.sql["claim_runs_unread"], runs.numbers, runs.policies, 1, 1)
+            )
+            messages = await self._taken_or_refused(connection, statements, rows, error, ordered=True)
+            if lanes := [lane_of(row) for row in rows if row["blocked"]]:
+                await self._lanes.release(connection, lanes)
+            await connection.execute("commit")
+            return messages
+        except BaseException:
+            await roll_back_quietly(connection)
+            raise
 
     async def _hand_over_some_runs(
         self, connection: Connection, statements: "_Statements", limit: int
@@ -224,17 +401,18 @@ class PostgresHandover:
         self, connection: Connection, statements: "_Statements", limit: int, *, crowded: bool
     ) -> Sequence[asyncpg.Record]:
         """`crowded`: also when few lanes are in view."""
-        timeout = LONGEST_STATEMENT.total_seconds()
+        timeout = self._longest_statement.total_seconds()
         await connection.execute(self._lanes.sql["begin"], timeout=timeout)
         runs = await self._lanes.take(connection, limit)
         if runs is None or (self._lanes.crowded and not crowded):
             await connection.execute("rollback", timeout=timeout)
             return ()
-        rows = await connection.fetch(
+        rows = await self._fetch(
+            connection,
             statements.sql["hand_over_keyed"],
-            *(self._exchange_name, limit, *statements.arguments),
+            limit,
+            *(self._exchange_name, limit, *statements.arguments, self._sizes.max_bytes),
             *(runs.numbers, runs.policies, runs.longest, *statements.component),
-            timeout=timeout,
         )
         policies = dict(zip(runs.numbers, runs.policies, strict=True))
         if blocked := [Lane(number, OrderingPolicy(policies[number])) for number in rows[0]["blocked"]]:
@@ -252,6 +430,11 @@ class _Statements:
     component: tuple[str, ...] = ()
 
 
+def too_large(limit: int) -> Failure:
+    """Why a message is parked that has more bytes than that, as `handover.sql` writes it down."""
+    return Failure("too large", f"the message has more than the {limit} bytes of max_body_bytes")
+
+
 async def same_database(one: Pool, other: Pool) -> bool:
     """Whether both pools lead to one database, under whatever names and through whatever proxies.
 
@@ -261,11 +444,10 @@ async def same_database(one: Pool, other: Pool) -> bool:
     if one is other:
         return True
     key, free = secrets.randbits(63), True
-    timeout = CONNECT_TIMEOUT.total_seconds()
     with unavailable_errors("comparing the outbox's database with the broker's"):
         async with AsyncExitStack() as held:
             for pool in (one, other):
-                connection = await held.enter_async_context(pool.acquire(timeout=timeout))
+                connection = await held.enter_async_context(taken_from(pool))
                 await held.enter_async_context(connection.transaction())
                 free = await connection.fetchval("select pg_catalog.pg_try_advisory_xact_lock($1)", key)
             return not free

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -9,11 +10,13 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+from outbox.byte_limits import ByteLimits
 from outbox.engine.backoff import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
 from outbox.failures import MOST_FAILURES, FailedAttempt, encode_trail
 from outbox.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Failure
 from outbox.ports import Receive, Subscription
+from outbox.postgres.batch_sizes import BatchSizes
 from outbox.postgres.deaths import Coroner
 from outbox.postgres.floors import Floors
 from outbox.transports.postgres.delivery import Actions, PostgresDelivery
@@ -32,6 +35,16 @@ LEAVING_TIMEOUT = timedelta(seconds=5)
 RENEWAL_RETRY = timedelta(seconds=1)
 """Wait before leases are renewed that could not be renewed."""
 
+PIECE = 1024 * 1024
+"""Bytes of a body that are read at once, where a whole one takes too long."""
+SMALLEST_PIECE = 16 * 1024
+"""Less than that is not tried: what takes longer is an outage."""
+
+NOTHING = -1
+"""Shorter than any body."""
+
+_log = logging.getLogger("outbox")
+
 EXPIRED = Dead(Cause.EXPIRED, Failure("Expired", "its time ran out before it was handled"))
 
 
@@ -48,13 +61,19 @@ class PostgresIntake:
         receive: Receive,
         *,
         fetch: Fetch,
+        fetch_bodies: Fetch,
         fetch_in_turn: FetchInTurn,
         ring: Ring,
         waking: Waking,
         lease: timedelta,
         coroner: Coroner,
         floors: Floors,
+        byte_limits: ByteLimits,
     ) -> None:
+        self._fetch_bodies = fetch_bodies
+        self._max_body_bytes = byte_limits.body
+        self._sizes = BatchSizes(byte_limits.batch)
+        self._leased_bytes = 0
         self._queue = subscription.queue
         self._prefetch_count = subscription.prefetch_count
         self._receive = receive
@@ -135,15 +154,23 @@ class PostgresIntake:
     def _room(self) -> int:
         """How many to claim now: none while enough lies ahead, so that claims are few and large when there is much to do."""
         ahead = self._pace.ahead()
-        if len(self._ahead) > ahead // 2:
+        if len(self._ahead) > ahead // 2 or 2 * self._leased_bytes > self._sizes.max_bytes:
             return 0
         return min(max(self._prefetch_count + ahead - len(self._leased), 0), MOST_CLAIMED)
 
     async def _claim(self, limit: int) -> None:
         await self._give_back_unanswered()
-        token, asked = uuid4(), self._clock()
+        token, asked, limit = uuid4(), self._clock(), self._sizes.rows(limit)
+        in_pieces = limit == 1 and self._sizes.alone
+        limits = (self._sizes.max_bytes - self._leased_bytes, NOTHING if in_pieces else self._max_body_bytes)
         try:
-            rows = await (self._claim_in_order(limit, token) if self._ordered else self._claim_any(limit, token))
+            rows = await (self._claim_in_order if self._ordered else self._claim_any)(limit, token, *limits)
+        except TimeoutError:
+            # Not an outage, unless giving back what may have been claimed fails, too.
+            self._unanswered = token
+            self._sizes.too_slow(limit)
+            _log.warning("claiming %d messages of %r took too long: fewer are claimed at once for a while", limit, self._queue)
+            return
         except DatabaseUnavailableError:
             self._unanswered = token
             raise
@@ -152,26 +179,57 @@ class PostgresIntake:
             delivery = PostgresDelivery(row, token=token, claimed_at=asked, safe_until=safe_until, actions=self._actions)
             if (earlier := self._leased.get(delivery.id)) is not None:
                 earlier.lost = True
+                self._leased_bytes -= earlier.size
             self._leased[delivery.id] = delivery
+            self._leased_bytes += delivery.size
+            if in_pieces and delivery.size <= self._max_body_bytes:
+                await self._read_body(delivery)
             self._ahead.append(delivery)
+        self._sizes.in_time()
         self._pace.claimed([delivery.size for delivery in self._ahead])
         if self._stopped.is_set():
             self._give_back_ahead()
         else:
             self._hand_out()
 
-    async def _claim_any(self, limit: int, token: UUID) -> Sequence[Any]:
+    async def _read_body(self, delivery: PostgresDelivery) -> None:
+        """Reads a body piece by piece, on a connection on which a whole one takes too long; the lease is kept meanwhile."""
+        pieces: list[bytes] = []
+        position, size = 0, PIECE
+        try:
+            while position < delivery.size and not delivery.lost:
+                try:
+                    rows = await self._fetch_bodies("read_piece", delivery.id, delivery.token, position, size)
+                except TimeoutError:
+                    size //= 4
+                    if size < SMALLEST_PIECE:
+                        raise DatabaseUnavailableError(f"not even {4 * size} bytes of {delivery} come in time") from None
+                    continue
+                if not rows:
+                    delivery.lost = True
+                else:
+                    pieces.append(rows[0][0])
+                    position += size
+        except DatabaseUnavailableError:
+            self._unanswered = delivery.token
+            self._forget(delivery)
+            raise
+        delivery.body = b"".join(pieces)
+
+    async def _claim_any(self, limit: int, token: UUID, max_bytes: int, max_body_bytes: int) -> Sequence[Any]:
         since, began = self._floors.dues, self._clock()
-        rows = await self._fetch("claim", self._queue, limit, token, self._lease, *since)
+        rows = await self._fetch_bodies("claim", self._queue, limit, token, self._lease, *since, max_bytes, max_body_bytes)
         firsts = {0: rows[0]["first_due"]} if rows else {}
         self._floors.claimed(since=since, seconds=self._clock() - began, firsts=firsts)
-        self._may_be_due = len(rows) == limit
+        self._may_be_due = bool(rows) and (rows[0]["seen"] == limit or rows[0]["seen"] > len(rows))
         return rows
 
-    async def _claim_in_order(self, limit: int, token: UUID) -> Sequence[Any]:
+    async def _claim_in_order(self, limit: int, token: UUID, max_bytes: int, max_body_bytes: int) -> Sequence[Any]:
         """Of each key the first one. While somebody is just ending one whose follower is due, all one can do is wait."""
         looked_at = limit + LOOKED_AT_BEYOND
-        rows = await self._fetch("claim_ordered", self._queue, limit, token, self._lease, looked_at)
+        rows = await self._fetch_bodies(
+            "claim_ordered", self._queue, limit, token, self._lease, looked_at, max_bytes, max_body_bytes
+        )
         seen, left = rows[0]["seen"], rows[0]["left"]
         claimed = [row for row in rows if row["id"] is not None]
         self._may_be_due = seen == looked_at or left > 0
@@ -201,6 +259,8 @@ class PostgresIntake:
             self._forget(delivery)
         elif delivery.deadline <= now:
             self._end(delivery, EXPIRED, source="broker")
+        elif delivery.size > self._max_body_bytes:
+            self._end(delivery, _too_large(delivery.size, self._max_body_bytes))
         else:
             self._in_hand.add(delivery)
             self._receive(delivery)
@@ -270,6 +330,7 @@ class PostgresIntake:
     def _forget(self, delivery: PostgresDelivery) -> None:
         if self._leased.get(delivery.id) is delivery:
             del self._leased[delivery.id]
+            self._leased_bytes -= delivery.size
             self._changed.set()
 
     # --- keeping leases
@@ -299,6 +360,11 @@ class PostgresIntake:
                     delivery.lost = True
                     self._forget(delivery)
         return True
+
+
+def _too_large(size: int, limit: int) -> Dead:
+    failure = Failure("too large", f"the body has {size} bytes, and max_body_bytes is {limit}")
+    return Dead(Cause.UNDECODABLE, failure)
 
 
 def _row_id(row: "dict[str, int]") -> int:

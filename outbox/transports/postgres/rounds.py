@@ -1,15 +1,17 @@
 """Rounds of the relay within the database: a hand-over takes, sends and settles in its one statement."""
 
+import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import timedelta
 
-from outbox.engine.holding import FIRST_PROBE, LONGEST_PROBE, Way
-from outbox.engine.rounds import RoundReport
+from outbox.engine.holding import FIRST_PROBE, LONGEST_PROBE
+from outbox.engine.rounds import RoundReport, StalledRoutes
 from outbox.engine.sending import NO_QUEUE
 from outbox.events import SendFailed, SendFailureType, SentMessage
-from outbox.outcome import DONE, DROPPED, Cause, Dead, Held, RelayOutcome
-from outbox.transports.postgres.handover import HandedMessage, HandedOver, HandedState, PostgresHandover
+from outbox.message import Way
+from outbox.outcome import DONE, DROPPED, Cause, Dead, Held, RelayOutcome, Retry
+from outbox.transports.postgres.handover import HandedMessage, HandedOver, HandedState, PostgresHandover, too_large
 
 MOST_KEYS = 1_000
 """Held routing keys whose probe intervals are remembered. Once there are as many, others probe at `LONGEST_PROBE` at once."""
@@ -18,6 +20,10 @@ _OUTCOMES: dict[HandedState, RelayOutcome] = {
     HandedState.DROPPED: DROPPED,
     HandedState.HELD: Held(),
     HandedState.PARKED: Dead(Cause.REFUSED, NO_QUEUE),
+}
+_TYPES = {
+    HandedState.TOO_LARGE: SendFailureType.REFUSED,
+    HandedState.REFUSED: SendFailureType.REFUSED,
 }
 
 
@@ -35,6 +41,14 @@ class HandoverRounds:
         first = FIRST_PROBE if len(longer) < MOST_KEYS else LONGEST_PROBE
         handed = await self._handover.hand_over(limit, probe_delays=longer, first_probe=first)
         return FinishedRound(self._report(handed, first)) if handed.messages else None
+
+    async def start_probe(self) -> None:
+        """See `outbox.engine.rounds.Rounds.start_probe`. No route stalls within one database."""
+        await asyncio.get_running_loop().create_future()
+
+    async def look_for_stalled(self) -> StalledRoutes:
+        """See `outbox.engine.rounds.Rounds.look_for_stalled`."""
+        return StalledRoutes()
 
     def _report(self, handed: HandedOver, first_probe: timedelta) -> RoundReport:
         sent: list[SentMessage] = []
@@ -72,14 +86,22 @@ class HandoverRounds:
             self._intervals.popitem(last=False)
 
     def _failed(self, message: HandedMessage) -> SendFailed:
+        outcome = self._outcome(message)
         return SendFailed(
             exchange_name=self._exchange_name,
             message_id=message.id,
             routing_key=message.routing_key,
-            type=SendFailureType.UNROUTABLE,
-            failure=NO_QUEUE,
-            outcome=_OUTCOMES[message.state],
+            type=_TYPES.get(message.state, SendFailureType.UNROUTABLE),
+            failure=outcome.failure if isinstance(outcome, Retry | Dead) else NO_QUEUE,
+            outcome=outcome,
         )
+
+    def _outcome(self, message: HandedMessage) -> RelayOutcome:
+        if message.refused is not None:
+            return message.refused
+        if message.state is HandedState.TOO_LARGE:
+            return Dead(Cause.REFUSED, too_large(self._handover.max_body_bytes))
+        return _OUTCOMES[message.state]
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ class Sending:
 
     async def _insert(self, rows: Sequence[_Row]) -> set[int]:
         columns = map(list, zip(*rows, strict=True))
-        with unavailable_errors("sending"):
+        with unavailable_errors("sending", limit=LONGEST_STATEMENT):
             try:
                 answer = await self.statements.fetch(self.statement, self.exchange_name, *columns, timeout=LONGEST_STATEMENT)
             except _REFUSALS as error:

@@ -163,12 +163,13 @@ class Settling:
     def _burial(self, settlement: _Settlement, cause: Cause, failure: Failure) -> tuple[str, ...]:
         row = settlement.delivery.row
         return self._coroner.buried(
+            queue=self._queue,
             failure=failure,
             failed=self._failed(settlement.delivery, failure),
             cause=cause.value,
             source=settlement.source,
             words=(self._queue, row["routing_key"], row["message_id"], row["tracking_ids"]),
-            payload=Payload(row["body"], row["content_type"]),
+            payload=Payload(settlement.delivery.body, row["content_type"], row["headers"]),
         )
 
     def _failed(self, delivery: PostgresDelivery, failure: Failure) -> FailedAttempt:

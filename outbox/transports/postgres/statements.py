@@ -8,7 +8,10 @@ from typing import Any
 
 import asyncpg
 
-from outbox.postgres.pool import CONNECT_TIMEOUT, Connection, Pool
+from outbox.postgres.pool import Connection, Pool, take_from
+
+CANCEL_TIMEOUT = timedelta(seconds=5)
+"""Longest wait for the server to confirm that a statement has stopped."""
 
 Call = tuple[Any, ...]
 """A statement, and its arguments."""
@@ -22,7 +25,10 @@ class Statements:
         self._by_default: bool | None = None
 
     async def fetch(self, statement: str, *arguments: Any, timeout: timedelta) -> Sequence[asyncpg.Record]:
-        """The rows of `statement`; by then it is committed. Cancelled or too late, whether it is remains unknown.
+        """The rows of `statement`; by then it is committed.
+
+        If it takes too long it is cancelled: raises `QueryCanceledError` where the server says that it has stopped, so that it
+        cannot commit behind our back; a server that says nothing raises `TimeoutError`, and whether it happened is unknown.
 
         In one round trip, unless the database has another isolation level as its default: then locking what others have changed
         would be an error there.
@@ -32,10 +38,11 @@ class Statements:
                 self._by_default = await connection.fetchval(
                     "select pg_catalog.current_setting('transaction_isolation') = 'read committed'"
                 )
-            if self._by_default:
-                return await connection.fetch(statement, *arguments, timeout=timeout.total_seconds())
-            async with connection.transaction(isolation="read_committed"):
-                return await connection.fetch(statement, *arguments, timeout=timeout.total_seconds())
+            async with cancelling(connection):
+                if self._by_default:
+                    return await connection.fetch(statement, *arguments, timeout=timeout.total_seconds())
+                async with connection.transaction(isolation="read_committed"):
+                    return await connection.fetch(statement, *arguments, timeout=timeout.total_seconds())
 
     async def fetch_in_turn(self, *calls: Call, timeout: timedelta) -> Sequence[Sequence[asyncpg.Record]]:
         """The rows of several statements, each with its arguments, in one transaction: all of them happen, or none."""
@@ -48,13 +55,27 @@ class Statements:
 
 
 @asynccontextmanager
+async def cancelling(connection: Connection) -> AsyncIterator[None]:
+    """Turns a statement's `TimeoutError` into `QueryCanceledError`, once the server has confirmed that it has stopped.
+
+    The driver has asked the server to cancel it by then, and every further statement waits for the answer.
+    """
+    try:
+        yield
+    except TimeoutError as late:
+        async with asyncio.timeout(CANCEL_TIMEOUT.total_seconds()):
+            await connection.execute("rollback")
+        raise asyncpg.QueryCanceledError("it took too long, and was cancelled") from late
+
+
+@asynccontextmanager
 async def borrowed(pool: Pool) -> AsyncIterator[Connection]:
     """A connection of `pool` until the block ends.
 
     When a statement was cancelled or timed out the connection is cut: putting it back would first wait for the server to
     confirm that it stopped, which is the server that we have just given up on.
     """
-    connection = await pool.acquire(timeout=CONNECT_TIMEOUT.total_seconds())
+    connection = await take_from(pool)
     try:
         yield connection
     except (asyncio.CancelledError, TimeoutError):

@@ -9,6 +9,8 @@ from outbox.ports import Doorbell
 
 LONGEST_SLEEP = timedelta(seconds=60)
 """Without a ring, and with nothing due sooner, the queues are looked at this often."""
+ASKED_AGAIN_WITHIN = timedelta(milliseconds=20)
+"""Who was woken and finds nothing waits again about this soon; until then the sleep has not ended."""
 
 SecondsUntilDue = Mapping[str, float | None]
 Wake = Callable[[], None]
@@ -49,14 +51,13 @@ class Waking:
 
     async def _sleep(self) -> None:
         async with self._doorbell.asleep() as nap:
-            # Whatever was committed before everybody rings is found by this look.
-            if await self._wake_due():
-                return
-            await nap.wait(self._until_due)
-            if len(set(self._waiting.values())) == 1:
-                self._wake(list(self._waiting))  # claiming is as quick as looking
-            else:
-                await self._wake_due()
+            # Whatever was committed before everybody rings is found by this look. Stays asleep while it finds nothing: a
+            # commit wakes the workers of all processes, and only one of them gets the delivery.
+            while self._waiting and not await self._wake_due():
+                await nap.wait(self._until_due)
+                if len(set(self._waiting.values())) == 1:
+                    self._wake(list(self._waiting))  # claiming is as quick as looking
+                    await nap.wait(ASKED_AGAIN_WITHIN)
 
     async def _wake_due(self) -> bool:
         """Wakes those whose queue has something due, and tells whether there were any, or nobody waits."""

@@ -10,6 +10,7 @@ from pamqp.header import ContentHeader
 
 from outbox.codec import ATTEMPT
 from outbox.message import NO_HEADERS
+from outbox.transports.rabbitmq.frames import encode_properties
 from outbox.transports.rabbitmq.reading import (
     BODY_FRAME,
     HEADER_FRAME,
@@ -23,14 +24,17 @@ from outbox.transports.rabbitmq.reading import (
 from outbox.transports.rabbitmq.tapping import FrameHandler
 from outbox.transports.rabbitmq.wire import ISOLATED
 
+_BEFORE_PROPERTIES = 12
+"""Bytes of a content header in front of the flags."""
+
 
 @dataclass(slots=True)
 class Arrival:
     """What the broker delivered, as it came.
 
-    `defect` says why its properties cannot be read, which are then empty. `header` is the payload that they stood in, where it
-    is kept. `settling`: its outcome is known. `postponed`: a copy
-    of it comes later, and it has no outcome.
+    `defect` says why its properties cannot be read, which are then empty. `raw_header` is the payload that they stood in, empty
+    where the connection is not ours and only its values came. `settling`: its outcome is known. `postponed`: a copy of it
+    comes later, and it has no outcome.
     """
 
     method: Deliver
@@ -39,12 +43,17 @@ class Arrival:
     defect: str = ""
     settling: bool = False
     postponed: bool = False
-    header: bytes = b""
+    raw_header: bytes = b""
 
     @property
     def tag(self) -> int:
         """The number by which the broker knows it on its channel."""
         return self.method.delivery_tag
+
+    @property
+    def header(self) -> bytes:
+        """The payload of its content header, as it came or as it may have been. Raises `UnsendableError` in the second case."""
+        return self.raw_header or bytes(_BEFORE_PROPERTIES) + encode_properties(self.properties)
 
     @property
     def headers(self) -> Mapping[str, Any]:
@@ -64,14 +73,10 @@ class Arrival:
 
 
 class Assembly:
-    """Calls `completed` for each delivery of one channel, whose frames come as bytes or as pamqp has read them.
+    """Calls `completed` for each delivery of one channel, whose frames come as bytes or as pamqp has read them."""
 
-    `keep_headers`: for whoever wants to read more than is read here. Where pamqp has read them there is nothing to keep.
-    """
-
-    def __init__(self, completed: Callable[[Arrival], None], *, keep_headers: bool = False) -> None:
+    def __init__(self, completed: Callable[[Arrival], None]) -> None:
         self._completed = completed
-        self._keep_headers = keep_headers
         self._arrival: Arrival | None = None
         self._method: Deliver | None = None
         self._pieces: list[bytes] = []
@@ -83,8 +88,7 @@ class Assembly:
             self._body(frames[start:end])
         elif type_ == HEADER_FRAME:
             properties, defect = _readable_properties(frames, start, end)
-            header = frames[start:end] if self._keep_headers else b""
-            self._begin(read_body_size(frames, start), properties, defect, header)
+            self._begin(read_body_size(frames, start), properties, defect, frames[start:end])
         elif type_ == METHOD_FRAME and is_deliver(frames, start):
             self._method = read_deliver(frames, start)
         else:
@@ -114,7 +118,7 @@ class Assembly:
     def _begin(self, body_size: int, properties: Basic.Properties, defect: str = "", header: bytes = b"") -> None:
         if self._method is None:
             return
-        self._arrival = Arrival(self._method, properties, b"", defect, header=header)
+        self._arrival = Arrival(self._method, properties, b"", defect, raw_header=header)
         self._missing = body_size
         if not body_size:
             self._complete()

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from aiormq.abc import AbstractConnection
 
 
+ROOM_FOR_FAILURES = 1_024
+"""Bytes that the headers of a first sending leave free: the longest routing key, a count, and the type of an exception."""
+
+
 class RabbitBroker:
     """Implements `outbox.ports.Broker` on RabbitMQ 3.10 to 4.x.
 
@@ -60,7 +64,7 @@ class RabbitBroker:
             self._publishing = OwnLink(address, purpose="outbox publishing", connect_timeout=connect_timeout)
             self._consuming = OwnLink(address, purpose="outbox consuming", connect_timeout=connect_timeout)
         self._outages = Outages(observer)
-        self._topology = Topology(self._outages.advise)
+        self._topology = Topology(self._outages.advise, declared_again=self._outages.report)
         self._pipeline = Pipeline(self._publishing, exchange_gone=self._forget_exchange)
         self._roads = Roads(self._pipeline, self._publishing, self._topology, self._outages.advise)
         self._survivals = Survivals()
@@ -167,14 +171,26 @@ class RabbitBroker:
         publications: list[Publication] = []
         for index, message in enumerate(messages):
             try:
-                publications.append(publication_of(message, exchange=self._exchange, queue_exchange=queue_exchange))
+                publication = publication_of(message, exchange=self._exchange, queue_exchange=queue_exchange)
+                self._require_room_for_failures(publication)
+                publications.append(publication)
             except UnsendableError as error:
                 results[index] = Refused(Failure("unsendable", str(error)))
         return results, publications
 
+    def _require_room_for_failures(self, publication: Publication) -> None:
+        """Headers must fit into one frame, and copies for retries and dead letters have more of them."""
+        most = self._pipeline.largest_header - ROOM_FOR_FAILURES
+        if publication.header_size > most:
+            raise UnsendableError(
+                f"the headers take {publication.header_size} bytes, and the broker's frame_max leaves {most} for them: "
+                f"{ROOM_FOR_FAILURES} are kept free for what a retry and a dead letter add"
+            )
+
     def _forget_exchange(self) -> None:
-        """The next `open` looks again, and declares it again."""
+        """The next `open` looks again, and declares it again; so do copies that go by an exchange for delays."""
         self._opened_on = None
+        self._roads.doubt()
 
 
 class Outages:
@@ -201,4 +217,8 @@ class Outages:
         """Something works, and could work better."""
         if text not in self._advised:
             self._advised.add(text)
-            self._observer.notify(Advice(text=text))
+            self.report(text)
+
+    def report(self, text: str) -> None:
+        """Something has happened: said each time."""
+        self._observer.notify(Advice(text=text))

@@ -1,6 +1,6 @@
 """Whether RabbitMQ has what relay and workers need, and as they need it. Looks only: what is missing stays missing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -8,12 +8,14 @@ from urllib.parse import unquote, urlsplit
 from outbox.findings import Finding, error, warning, well
 from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, OwnLink, broker_version
 from outbox.transports.rabbitmq.inquiry import Inquiry, inquiry_on
+from outbox.transports.rabbitmq.limits import losing_dead_letters, losing_messages, losing_retries, settings_in_force
 from outbox.transports.rabbitmq.management import Management
 from outbox.transports.rabbitmq.topology import (
     Exchange,
     Queue,
     Resource,
     dead_letter_queue,
+    delay_resource,
     difference_of,
     is_there,
     resources_of,
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
     from outbox.engine.consuming import Consumer
 
 _CHECK = "topology"
-_LIMITS = ("message-ttl", "expires", "max-length", "max-length-bytes")
+_LIMITS = ("message-ttl", "expires", "max-length", "max-length-bytes", "delivery-limit")
+_Losing = Callable[[str, Mapping[str, Any]], list[Finding]]
 OLDEST_BROKER = (3, 10)
 DEFAULT_DELAYS = tuple(timedelta(seconds=seconds) for seconds in (1, 10, 60, 300))
 """Those of a worker that names none."""
@@ -56,9 +59,28 @@ class Checkup:
         for consumer in consumers:
             for resource in resources_of(inquiry, self._exchange, consumer.queue, ordered=consumer.ordered):
                 resources[f"{type(resource).__name__} {resource.name}"] = resource
-        findings = [await _looked_at(inquiry, resource) for resource in resources.values()]
+        findings = [await self._looked_at(inquiry, resource) for resource in resources.values()]
         wrong = [finding for finding in findings if finding is not None]
         return wrong or [well(_CHECK, f"{len(resources)} exchanges and queues are there, as they are declared")]
+
+    async def _looked_at(self, inquiry: Inquiry, resource: Resource) -> Finding | None:
+        if not await is_there(inquiry, resource):
+            return error(_CHECK, f"the {resource} is missing", "start its consumer, which declares it, or provision it")
+        difference = await difference_of(inquiry, resource)
+        if difference is None or await self._strengthened(resource):
+            return None
+        # Whether anything is lost is told by the management API where there is one: a policy may make up for an argument.
+        loses = self._management is None and isinstance(resource, Queue) and _loses_dead_letters(resource, difference)
+        say = error if loses else warning
+        return say(_CHECK, f"the {resource} is different from what is declared: {difference}", strengthening(resource))
+
+    async def _strengthened(self, resource: Resource) -> bool:
+        """Whether policies give a queue all that its arguments lack, as far as that can be known."""
+        if self._management is None or not isinstance(resource, Queue):
+            return False
+        found = await self._management.queue(resource.name)
+        wanted = {name.removeprefix("x-"): value for name, value in resource.arguments.items()}
+        return found is not None and wanted.items() <= settings_in_force(found).items()
 
     # --- what the management API adds
 
@@ -68,36 +90,29 @@ class Checkup:
             return [well(_CHECK, note)] if consumers else []
         findings: list[Finding] = []
         for consumer in consumers:
-            findings += await self._limits(self._management, dead_letter_queue(consumer.queue))
-            findings += await self._old_bindings(self._management, consumer)
+            findings += await self._limits(self._management, consumer.queue, losing_messages)
+            findings += await self._limits(self._management, dead_letter_queue(consumer.queue), losing_dead_letters)
+            findings += await self._bindings(self._management, consumer)
+        delays = {delay for consumer in consumers for delay in consumer.strategy(DEFAULT_DELAYS).announced}
+        for delay in sorted(delays):
+            findings += await self._limits(self._management, delay_resource(self._exchange, delay), losing_retries)
         return findings
 
-    async def _limits(self, management: Management, queue: str) -> list[Finding]:
+    async def _limits(self, management: Management, queue: str, losing: _Losing) -> list[Finding]:
         found = await management.queue(queue)
-        if found is None:
-            return []
-        arguments = {name.removeprefix("x-"): value for name, value in (found.get("arguments") or {}).items()}
-        in_force: dict[str, Any] = arguments | (found.get("effective_policy_definition") or {})
-        return losing_dead_letters(queue, in_force)
+        return [] if found is None else losing(queue, settings_in_force(found))
 
-    async def _old_bindings(self, management: Management, consumer: "Consumer") -> list[Finding]:
+    async def _bindings(self, management: Management, consumer: "Consumer") -> list[Finding]:
         bindings = await management.bindings(consumer.queue)
         keys = {binding["routing_key"] for binding in bindings if binding.get("source") == self._exchange}
         old = sorted(keys - {consumer.binding_key})
-        return [old_binding(consumer.queue, key, exchange=self._exchange) for key in old]
-
-
-def losing_dead_letters(queue: str, in_force: Mapping[str, Any]) -> list[Finding]:
-    """What is wrong with a dead letter queue that has these arguments and policies, without `x-`."""
-    return [
-        error(
-            _CHECK,
-            f"the queue {queue!r} has {name} = {in_force[name]}: dead letters vanish from it",
-            "take the limit away: the argument with the queue, the policy with `rabbitmqctl clear_policy`",
-        )
-        for name in _LIMITS
-        if name in in_force
-    ]
+        findings = [old_binding(consumer.queue, key, exchange=self._exchange) for key in old]
+        # A queue that is there is always bound to the default exchange; one that is not was named before.
+        if bindings and not keys & {consumer.binding_key, "#"}:
+            what = f"the queue {consumer.queue!r} is not bound to {self._exchange!r} with {consumer.binding_key!r}"
+            hint = "start its worker, which binds it if its user may, or bind it; until then messages for it are unroutable"
+            findings.append(error(_CHECK, what, hint))
+        return findings
 
 
 def old_binding(queue: str, key: str, *, exchange: str) -> Finding:
@@ -115,16 +130,6 @@ def _version(inquiry: Inquiry) -> Finding:
     return (
         well("broker", text) if version >= OLDEST_BROKER else error("broker", f"{text} is too old", "3.10 or newer is needed")
     )
-
-
-async def _looked_at(inquiry: Inquiry, resource: Resource) -> Finding | None:
-    if not await is_there(inquiry, resource):
-        return error(_CHECK, f"the {resource} is missing", "start its consumer, which declares it, or provision it")
-    difference = await difference_of(inquiry, resource)
-    if difference is None:
-        return None
-    severity = error if isinstance(resource, Queue) and _loses_dead_letters(resource, difference) else warning
-    return severity(_CHECK, f"the {resource} is different from what is declared: {difference}", strengthening(resource))
 
 
 def _loses_dead_letters(queue: Queue, difference: str) -> bool:

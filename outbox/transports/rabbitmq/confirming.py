@@ -26,16 +26,25 @@ from outbox.outcome import Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, Refused, SendResult
 from outbox.transports.rabbitmq.connection import LostError, losses
 from outbox.transports.rabbitmq.frames import FrameWriter, Publication, UnsendableError
+from outbox.transports.rabbitmq.reading import HEADER_FRAME, METHOD_FRAME, is_return, raw_properties, read_return
+from outbox.transports.rabbitmq.streaming import StreamedConnection
 from outbox.transports.rabbitmq.tapping import FrameHandler, Tap, abandon
 from outbox.urls import redacted
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel, AbstractConnection
 
-NACKED = Refused(Failure("nack", "the broker could not take the message: a queue is full or failed"))
+NACKED = Refused(Failure("nack", "the broker could not take the message: a queue is full or failed"), by_queue=True)
 
 _CHUNK = 256 * 1024
 """Bytes that are handed to the socket at once; beyond it we wait until they are on their way."""
+MOST_UNCONFIRMED = 200
+"""Messages of a channel that wait for their confirms at once.
+
+A channel whose messages go to a queue that confirms nothing stops taking more. RabbitMQ then stops reading the whole connection
+once it has as many of them as its flow control grants (400, renewed after each 200): every other channel would be held up, too.
+"""
+_CHUNK_MESSAGES = 100
 
 
 class ChannelCutError(Exception):
@@ -51,11 +60,15 @@ class ChannelCutError(Exception):
 
 
 class Batch:
-    """Publications that are sent together, and the broker's answers so far: None where it has not answered."""
+    """Publications that are sent together, and the broker's answers so far: None where it has not answered.
+
+    `unsent`: the places of those of which no byte was sent yet.
+    """
 
     def __init__(self, publications: Sequence[Publication]) -> None:
         self.publications = publications
         self.results: list[SendResult | None] = [None] * len(publications)
+        self.unsent = set(range(len(publications)))
         self._returned: set[tuple[str, str, str]] = set()
 
     def returned(self, identity: tuple[str, str, str]) -> None:
@@ -83,7 +96,7 @@ class ConfirmChannel:
         self._writer = FrameWriter(channel.number, channel.connection.connection_tune.frame_max or 0)
         self._published = 0
         self._flight: _Flight | None = None
-        self._last_return: Basic.Return | None = None
+        self._last_return: tuple[str, str] | None = None
         handlers: dict[type, FrameHandler] = {
             Basic.Ack: self._on_ack,
             Basic.Nack: self._on_nack,
@@ -92,6 +105,8 @@ class ConfirmChannel:
             ContentBody: _ignore,
         }
         self._tap = Tap(channel, handlers)
+        if isinstance(channel.connection, StreamedConnection):
+            channel.connection.stream.divert(channel.number, self._take_returned)
         channel.closing.add_done_callback(self._on_closed)
 
     @classmethod
@@ -122,8 +137,14 @@ class ConfirmChannel:
         self._published += len(sent)
         if self._channel.is_closed:
             raise self._cut()
-        for chunk in chunks:
+        written = 0
+        for chunk, end in chunks:
+            await flight.wait_for_room(end - MOST_UNCONFIRMED)
+            if flight.answered.done():  # it was cut
+                break
+            batch.unsent.difference_update(sent[written:end])
             await self._write(chunk)
+            written = end
         await flight.answered
         self._flight = None
 
@@ -132,8 +153,9 @@ class ConfirmChannel:
         if self._tap.close_reason is None:
             abandon(self._channel)
 
-    def _encoded(self, batch: Batch, indices: Sequence[int]) -> tuple[list[bytes], list[int]]:
-        chunks: list[bytes] = []
+    def _encoded(self, batch: Batch, indices: Sequence[int]) -> tuple[list[tuple[bytes, int]], list[int]]:
+        """What is to be written, each piece with how many messages that makes so far; and which messages these are."""
+        chunks: list[tuple[bytes, int]] = []
         pieces: list[bytes] = []
         sent: list[int] = []
         size = 0
@@ -146,11 +168,11 @@ class ConfirmChannel:
             sent.append(index)
             pieces.append(frames)
             size += len(frames)
-            if size >= _CHUNK:
-                chunks.append(b"".join(pieces))
+            if size >= _CHUNK or len(pieces) == _CHUNK_MESSAGES:
+                chunks.append((b"".join(pieces), len(sent)))
                 pieces, size = [], 0
         if pieces:
-            chunks.append(b"".join(pieces))
+            chunks.append((b"".join(pieces), len(sent)))
         return chunks, sent
 
     async def _write(self, chunk: bytes) -> None:
@@ -177,17 +199,30 @@ class ConfirmChannel:
         if self._flight is not None:
             self._flight.answer(frame.delivery_tag or 0, multiple=bool(frame.multiple), result=NACKED)
 
+    def _take_returned(self, type_: int, frames: bytes, start: int, end: int) -> bool:
+        """See `outbox.transports.rabbitmq.streaming.Take`. A copy may have properties that pamqp refuses to read."""
+        if type_ == METHOD_FRAME:
+            if not is_return(frames, start):
+                return False
+            self._last_return = read_return(frames, start)
+        elif type_ == HEADER_FRAME:
+            self._returned(raw_properties(frames[start:end]).get("message_id", b"\0")[1:].decode(errors="replace"))
+        return True
+
     def _on_return(self, frame: Basic.Return) -> None:
-        self._last_return = frame
+        self._last_return = (frame.exchange or "", frame.routing_key or "")
 
     def _on_returned_header(self, header: ContentHeader) -> None:
+        self._returned(header.properties.message_id or "")
+
+    def _returned(self, message_id: str) -> None:
         """Method, header, body: the message id is in the second."""
-        returned = self._last_return
-        if returned is not None and self._flight is not None:
-            identity = (header.properties.message_id or "", returned.exchange or "", returned.routing_key or "")
-            self._flight.batch.returned(identity)
+        if self._last_return is not None and self._flight is not None:
+            self._flight.batch.returned((message_id, *self._last_return))
 
     def _on_closed(self, closing: "asyncio.Future[None]") -> None:
+        if isinstance(self._channel.connection, StreamedConnection):
+            self._channel.connection.stream.restore(self._channel.number, self._take_returned)
         error = None if closing.cancelled() else closing.exception()
         if self._flight is not None:
             self._flight.cut(self._cut(error))
@@ -208,6 +243,15 @@ class _Flight:
         self._first_tag = first_tag
         self._answered_up_to = 0
         self._missing = len(indices)
+        self._room: asyncio.Future[None] | None = None
+        self._wanted = 0
+
+    async def wait_for_room(self, answers: int) -> None:
+        """Returns when `answers` messages are answered, or no answer follows any more."""
+        if len(self._indices) - self._missing < answers and not self.answered.done():
+            self._wanted = answers
+            self._room = asyncio.get_running_loop().create_future()
+            await self._room
 
     def answer(self, tag: int, *, multiple: bool, result: SendResult) -> None:
         """The broker answered `tag`, or everything up to it."""
@@ -224,6 +268,8 @@ class _Flight:
             self._answered_up_to = place + 1
         if not self._missing and not self.answered.done():
             self.answered.set_result(None)
+        if self._room is not None and len(self._indices) - self._missing >= self._wanted:
+            self._make_room()
 
     def cut(self, error: ChannelCutError) -> None:
         """No answer follows any more."""
@@ -231,6 +277,11 @@ class _Flight:
             self.answered.set_exception(error)
             # Whoever waits gets it; nobody does if the cut came while the batch was still being written.
             self.answered.exception()
+        self._make_room()
+
+    def _make_room(self) -> None:
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
 
 
 def connection_cut(connection: "AbstractConnection", error: BaseException | None) -> ChannelCutError:

@@ -1,18 +1,22 @@
 """A subscription that stays alive: consumes, and comes back by itself after whatever was lost is there again."""
 
 import asyncio
+import random
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
+
+from aiormq.exceptions import AMQPChannelError
 
 from outbox.engine.backoff import Pauses
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
 from outbox.outcome import RETURNED
 from outbox.ports import Receive, Subscription
 from outbox.transports.rabbitmq.arriving import Arrival
-from outbox.transports.rabbitmq.connection import Link, UnresponsiveError
+from outbox.transports.rabbitmq.connection import Link, UnresponsiveError, is_blocked
 from outbox.transports.rabbitmq.deliveries import RabbitDelivery
-from outbox.transports.rabbitmq.inquiry import inquiry_on
+from outbox.transports.rabbitmq.inquiry import Inquiry, inquiry_on
 from outbox.transports.rabbitmq.receiving import ConsumerChannel
 
 if TYPE_CHECKING:
@@ -20,6 +24,10 @@ if TYPE_CHECKING:
     from outbox.transports.rabbitmq.roads import Roads
     from outbox.transports.rabbitmq.settling import CopySettlement
     from outbox.transports.rabbitmq.topology import Topology
+
+
+CHECK_EVERY = timedelta(seconds=30)
+"""Longest time between two looks at what a consumer needs; each is shortened by up to half at random."""
 
 
 class Notice(Protocol):
@@ -100,9 +108,15 @@ class RunningSubscription:
 
     async def _consume(self) -> ConsumerChannel:
         subscription = self._subscription
-        async with inquiry_on(self._link) as inquiry:
-            await self._topology.ensure_consumer(inquiry, subscription)
-        await self._roads.explore(subscription.exchange_name, subscription.retry_delays)
+        exchange = subscription.exchange_name
+        try:
+            async with inquiry_on(self._link) as inquiry:
+                await self._topology.ensure_consumer(inquiry, subscription)
+            await self._roads.explore(exchange, subscription.retry_delays)
+            await self._roads.require_dead_letters(exchange, subscription.queue, ordered=subscription.ordered)
+        except AMQPChannelError as error:
+            # Deleted between two questions, or its node is down: a refusal that time mends.
+            raise BrokerUnavailableError(f"what queue {subscription.queue!r} needs cannot be declared now: {error}") from None
         connection = await self._link.open()
         try:
             return await ConsumerChannel.open(
@@ -120,11 +134,37 @@ class RunningSubscription:
     async def _watch(self, channel: ConsumerChannel) -> None:
         """Repairs what is lost, for as long as it lives."""
         while True:
-            await channel.ended.wait()
+            try:
+                # At random, so that the consumers of many processes do not ask at once.
+                async with asyncio.timeout(CHECK_EVERY.total_seconds() * random.uniform(0.5, 1)):  # noqa: S311
+                    await channel.ended.wait()
+            except TimeoutError:
+                await self._check()
+                continue
             self._notice.lost(self._subscription.queue, channel.reason)
             await channel.close()
             channel = self._channel = await self._repaired()
             self._notice.restored(self._subscription.queue)
+
+    async def _check(self) -> None:
+        """Declares and binds again what was deleted. The broker tells nobody of a binding or an exchange that is gone: the
+        consumer goes on, and nothing comes."""
+        connection = self._link.current
+        # The host's connection is blocked by an alarm, ours never is, as nothing is published on it: then nothing is answered,
+        # and each question would keep a channel until the alarm is over.
+        if connection is None or is_blocked(connection):
+            return
+        exchange = self._subscription.exchange_name
+        try:
+            # Without `inquiry_on`, which gives up a connection that does not answer: one queue that does not, because its
+            # leader is gone, must not cut off the consumers of the others.
+            async with Inquiry(connection) as inquiry:
+                await self._topology.ensure_consumer(inquiry, self._subscription)
+                await self._roads.ensure_known_delays(inquiry, exchange)
+        except TopologyError as error:
+            self._notice.advise(str(error))
+        except (BrokerUnavailableError, AMQPChannelError):
+            return  # the next check asks again
 
     async def _repaired(self) -> ConsumerChannel:
         pauses = Pauses()

@@ -13,7 +13,6 @@ from outbox.outcome import Failure
 from outbox.ports import DeadMessage
 from outbox.transports.rabbitmq.arriving import Arrival
 from outbox.transports.rabbitmq.fields import Content, read_content
-from outbox.transports.rabbitmq.frames import encode_properties
 from outbox.transports.rabbitmq.topology import exchange_of_dead_letters
 from outbox.transports.rabbitmq.wire import (
     CAUSE,
@@ -31,7 +30,6 @@ T = TypeVar("T")
 UNKNOWN = "unknown"
 """The cause of death of what says nothing about it, such as a message that somebody put among the dead letters."""
 
-_BEFORE_PROPERTIES = 12
 _EXCEPTION = (codec.EXCEPTION_TYPE, codec.EXCEPTION_MESSAGE, codec.EXCEPTION_TRACEBACK)
 _BROKERS_REASONS = {
     "expired": Failure("Expired", "its time ran out before it was handled"),
@@ -46,7 +44,7 @@ def read_dead(queue: str, arrival: Arrival) -> DeadMessage:
 
     Text may contain what PostgreSQL's does not hold, such as NUL.
     """
-    content = read_content(arrival.header or _header(arrival))
+    content = read_content(arrival.header)
     return _Remains(queue, arrival, content, _brokers_account(queue, content.headers)).dead
 
 
@@ -126,11 +124,6 @@ class _Remains:
         """With the headers that are the broker's and ours."""
         reserved = {name: value for name, value in self.content.headers.items() if _is_reserved(name)}
         return {**self.content.properties, **({"headers": reserved} if reserved else {})}
-
-
-def _header(arrival: Arrival) -> bytes:
-    """As it may have been, where the connection is not ours and only its values came."""
-    return bytes(_BEFORE_PROPERTIES) + encode_properties(arrival.properties)
 
 
 def _brokers_account(queue: str, headers: Mapping[str, Any]) -> Mapping[str, Any]:

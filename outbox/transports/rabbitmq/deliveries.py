@@ -12,7 +12,7 @@ from pamqp.header import ContentHeader
 from outbox.codec import ATTEMPT, FAILURES
 from outbox.errors import MalformedMessageError, StaleDeliveryError
 from outbox.failures import encode_trail
-from outbox.message import Message
+from outbox.message import NO_HEADERS, Message
 from outbox.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.transports.rabbitmq.failing import failures_after
 from outbox.transports.rabbitmq.wire import CRASHES, DELIVERY_COUNT, read_attempt, read_count, read_message, read_routing_key
@@ -63,9 +63,12 @@ class Settlement(Protocol):
 
 
 class RabbitDelivery:
-    """Implements `outbox.ports.Delivery`. What it carries is read when it is asked for, once."""
+    """Implements `outbox.ports.Delivery`. What it carries is read when it is asked for, once.
 
-    __slots__ = ("_alone", "_incoming", "_message", "_noted", "_settlement", "arrival", "settled", "source")
+    `noted` are the headers that its attempts in flight have changed.
+    """
+
+    __slots__ = ("_alone", "_incoming", "_message", "_settlement", "arrival", "noted", "settled", "source")
 
     def __init__(self, arrival: "Arrival", source: "ConsumerChannel", settlement: Settlement) -> None:
         self.arrival = arrival
@@ -74,7 +77,7 @@ class RabbitDelivery:
         self._message: Message | None = None
         self._incoming: IncomingMessage | None = None
         self._alone = False
-        self._noted: Mapping[str, Any] | None = None
+        self.noted: Mapping[str, Any] = NO_HEADERS
         self.settled = False
 
     @property
@@ -106,7 +109,7 @@ class RabbitDelivery:
     @property
     def headers(self) -> "Mapping[str, Any]":
         """As they arrived, or as they would arrive after the attempts that failed in hand."""
-        return self.arrival.headers if self._noted is None else self._noted
+        return {**self.arrival.headers, **self.noted} if self.noted else self.arrival.headers
 
     @property
     def gone(self) -> bool:
@@ -117,7 +120,7 @@ class RabbitDelivery:
         """See `outbox.ports.Delivery`. Nothing can be written to a message in hand: other workers will know nothing of it."""
         self._require_unsettled()
         trail = encode_trail(failures_after(self.headers, failed))
-        self._noted = {**self.headers, ATTEMPT: failed.attempt + 1, FAILURES: trail}
+        self.noted = {ATTEMPT: failed.attempt + 1, FAILURES: trail}
 
     @property
     def attempt_or_first(self) -> int:

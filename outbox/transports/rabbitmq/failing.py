@@ -11,6 +11,8 @@ from outbox.transports.rabbitmq.wire import CAUSE
 
 _FEW = 5
 _LONGEST_TYPE = 250
+_SHORTEST_TYPE = 60
+_BAREST_MESSAGE = 100
 
 
 def failures_after(headers: Mapping[str, Any], latest: FailedAttempt) -> list[FailedAttempt]:
@@ -18,28 +20,49 @@ def failures_after(headers: Mapping[str, Any], latest: FailedAttempt) -> list[Fa
     return extended_trail(decode_trail(headers.get(FAILURES)), latest)
 
 
-def trails(failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str]]:
-    """The headers of a message that will be tried again."""
+def trails(failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str | None]]:
+    """The headers of a message that will be tried again. None: it goes without the header that it came with."""
     brief = [replace(failed, failure=replace(failed.failure, traceback="")) for failed in failures]
-    for kept in (failures, brief, brief[-_FEW:], brief[-1:]):
+    latest = brief[-1].failure
+    barest = replace(brief[-1], failure=replace(latest, message=latest.message[:_BAREST_MESSAGE]))
+    for kept in (failures, brief, brief[-_FEW:], [barest]):
         yield {FAILURES: _encodable(encode_trail(kept))}
-    yield {FAILURES: "[]"}
+    yield {FAILURES: None}
 
 
-def accounts(cause: Cause, failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str]]:
-    """The headers of a dead letter, whose death is the last of `failures`."""
+def accounts(cause: Cause, failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str | None]]:
+    """The headers of a dead letter, whose last failure is the last of `failures`.
+
+    The failure that it is a dead letter for is worth more than those before it: its traceback is cut only when no other
+    failure is left, its message only when the traceback is gone, and its type at the very end.
+    """
     failure = failures[-1].failure
-    for trail, (traceback, message) in zip(trails(failures), _SHORTER, strict=True):
-        yield trail | {
+    histories = list(trails(failures))
+    for history, traceback, message in _SHORTER:
+        yield histories[history] | {
             CAUSE: cause.value,
             EXCEPTION_TYPE: _encodable(failure.type[:_LONGEST_TYPE]),
-            EXCEPTION_MESSAGE: _encodable(failure.message[:message]),
-            EXCEPTION_TRACEBACK: _encodable(failure.traceback[len(failure.traceback) - traceback :]) if traceback else "",
+            EXCEPTION_MESSAGE: _encodable(failure.message[:message]) if message else None,
+            EXCEPTION_TRACEBACK: _encodable(failure.traceback[-traceback:]) if traceback else None,
         }
+    yield {FAILURES: None, CAUSE: cause.value, EXCEPTION_TYPE: _encodable(failure.type[-_SHORTEST_TYPE:])}
 
 
-_SHORTER = ((8_000, 2_000), (8_000, 2_000), (2_000, 1_000), (0, 250), (0, 0))
-"""Characters of the last failure's traceback and message beside each trail."""
+_WHOLE, _MOST, _SOME, _LATEST, _NONE = range(5)
+_SHORTER = (
+    (_WHOLE, 8_000, 2_000),
+    (_MOST, 8_000, 2_000),
+    (_SOME, 8_000, 2_000),
+    (_LATEST, 8_000, 2_000),
+    (_LATEST, 2_000, 2_000),
+    (_LATEST, 500, 2_000),
+    (_LATEST, 0, 2_000),
+    (_LATEST, 0, 500),
+    (_LATEST, 0, 100),
+    (_NONE, 0, 100),
+    (_NONE, 0, 0),
+)
+"""How much stays of the failures, and how many characters of the last one's traceback and message."""
 
 
 def _encodable(text: str) -> str:

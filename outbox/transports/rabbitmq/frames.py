@@ -123,7 +123,7 @@ def encode_properties(properties: Basic.Properties) -> bytes:
 
 def encode_named(properties: Mapping[str, Any]) -> bytes:
     """The same of properties by name, in any order: a relay spares itself asking each message for all of them."""
-    flags, parts = 0, [b""] * len(_PROPERTIES)
+    flags, parts = 0, [b""] * _PLACES
     for name, value in properties.items():
         if value is not None and value != "":
             place, encode = _PROPERTIES[name]
@@ -152,15 +152,28 @@ def encode_usual(
     )
 
 
-def encode_table(table: Mapping[str, Any]) -> bytes:
-    """A field table with its length. Keeps floats at 64 bits. Raises `UnsendableError` for what no field can hold."""
+def encode_raw(properties: Mapping[str, bytes]) -> bytes:
+    """Flags and values of properties that are encoded already, by name and in any order."""
+    flags, parts = 0, [b""] * _PLACES
+    for name, octets in properties.items():
+        place, _ = _PROPERTIES[name]
+        flags |= _FIRST_FLAG >> place
+        parts[place] = octets
+    return _flags(flags) + b"".join(parts)
+
+
+def encode_table(table: Mapping[str, Any], *, beside: bytes = b"") -> bytes:
+    """A field table with its length; in front of its own fields those that are encoded already.
+
+    Keeps floats at 64 bits. Raises `UnsendableError` for what no field can hold.
+    """
     parts = []
     for name, value in table.items():
         if not isinstance(name, str):
             raise UnsendableError(f"a header has the name {name!r}: names are strings")
         parts.append(_often_seen(name, "a header's name"))
         parts.append(_field(value, name))
-    encoded = b"".join(parts)
+    encoded = beside + b"".join(parts)
     return _uint32(len(encoded)) + encoded
 
 
@@ -297,4 +310,6 @@ _PROPERTIES: dict[str, tuple[int, _Encoder]] = {
     "message_type": (10, short_string),
     "user_id": (11, short_string),
     "app_id": (12, short_string),
+    "cluster_id": (13, short_string),
 }
+_PLACES = 14

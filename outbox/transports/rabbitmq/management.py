@@ -16,7 +16,7 @@ TIMEOUT = timedelta(seconds=10)
 MOST_QUEUES = 5_000
 """Queues of a virtual host that are looked at."""
 _PAGE = 500
-_COLUMNS = "name,type,messages_ready,messages_unacknowledged,consumers,arguments,effective_policy_definition"
+_COLUMNS = "name,type,messages_ready,messages_unacknowledged,consumers,arguments,effective_policy_definition,delivery_limit"
 
 
 class Management:

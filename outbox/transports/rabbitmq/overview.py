@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, OwnLink
 from outbox.transports.rabbitmq.inquiry import Inquiry, NotAllowed, NotThere, inquiry_on
+from outbox.transports.rabbitmq.limits import settings_in_force
 from outbox.transports.rabbitmq.management import Management
 from outbox.transports.rabbitmq.topology import Exchange, is_there
 from outbox.urls import amqp_url
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSeen:
-    """A queue as the broker shows it; None for what it does not tell. `settings` are arguments and policy, without `x-`."""
+    """A queue as the broker shows it; None for what it does not tell. `settings` are arguments and policy combined."""
 
     name: str
     there: bool = True
@@ -93,11 +94,10 @@ async def _asked(inquiry: Inquiry, name: str) -> QueueSeen:
 
 
 def _managed(queue: Mapping[str, Any]) -> QueueSeen:
-    arguments = {name.removeprefix("x-"): value for name, value in (queue.get("arguments") or {}).items()}
     return QueueSeen(
         name=queue["name"],
         ready=queue.get("messages_ready"),
         unacked=queue.get("messages_unacknowledged"),
         consumers=queue.get("consumers"),
-        settings=arguments | (queue.get("effective_policy_definition") or {}),
+        settings=settings_in_force(queue),
     )

@@ -14,7 +14,7 @@ from pamqp.commands import Basic
 
 from outbox.errors import BrokerUnavailableError
 from outbox.outcome import Failure
-from outbox.ports import NotSent, Refused, SendResult
+from outbox.ports import NotSent, Refused, SendResult, Unconfirmed
 from outbox.transports.rabbitmq.confirming import Batch, ChannelCutError, ConfirmChannel
 from outbox.transports.rabbitmq.connection import Link, UnresponsiveError, is_blocked, losses
 from outbox.transports.rabbitmq.frames import Publication, encode_properties, largest_payload
@@ -34,6 +34,8 @@ NO_CODE = 0
 
 _OPENING = timedelta(seconds=5)
 _PROBING = timedelta(seconds=10)
+_ASKING = timedelta(seconds=2)
+"""How much of a timeout, if so much of it is a quarter at most, is kept for asking whether the broker answers at all."""
 _TOO_LARGE = re.compile(r"message size \d+ .*max size (\d+)")
 
 
@@ -54,17 +56,42 @@ class Pipeline:
     async def send(self, publications: Sequence[Publication], *, timeout: timedelta) -> list[SendResult]:
         """One result for each publication, within `timeout`; raises nothing for what a message or the broker did."""
         batch = Batch(publications)
+        asking = min(_ASKING, timeout / 4)
+        patience = timeout - asking
+        answering = False
         try:
-            async with asyncio.timeout(timeout.total_seconds()), self._turns:
-                await self._send_by_halves(batch, opening=min(_OPENING, timeout / 2))
+            async with asyncio.timeout(patience.total_seconds()), self._turns:
+                await self._send_by_halves(batch, opening=min(_OPENING, patience / 2))
         except TimeoutError:
-            failure = Failure("timeout", f"the broker confirmed nothing more within {timeout.total_seconds():g} s")
+            failure = Failure("timeout", f"the broker confirmed nothing more within {patience.total_seconds():g} s")
+            answering = await self._answers(asking)
         except BrokerUnavailableError as error:
             failure = Failure.of(error)
         else:
             failure = Failure("", "")
         batch.finish()
-        return [NotSent(failure) if result is None else result for result in batch.results]
+        missing = Unconfirmed(failure) if answering else NotSent(failure)
+        unsent = NotSent(failure)
+        return [
+            result if result is not None else unsent if index in batch.unsent else missing
+            for index, result in enumerate(batch.results)
+        ]
+
+    async def _answers(self, within: timedelta) -> bool:
+        """Whether the broker answers, on a channel of the same connection, while it confirms nothing on another.
+
+        It does not while it is frozen, and while an alarm keeps it from reading what publishers send.
+        """
+        connection = self._link.current
+        if connection is None or is_blocked(connection):
+            return False
+        try:
+            async with asyncio.timeout(within.total_seconds()):
+                with losses():
+                    self._idle.append(await ConfirmChannel.open(connection))
+        except (TimeoutError, BrokerUnavailableError, AMQPChannelError):
+            return False
+        return True
 
     async def may_publish(self, exchange: str) -> bool:
         """Whether this user may write to `exchange`, found out with a message that no queue is bound for.
@@ -185,5 +212,5 @@ class Pipeline:
         if cut.code == NOT_FOUND:
             self._exchange_gone()
             raise BrokerUnavailableError(f"an exchange is missing: {cut.text}") from None
-        if cut.code == ACCESS_REFUSED and "to exchange" in cut.text:
+        if cut.code == ACCESS_REFUSED and ("to exchange" in cut.text or "internal exchange" in cut.text):
             raise ForbiddenError(f"a permission is missing: {cut.text}") from None

@@ -1,7 +1,7 @@
 """AMQP 0-9-1 frames of deliveries, from bytes to what they say: the counterpart of `frames.py`."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ HEAD_SIZE = 7
 """Bytes of a frame before its payload: type, channel, size. One more follows the payload."""
 
 _DELIVER = struct.pack(">HH", 60, 60)
+_RETURN = struct.pack(">HH", 60, 50)
 _CLOSE = struct.pack(">HH", 10, 50)
 _MORE_FLAGS = 1
 _MILLISECONDS_SINCE = 0xFFFF_FFFF
@@ -94,6 +95,50 @@ def read_properties(frames: bytes, at: int, end: int) -> Basic.Properties:
     return properties
 
 
+def is_return(frames: bytes, at: int) -> bool:
+    """Whether the method frame whose payload begins at `at` is a `Basic.Return`."""
+    return frames.startswith(_RETURN, at)
+
+
+def read_return(frames: bytes, at: int) -> tuple[str, str]:
+    """The exchange and the routing key that a `Basic.Return` at `at` names."""
+    at += len(_RETURN) + 2
+    at += 1 + frames[at]
+    end = at + 1 + frames[at]
+    return frames[at + 1 : end].decode(errors="replace"), frames[end + 1 : end + 1 + frames[end]].decode(errors="replace")
+
+
+def raw_properties(payload: bytes) -> dict[str, bytes]:
+    """The properties in the payload of a content header, each as it stands on the wire. Raises like `read_properties`."""
+    flags = _size_and_flags(payload, 4)[1]
+    if flags & _MORE_FLAGS:
+        raise ValueError("there are more properties than AMQP 0-9-1 has")
+    raw, at = {}, 14
+    for name, flag, read in _PROPERTIES:
+        if flags & flag:
+            end = at + _SIZES[read](payload, at)
+            raw[name] = payload[at:end]
+            at = end
+    if at > len(payload):
+        raise ValueError("the properties end before they are complete")
+    return raw
+
+
+def raw_fields(table: bytes) -> Iterator[tuple[str, bytes]]:
+    """The fields of a table, each with its name, and as it stands on the wire. Raises like `read_properties`."""
+    at, end = 4, 4 + int.from_bytes(table[:4])
+    while at < end:
+        value = at + 1 + table[at]
+        size = _FIELD_SIZES.get(table[value])
+        if size is None:
+            raise ValueError(f"no field is of the type {table[value : value + 1]!r}")
+        following = value + 1 + (size if size >= 0 else 4 + int.from_bytes(table[value + 1 : value + 5]))
+        if following > end:
+            raise ValueError("a table ends before it is complete")
+        yield table[at + 1 : value].decode(errors="replace"), table[at:following]
+        at = following
+
+
 _Read = Callable[[bytes, int], tuple[Any, int]]
 
 
@@ -141,3 +186,22 @@ _PROPERTIES: tuple[tuple[str, int, _Read], ...] = (
     ("app_id", 0x0008, _short_string),
     ("cluster_id", 0x0004, _short_string),
 )
+
+_SIZES: Mapping[_Read, Callable[[bytes, int], int]] = {
+    _short_string: lambda payload, at: 1 + payload[at],
+    _table: lambda payload, at: 4 + int.from_bytes(payload[at : at + 4]),
+    _octet: lambda _payload, _at: 1,
+    _timestamp: lambda _payload, _at: 8,
+}
+
+_WITH_LENGTH = -1
+_FIELD_SIZES: Mapping[int, int] = {
+    **dict.fromkeys(b"SxFA", _WITH_LENGTH),
+    **dict.fromkeys(b"V\x00", 0),
+    **dict.fromkeys(b"tbB", 1),
+    **dict.fromkeys(b"su", 2),
+    **dict.fromkeys(b"Iif", 4),
+    ord("D"): 5,
+    **dict.fromkeys(b"lLdT", 8),
+}
+"""Bytes that a field's value takes, by its type."""

@@ -49,7 +49,6 @@ class ConsumerChannel:
         arrived: Arrived,
         let_go: LetGo,
         in_order: bool = False,
-        keep_headers: bool = False,
     ) -> None:
         self.in_hand: dict[int, Arrival] = {}
         self.ended = asyncio.Event()
@@ -65,7 +64,7 @@ class ConsumerChannel:
         self._cancelled = False
         self._late: list[int] = []
         self._acknowledgements = Acknowledgements(channel.number, self._write)
-        self._assembly = Assembly(self._on_arrival, keep_headers=keep_headers)
+        self._assembly = Assembly(self._on_arrival)
         self._tap = Tap(channel, self._assembly.handlers, watched={Basic.Cancel: self._on_cancelled_by_broker})
         if isinstance(channel.connection, StreamedConnection):
             channel.connection.stream.divert(channel.number, self._assembly.take)
@@ -81,7 +80,6 @@ class ConsumerChannel:
         arrived: Arrived,
         let_go: LetGo,
         in_order: bool = False,
-        keep_headers: bool = False,
     ) -> "ConsumerChannel":
         """A channel that consumes. Raises `BrokerUnavailableError`, or `TopologyError` if the queue cannot be consumed."""
         try:
@@ -89,7 +87,7 @@ class ConsumerChannel:
                 with losses():
                     channel = await connection.channel(publisher_confirms=False)
                     try:
-                        consumer = cls(channel, arrived=arrived, let_go=let_go, in_order=in_order, keep_headers=keep_headers)
+                        consumer = cls(channel, arrived=arrived, let_go=let_go, in_order=in_order)
                         await consumer.consume(queue, prefetch_count)
                         return consumer
                     except BaseException:
@@ -201,7 +199,8 @@ class ConsumerChannel:
         elif self._cancelled:
             self._give_back(tag)
         else:
-            # Given back after the cancellation: before, it would come straight back to us.
+            # Given back after the cancellation: before, it would come straight back to us. Until then nobody reads it.
+            arrival.body = b""
             self._late.append(tag)
 
     def _give_back(self, tag: int) -> None:
@@ -251,7 +250,7 @@ class ConsumerChannel:
             self._channel.connection.stream.restore(self._channel.number, self._assembly.take)
         error = None if closing.cancelled() else closing.exception()
         if self._tap.close_reason is not None:
-            self._end(self._tap.close_reason[1])
+            self._end(_plainly(self._tap.close_reason[1]))
         else:
             self._end(connection_cut(self._channel.connection, error).text)
 
@@ -267,6 +266,16 @@ class ConsumerChannel:
     def _returned(self, arrival: Arrival | None) -> None:
         if arrival is not None and self._returns_count:
             self._let_go(arrival)
+
+
+def _plainly(reason: str) -> str:
+    """Why the broker closed the channel; what it says of its consumer_timeout names neither the cause nor the remedy."""
+    if "delivery acknowledgement" not in reason or "timed out" not in reason:
+        return reason
+    return (
+        "a message was in flight for longer than the broker's consumer_timeout, so all that were come again: "
+        f"shorten the consumer's timeout, or raise consumer_timeout in rabbitmq.conf ({reason})"
+    )
 
 
 @asynccontextmanager

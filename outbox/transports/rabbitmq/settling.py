@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, assert_never
 from uuid import uuid4
@@ -12,11 +13,12 @@ from outbox.engine.backoff import Pauses
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
 from outbox.failures import FailedAttempt
 from outbox.outcome import Cause, Failure
-from outbox.ports import Confirmed, NotSent, Refused, SendResult, Unroutable
+from outbox.ports import Confirmed, NotSent, Refused, SendResult, Unconfirmed, Unroutable
 from outbox.transports.rabbitmq.confirming import NACKED
 from outbox.transports.rabbitmq.failing import accounts, failures_after, trails
 from outbox.transports.rabbitmq.frames import Publication, UnsendableError
-from outbox.transports.rabbitmq.wire import CRASHES, ISOLATED, copy_of, kept_headers
+from outbox.transports.rabbitmq.topology import dead_letter_exchange
+from outbox.transports.rabbitmq.wire import CRASHES, ISOLATED, copy_of
 
 if TYPE_CHECKING:
     from outbox.transports.rabbitmq.arriving import Arrival
@@ -75,7 +77,9 @@ class CopySettlement:
             return self._fitting(delivery, headers, trails(failures), exchange)
 
         if (refused := await self._replace(delivery, draft)) is not None:
-            await self.bury(delivery, Cause.REFUSED, refused.failure)
+            # The dead letter tells what its handler raised, not only why there is no further attempt.
+            message = f"{failure.message} (and it could not be retried: {refused.failure})"
+            await self.bury(delivery, Cause.REFUSED, replace(failure, message=message))
 
     async def postpone(self, delivery: "RabbitDelivery", delay: timedelta) -> None:
         """A copy for the same attempt waits for `delay`; likewise."""
@@ -88,20 +92,31 @@ class CopySettlement:
             await self.bury(delivery, Cause.REFUSED, refused.failure)
 
     async def bury(self, delivery: "RabbitDelivery", cause: Cause, failure: Failure) -> None:
-        """A copy goes to the dead letters; where it cannot, the broker is told to put the original there.
+        """Publishes a dead letter; or rejects the original, where it is certain that the broker dead-letters it.
 
-        So it is with properties that cannot be read: a copy would be without them.
+        Raises `BrokerUnavailableError` where neither is possible now: the message is kept, to be settled again.
         """
         failures = self._failures(delivery, failure)
 
         async def draft() -> Publication:
             exchange = await self._roads.to_dead_letters(self._exchange)
             if exchange is None:
-                raise UnsendableError("this user may not write to the exchange for dead letters")
-            return self._fitting(delivery, self._headers(delivery), accounts(cause, failures), exchange)
+                raise UnsendableError(f"this user may not write to exchange {dead_letter_exchange(self._exchange)!r}")
+            try:
+                return self._fitting(delivery, self._headers(delivery), accounts(cause, failures), exchange)
+            except UnsendableError:
+                # As it came: a dead letter without its failure is better than none.
+                return self._copy(delivery, {}, exchange=exchange)
 
-        if delivery.arrival.defect or await self._replace(delivery, draft) is not None:
-            delivery.reject()
+        if (refused := await self._replace(delivery, draft, keep=True)) is None:
+            return
+        if not await self._may_reject():
+            raise BrokerUnavailableError(f"its dead letter could not be published: {refused.failure}; the message is kept")
+        delivery.reject()
+
+    async def _may_reject(self) -> bool:
+        """Asked for each message: a queue may have been replaced by one that drops what is rejected."""
+        return await self._roads.rejects_are_safe(self._exchange, self._queue, ordered=self._in_order)
 
     async def give_back(self, delivery: "RabbitDelivery") -> None:
         """As it is; but one that runs alone as a fresh copy: its count of deliveries would put the blame on it."""
@@ -157,11 +172,12 @@ class CopySettlement:
         """The broker has it back, and this worker lives."""
         self._survivals.note((self._queue, arrival.identity))
 
-    async def _replace(self, delivery: "RabbitDelivery", draft: Draft) -> Refused | None:
+    async def _replace(self, delivery: "RabbitDelivery", draft: Draft, *, keep: bool = False) -> Refused | None:
         """Publishes a copy, then acknowledges; or else why the broker will never take the copy, with nothing settled.
 
-        Raises `StaleDeliveryError` when the channel ends first, or when patience does: the message was given back then. In
-        order it stays in hand instead, and this raises `BrokerUnavailableError`: given back by itself, it would be overtaken.
+        Raises `StaleDeliveryError` when the channel ends first, or when patience does: the message was given back then. With
+        `keep` it stays in flight instead, and this raises `BrokerUnavailableError`: its handler would only run again, to fail
+        again, and some queues drop what was given back too often. In order, too: what is given back alone is overtaken.
         """
         deadline = asyncio.get_running_loop().time() + PATIENCE.total_seconds()
         pauses = Pauses()
@@ -173,7 +189,7 @@ class CopySettlement:
                     return None
                 case Refused(failure) if result is not NACKED:
                     return result
-                case Refused(failure) | NotSent(failure):
+                case Refused(failure) | NotSent(failure) | Unconfirmed(failure):
                     trouble = str(failure)
                 case Unroutable():
                     trouble = "no queue is bound for it"
@@ -181,7 +197,7 @@ class CopySettlement:
                     assert_never(result)
             pause = pauses.next().total_seconds()
             if asyncio.get_running_loop().time() + pause > deadline:
-                if self._in_order:
+                if keep or self._in_order:
                     raise BrokerUnavailableError(f"a copy could not be published: {trouble}")
                 delivery.give_back()
                 raise StaleDeliveryError(f"its copy could not be published ({trouble}); the message was given back")
@@ -200,7 +216,8 @@ class CopySettlement:
         return result
 
     def _headers(self, delivery: "RabbitDelivery") -> dict[str, Any]:
-        headers = kept_headers(delivery.headers) | {ROUTING_KEY: delivery.routing_key}
+        """Those that a copy has beside, or in place of, the message's own."""
+        headers: dict[str, Any] = {**delivery.noted, ROUTING_KEY: delivery.routing_key}
         if (expires_at := delivery.expires_at) is not None:
             headers[EXPIRES_AT] = encode_instant(expires_at)
         if crashes := delivery.crashes:
@@ -208,11 +225,15 @@ class CopySettlement:
         return headers
 
     def _copy(self, delivery: "RabbitDelivery", headers: Mapping[str, Any], *, exchange: str) -> Publication:
-        properties, body = delivery.arrival.properties, delivery.arrival.body
-        return copy_of(delivery.message_id, properties, headers, body, exchange=exchange, routing_key=self._queue)
+        header, body = delivery.arrival.header, delivery.arrival.body
+        return copy_of(delivery.message_id, header, headers, body, exchange=exchange, routing_key=self._queue)
 
     def _fitting(
-        self, delivery: "RabbitDelivery", headers: Mapping[str, Any], accounts: Iterable[Mapping[str, str]], exchange: str
+        self,
+        delivery: "RabbitDelivery",
+        headers: Mapping[str, Any],
+        accounts: Iterable[Mapping[str, str | None]],
+        exchange: str,
     ) -> Publication:
         """With as much of its failures as fits into a frame beside the message's own headers."""
         largest = self._pipeline.largest_header

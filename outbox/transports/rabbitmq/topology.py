@@ -1,5 +1,6 @@
 """The exchanges and queues that Outbox uses: looked for first, declared only where they are missing."""
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from outbox.duration import format_duration
+from outbox.engine.backoff import Pauses
 from outbox.errors import TopologyError
 from outbox.ports import Subscription
 from outbox.transports.rabbitmq.connection import broker_version
@@ -20,6 +22,8 @@ _NO_POLICY = ("x-queue-type", "x-single-active-consumer")
 _ONE_AT_A_TIME: Mapping[str, Any] = {"x-single-active-consumer": True}
 _NO_DELIVERY_LIMIT_SINCE = (4, 0)
 _LONGEST_DELAY = timedelta(milliseconds=2**32 - 2)
+_BIND_AGAIN = timedelta(minutes=1)
+_LONGEST_REFUSAL = timedelta(hours=1)
 
 
 def dead_letter_exchange(exchange: str) -> str:
@@ -77,31 +81,58 @@ class Queue:
 Resource = Exchange | Queue
 
 
+@dataclass(slots=True)
+class _RefusedBinding:
+    """A binding that this user may not make, and when that is tried again."""
+
+    try_again_at: float = 0.0
+    pauses: Pauses = field(default_factory=lambda: Pauses(first=_BIND_AGAIN, longest=_LONGEST_REFUSAL))
+
+
 class Topology:
-    """What was ensured so far, by name, so that it is compared and advised about once."""
+    """What was ensured so far, by kind and name, so that it is compared and advised about once, and missed when it is gone.
 
-    def __init__(self, advise: Advise) -> None:
+    `declared_again` is called for each resource that had been deleted, each time.
+    """
+
+    def __init__(self, advise: Advise, *, declared_again: Advise) -> None:
         self._advise = advise
+        self._declared_again = declared_again
         self._compared: set[str] = set()
+        self._refused_bindings: dict[tuple[str, str, str], _RefusedBinding] = {}
 
-    async def ensure_exchange(self, inquiry: Inquiry, exchange: str) -> None:
-        """The topic exchange that messages are sent to."""
-        await self._ensure(inquiry, Exchange(exchange, "topic"))
+    async def ensure_exchange(self, inquiry: Inquiry, exchange: str) -> bool:
+        """The topic exchange that messages are sent to; whether it was there already."""
+        return await self._ensure(inquiry, Exchange(exchange, "topic"))
 
     async def ensure_consumer(self, inquiry: Inquiry, subscription: Subscription) -> None:
         """Everything between the exchange and the dead letters of a consumer's queue."""
         exchange, queue = subscription.exchange_name, subscription.queue
-        await self.ensure_exchange(inquiry, exchange)
+        found = await self.ensure_exchange(inquiry, exchange)
         await self.ensure_dead_letters(inquiry, exchange, queue)
-        found = await self._ensure(inquiry, _consumers_queue(inquiry, exchange, queue, ordered=subscription.ordered))
+        found = await self._ensure(inquiry, _consumers_queue(inquiry, exchange, queue, ordered=subscription.ordered)) and found
         await self._bind(inquiry, queue, exchange, subscription.binding_key, found=found)
 
     async def ensure_dead_letters(self, inquiry: Inquiry, exchange: str, queue: str) -> None:
         """The direct exchange for dead letters, and the queue's own place behind it."""
         dlx, dlq = _dead_letter_resources(inquiry, exchange, queue)
-        await self._ensure(inquiry, dlx)
-        found = await self._ensure(inquiry, dlq)
+        found = await self._ensure(inquiry, dlx)
+        found = await self._ensure(inquiry, dlq) and found
         await self._bind(inquiry, dlq.name, dlx.name, queue, found=found)
+
+    async def dead_letters_rejects(self, inquiry: Inquiry, exchange: str, queue: str, *, ordered: bool) -> bool:
+        """Whether `queue` has the arguments that we declare, and a bound dead letter queue. False where nobody may tell us.
+
+        Declaring what is there changes nothing, is refused if any argument is different, and needs no right to write to the
+        exchange for dead letters.
+        """
+        dlq = dead_letter_queue(queue)
+        try:
+            await _declare(inquiry, _consumers_queue(inquiry, exchange, queue, ordered=ordered))
+            await inquiry.ask(lambda channel: channel.queue_bind(dlq, dead_letter_exchange(exchange), routing_key=queue))
+        except (NotAllowed, Different, NotThere):
+            return False
+        return True
 
     async def ensure_delay(self, inquiry: Inquiry, exchange: str, delay: timedelta) -> None:
         """What holds a retry back for `delay` and then gives it to the queue that its routing key names."""
@@ -114,13 +145,20 @@ class Topology:
 
     async def _ensure(self, inquiry: Inquiry, resource: Resource) -> bool:
         """Whether it was there already."""
+        name = str(resource)  # not the resource's own name: the exchange and the queue of a delay share theirs
+        known = name in self._compared
         if not await is_there(inquiry, resource):
+            # Several may find this at once: one reports it, and none if another has just declared it for the first time.
+            deleted = known and name in self._compared
+            self._compared.discard(name)
             await self._declare(inquiry, resource)
-            self._compared.add(resource.name)
+            self._compared.add(name)
+            if deleted:
+                self._declared_again(f"the {resource} had been deleted, and was declared again")
             return False
-        if resource.name not in self._compared:
+        if name not in self._compared:
             await self._compare(inquiry, resource)
-            self._compared.add(resource.name)
+            self._compared.add(name)
         return True
 
     async def _declare(self, inquiry: Inquiry, resource: Resource) -> None:
@@ -139,10 +177,21 @@ class Topology:
             self._advise(f"{text}; {strengthening(resource)}")
 
     async def _bind(self, inquiry: Inquiry, queue: str, exchange: str, key: str, *, found: bool) -> None:
-        """Bindings cannot be looked for. Who may not bind is taken to have been provisioned, if all else was."""
+        """Bindings cannot be looked for. Who may not bind is taken to have been provisioned, if both ends were there.
+
+        It is tried again after a growing time: each refusal costs a channel, and a line in the broker's log.
+        """
+        now = asyncio.get_running_loop().time()
+        binding = (queue, exchange, key)
+        refused = self._refused_bindings.get(binding)
+        if found and refused is not None and now < refused.try_again_at:
+            return
         try:
             await inquiry.ask(lambda channel: channel.queue_bind(queue, exchange, routing_key=key))
+            self._refused_bindings.pop(binding, None)
         except NotAllowed:
+            refused = self._refused_bindings.setdefault(binding, _RefusedBinding())
+            refused.try_again_at = now + refused.pauses.next().total_seconds()
             if not found:
                 raise TopologyError(
                     f"queue {queue!r} must be bound to exchange {exchange!r} with {key!r}, and this RabbitMQ user may not: "

@@ -1,5 +1,6 @@
 """Messages as RabbitMQ carries them: which property or header holds which part, in both directions."""
 
+import struct
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict
@@ -24,7 +25,17 @@ from outbox.codec import (
 from outbox.errors import MalformedMessageError
 from outbox.message import NO_HEADERS, Message
 from outbox.tracking import new_id
-from outbox.transports.rabbitmq.frames import PERSISTENT, Publication, encode_named, encode_properties, encode_usual
+from outbox.transports.rabbitmq.frames import (
+    PERSISTENT,
+    Publication,
+    UnsendableError,
+    encode_named,
+    encode_raw,
+    encode_table,
+    encode_usual,
+    short_string,
+)
+from outbox.transports.rabbitmq.reading import raw_fields, raw_properties
 from outbox.transports.rabbitmq.typed import restored
 
 DEFAULT_EXCHANGE = ""
@@ -40,6 +51,8 @@ DELIVERY_COUNT = "x-delivery-count"
 PREDECESSOR_ROUTING_KEY = "x-original-routing-key"
 """Where retries that the predecessor of this library left in flight have their routing key."""
 
+_NOT_COPIED = ("expiration", "user_id")
+_NO_FIELDS = bytes(4)
 _LONGEST_EXPIRATION = timedelta(milliseconds=2**32 - 1)
 _BROKERS_OWN = (DELIVERY_COUNT, "x-acquired-count", "x-death", "x-first-death-", "x-last-death-")
 ROUTING_COMMANDS = ("CC", "BCC")
@@ -79,27 +92,31 @@ def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEF
 
 
 def copy_of(
-    message_id: str, properties: Basic.Properties, headers: Mapping[str, Any], body: bytes, *, exchange: str, routing_key: str
+    message_id: str, header: bytes, headers: Mapping[str, Any], body: bytes, *, exchange: str, routing_key: str
 ) -> Publication:
-    """A received message on its way to another place, with all its properties but two and the given headers.
+    """A received message on its way to another place, with the given headers beside, or in place of, its own.
 
-    It carries no `expiration`, which would cut a delay short or empty a dead letter queue, and no `user_id`, which the
-    broker accepts from that user only. Raises `UnsendableError`.
+    A header that is None is left out, whether or not the message has it.
+    Made from the payload of its content header, byte for byte: properties that are not text, times that no calendar has and
+    types that Python does not tell apart arrive as they were sent. Left out are `expiration`, which would cut a delay short or
+    empty a dead letter queue, `user_id`, which the broker accepts from that user only, and headers that only concern this
+    delivery. Raises `UnsendableError`.
     """
-    copied = Basic.Properties(
-        content_type=properties.content_type,
-        content_encoding=properties.content_encoding,
-        headers=dict(headers),
-        delivery_mode=PERSISTENT,
-        priority=properties.priority,
-        correlation_id=properties.correlation_id,
-        reply_to=properties.reply_to,
-        message_id=message_id,
-        timestamp=properties.timestamp,
-        message_type=properties.message_type,
-        app_id=properties.app_id,
-    )
-    return Publication(exchange, routing_key, message_id, encode_properties(copied), body)
+    try:
+        raw = raw_properties(header)
+        kept = [
+            field for name, field in raw_fields(raw.get("headers", _NO_FIELDS)) if not (name in headers or _stays_behind(name))
+        ]
+    except (ValueError, IndexError, struct.error) as error:
+        raise UnsendableError(f"its properties cannot be copied: {error}") from None
+    for name in _NOT_COPIED:
+        raw.pop(name, None)
+    ours = {name: value for name, value in headers.items() if value is not None}
+    raw |= {"delivery_mode": bytes((PERSISTENT,)), "headers": encode_table(ours, beside=b"".join(kept))}
+    if len(raw.get("message_id", b"")) <= 1 and message_id:
+        raw["message_id"] = short_string(message_id, "message_id")
+    id_ = raw.get("message_id", b"\0")[1:].decode(errors="replace")
+    return Publication(exchange, routing_key, id_, encode_raw(raw), body)
 
 
 def read_message(properties: Basic.Properties, routing_key: str, body: bytes) -> Message:
@@ -166,11 +183,6 @@ def read_count(headers: Mapping[str, Any], name: str) -> int:
     """A count of the broker's or of ours; 0 where there is none, such as from queues that do not count."""
     count = headers.get(name, 0)
     return count if isinstance(count, int) else 0
-
-
-def kept_headers(headers: Mapping[str, Any]) -> dict[str, Any]:
-    """What a copy takes along: everything but what the broker keeps, what it obeys, and marks of this delivery only."""
-    return {name: value for name, value in headers.items() if not _stays_behind(name)}
 
 
 def _as_it_was(headers: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -246,4 +258,5 @@ def _read_deadline(headers: Mapping[str, Any], sent_at: datetime | None, expirat
 
 
 def _stays_behind(name: str) -> bool:
+    """What a copy does not take along: what the broker keeps, what it obeys, and marks of this delivery only."""
     return name in (ISOLATED, PREDECESSOR_ROUTING_KEY) or name in ROUTING_COMMANDS or name.startswith(_BROKERS_OWN)

@@ -19,6 +19,7 @@ const backlog = {
     pending: { value: 1_002_151, relation: "about" },
     scheduled: eq(24_922),
     held: eq(0),
+    stalled: eq(0),
     blocked: eq(0),
     retrying: eq(0),
     parked: eq(2),

@@ -53,7 +53,7 @@ function Oldest({ seconds }: { seconds: number | null }) {
   );
 }
 
-const OTHERS: readonly WaitingState[] = ["scheduled", "held", "blocked", "retrying", "parked"];
+const OTHERS: readonly WaitingState[] = ["scheduled", "held", "stalled", "blocked", "retrying", "parked"];
 
 function Waiting({ backlog }: { backlog: Backlog }) {
   const { states, drained_in_seconds: drained } = backlog;

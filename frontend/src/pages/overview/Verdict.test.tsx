@@ -14,7 +14,7 @@ vi.mock("~/api/overview", () => ({
 }));
 
 const eq = (value: number) => ({ value, relation: "eq" });
-const states = ["pending", "scheduled", "held", "blocked", "retrying", "parked"].map((state) => [
+const states = ["pending", "scheduled", "held", "stalled", "blocked", "retrying", "parked"].map((state) => [
   state,
   eq(0),
 ]);

@@ -25,6 +25,7 @@ function backlog(changes: Partial<Backlog> = {}, states: Partial<Backlog["states
       pending: none,
       scheduled: none,
       held: none,
+      stalled: none,
       blocked: none,
       retrying: none,
       parked: none,

@@ -158,6 +158,14 @@ export function troubles(
       href: "/messages?state=held",
     });
   }
+  if (states.stalled.value > 0) {
+    const them = plural(states.stalled.value, "message is", "messages are");
+    found.push({
+      tone: "warn",
+      text: `${them} stalled: a queue confirms nothing or is full.`,
+      href: "/messages?state=stalled",
+    });
+  }
   return found.sort((one, other) => Number(one.tone === "warn") - Number(other.tone === "warn"));
 }
 

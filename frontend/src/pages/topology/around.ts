@@ -53,6 +53,7 @@ export function commandsFor(code: string, name: string, broker: string): readonl
     case "old-binding":
       return ["rabbitmqctl list_bindings source_name routing_key destination_name"];
     case "dead-letters-vanish":
+    case "queue-limit":
       return [
         "rabbitmqctl list_policies",
         `rabbitmqctl list_queues name arguments policy | grep -F ${quoted(name)}`,

@@ -48,7 +48,10 @@ export function Detail({
           ["Sent", message.sent_at && <Moment at={message.sent_at} milliseconds />],
           ["In the outbox", message.waited_seconds === null ? null : span(message.waited_seconds)],
           ["Sent by", message.relay],
-          ["Unroutable since", message.held_at && <At at={message.held_at} />],
+          [
+            message.state === "stalled" ? "Stalled since" : "Unroutable since",
+            message.held_at && <At at={message.held_at} />,
+          ],
           ["Due", message.due_at && <At at={message.due_at} />],
           ["Requeued", message.requeue_count > 0 ? plural(message.requeue_count, "time") : null],
         ]}

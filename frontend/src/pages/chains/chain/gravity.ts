@@ -4,6 +4,7 @@ const WORST_FIRST: readonly string[] = [
   "dead",
   "parked",
   "held",
+  "stalled",
   "blocked",
   "retrying",
   "in hand",
@@ -16,7 +17,7 @@ const WORST_FIRST: readonly string[] = [
   "processed",
   "unknown",
 ];
-const NEEDY: ReadonlySet<string> = new Set(["dead", "parked", "held"]);
+const NEEDY: ReadonlySet<string> = new Set(["dead", "parked", "held", "stalled"]);
 const GRAVE = WORST_FIRST.indexOf("retrying");
 
 /** The lower, the graver. */

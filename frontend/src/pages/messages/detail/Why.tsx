@@ -21,6 +21,7 @@ export function Why({ message }: { message: Message }) {
           of={[
             ["Next attempt", message.next_attempt_at && <When at={message.next_attempt_at} />],
             ["Unroutable", message.state === "held" && <Since at={message.held_at} />],
+            ["Stalled", message.state === "stalled" && <Since at={message.held_at} />],
             ["Blocked by", message.blocked_by && <Blocker message={message} />],
             [
               "Probed by",

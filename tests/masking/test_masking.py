@@ -9,15 +9,10 @@ from hypothesis import strategies as st
 
 from outbox.errors import ConfigurationError
 from outbox.masking import MASK, READ_LIMIT, Masking, preview, searchable
+from tests.support.documents import json_values
 
 MASKING = Masking()
 SECRET = "hunter2-4111"
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=20,
-)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from outbox.errors import ConfigurationError
 from outbox.masking import MASK, Masking, preview, searchable
-from tests.dead_letters.test_masking import json_values
+from tests.support.documents import json_values
 
 SECRET = "ann@example.org"
 

@@ -1,15 +1,22 @@
-"""JSON text with values masked in it, and all else exactly as it was written: numbers, spaces, keys that are repeated."""
+"""JSON text with values masked in it, and all else exactly as it was written: numbers, spaces, keys that are repeated.
+
+A preview, which is the beginning of such a text, is masked as far as it can be read.
+"""
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping
 from json.decoder import scanstring  # type: ignore[attr-defined]  # of the standard library, though not in its stubs
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from outbox.json_paths import Places, beyond, is_meant
+from outbox.masking.paths import Places, beyond, is_meant
 
 MOST_NESTED = 40
 """What is nested deeper is masked as a whole."""
+CUT = "…"
+"""What a preview ends with that is only the beginning."""
+_CLOSING = {"{": "}", "[": "]"}
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\],]', re.DOTALL)
 
 
 class Rules(NamedTuple):
@@ -24,6 +31,58 @@ class Rules(NamedTuple):
 def masked_json(text: str, rules: Rules) -> str | None:
     """`text` as it may be shown; None if it is no JSON."""
     return _Text(text, rules).masked(rules.root, 0)
+
+
+def masked_preview(text: str, rules: Rules) -> str | None:
+    """`text`, a preview of JSON, as it may be shown: if it was cut, up to what can be told. None if it is no JSON."""
+    if not text.endswith(CUT):
+        return masked_json(text, rules)
+    cut = text.removesuffix(CUT)
+    for whole in _wholes(cut):
+        masked = masked_json(whole, rules)
+        if masked is not None:
+            return text if masked == whole and whole.startswith(cut) else masked + CUT
+    return None
+
+
+def _wholes(cut: str) -> Iterator[str]:
+    """JSON texts that `cut` may be the beginning of: with its last value as far as it goes, or without that."""
+    open_, complete, string = "", "", ""
+    for token in _TOKEN.finditer(cut):
+        sign = token[0]
+        if sign[0] == '"':
+            string = sign if token.end() == len(cut) else ""
+            continue
+        if sign == ",":
+            complete = cut[: token.start()] + open_
+        elif sign in _CLOSING:
+            open_ = _CLOSING[sign] + open_
+            complete = cut[: token.end()] + open_
+        else:
+            open_ = open_[1:]
+    yield from (cut + end + open_ for end in _ends(string))
+    yield complete
+
+
+def _ends(string: str) -> Iterator[str]:
+    """How the string at the end of a text may have ended. What may be JSON itself, half of it, shows too much."""
+    yield ""
+    try:
+        beginning, _ = scanstring(f'{string}"', 1) if string else ("", 0)
+    except json.JSONDecodeError:
+        return
+    if string and beginning.lstrip()[:1] not in ("{", "["):
+        yield '"'
+
+
+def secret_members(mapping: Mapping[Any, Any], masks: Callable[[str], bool]) -> Collection[str]:
+    """Which members of an object hold a secret because of what another member says.
+
+    `{"name": "password", "value": …}`, as headers and form fields look; `{"loc": …, "input": …}`, an error of pydantic.
+    """
+    if any(isinstance(name := mapping.get(key), str) and masks(name) for key in ("name", "key", "field", "header")):
+        return ("value", "values")
+    return ("input",) if "loc" in mapping and "msg" in mapping else ()
 
 
 class _Value(NamedTuple):
@@ -125,12 +184,11 @@ class _Text:
         return _Member(key, start, value)
 
     def _shown(self, start: int, members: list[_Member], end: int) -> str:
-        """The object from `start` to `end`. Its member `name` or `key` may say that its `value` and `values` are secret."""
-        names = (member.value.string for member in members if member.key in ("name", "key"))
-        is_pair = any(name is not None and self._rules.masks(name) for name in names)
+        """The object from `start` to `end`."""
+        extra = secret_members({member.key: member.value.string for member in members}, self._rules.masks)
         shown, copied = [], start
         for key, at, value in members:
-            hidden = not value.is_null and (self._rules.masks(key) or (is_pair and key in ("value", "values")))
+            hidden = not value.is_null and (self._rules.masks(key) or key in extra)
             shown += [self._text[copied:at], self._mask if hidden else value.shown]
             copied = value.end
         return "".join(shown) + self._text[copied:end]

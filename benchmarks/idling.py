@@ -1,0 +1,78 @@
+"""What idle processes cost: `outbox worker` and `outbox relay` with nothing to do, on the Postgres transport."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import asyncpg
+
+from benchmarks.servers import PATIENCE, Servers
+
+SETTLING = 25.0
+"""Seconds from the last start to the measurement: what is done once is not measured."""
+MEASURED = 20.0
+CONSUMERS = "tests.cli.slow_consumers"
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+async def idle_processes(servers: Servers, processes: int) -> dict[str, float]:
+    """Transactions a second, and per mille of a processor, of each of so many idle workers, and then relays.
+
+    A process holds up to six connections: more than thirty need a server with more than the default's room.
+    """
+    figures = {}
+    for kind, arguments in (("worker", ["worker", CONSUMERS]), ("relay", ["relay"])):
+        async with servers.fresh_database() as url:
+            with _running([sys.executable, "-m", "outbox.cli", *arguments], processes, url) as started:
+                connection = await asyncpg.connect(url)
+                try:
+                    await _all_at_work(connection, processes)
+                    await asyncio.sleep(SETTLING)
+                    before = await _transactions(connection), _processor_seconds(started)
+                    await asyncio.sleep(MEASURED)
+                    after = await _transactions(connection), _processor_seconds(started)
+                finally:
+                    await connection.close()
+        transactions, processor = (late - early for early, late in zip(before, after, strict=True))
+        figures[f"idle {kind} of {processes}, transactions"] = transactions / MEASURED / processes
+        figures[f"idle {kind} of {processes}, processor"] = processor / MEASURED / processes * 1_000
+    return figures
+
+
+@contextmanager
+def _running(command: Sequence[str], count: int, url: str) -> Iterator[Sequence["subprocess.Popen[bytes]"]]:
+    environment = {**os.environ, "OUTBOX_DATABASE_URL": url}
+    started = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(count)
+    ]
+    try:
+        yield started
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait()
+
+
+async def _all_at_work(connection: asyncpg.Connection, count: int) -> None:
+    running = "select count(*) from outbox_component where activity ->> 'state' = 'running' and stopped_at is null"
+    async with asyncio.timeout(PATIENCE):
+        while await connection.fetchval(running) < count:
+            await asyncio.sleep(1)
+
+
+async def _transactions(connection: asyncpg.Connection) -> int:
+    count: int = await connection.fetchval(
+        "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
+    )
+    return count
+
+
+def _processor_seconds(processes: Sequence["subprocess.Popen[bytes]"]) -> float:
+    """User and system time; see proc(5)."""
+    fields = [Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split() for process in processes]
+    return sum(int(each[11]) + int(each[12]) for each in fields) / _TICKS

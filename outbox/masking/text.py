@@ -1,0 +1,305 @@
+"""Masking of free text: error messages, tracebacks, log lines, forms and markup.
+
+Free text has no grammar that says where a secret begins and ends, so several layers run over it, from the most to the least
+certain: values that are known to be secret, then the carriers that databases, drivers and protocols wrap around values, then
+whatever follows a key that is named like a secret. What follows a key that is not named so is read again, since its value may
+hold a key of its own. Where it is doubtful how far a secret goes, more is masked rather than less.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from html import escape
+from urllib.parse import quote, quote_plus
+
+from outbox.urls import without_passwords
+
+LONGEST_SECRET = 10_000
+"""Characters; of a longer value the beginning is looked for."""
+MOST_SECRETS = 1_000
+"""Values that are looked for in the text of one message's errors."""
+
+_Masks = Callable[[str], bool]
+
+
+def mask_text(
+    text: str, masks: _Masks, mask: str, *, known: "re.Pattern[str] | None" = None, may_name: _Masks = lambda _: True
+) -> str:
+    """`text` with `mask` in the place of each secret. `masks` says whether a key is named like one; `known` finds values.
+
+    `may_name` says quickly that no key in a text can be named like a secret, as in most texts.
+    """
+    if known is not None:
+        text = known.sub(mask, text)
+    if _HARMLESS.fullmatch(text):
+        return text
+    text = without_passwords(text)
+    for pattern in _CARRIERS:
+        text = pattern.sub(lambda match: f"{match['before']}{mask}", text)
+    if not may_name(text):
+        return text
+    text = _UNIQUE_KEY.sub(lambda match: _masked_unique_key(match, masks, mask), text)
+    text = _replaced(text, _elements(text, masks), mask)
+    for group in _GROUPS:
+        text = group.sub(lambda match: _masked_named_values(match[0], masks, mask), text)
+    return _replaced(text, _values(text, masks), mask)
+
+
+def secrets_in(text: str, masks: _Masks) -> Iterator[str]:
+    """The values that stand under a masked key in a text that is no JSON, such as a form."""
+    for start, end in (*_elements(text, masks), *_values(text, masks)):
+        yield text[start:end].strip("\"'")
+
+
+def known_pattern(secrets: Iterable[object]) -> "re.Pattern[str] | None":
+    """What finds any of `secrets` in a text, also as a driver, a repr, JSON or a URL writes them; None without any.
+
+    A value of one character is not looked for, and one of two or three only as a word of its own: they would be found
+    everywhere. The beginning of a longer one at the very end of the text is found too, since errors are cut to a length.
+    """
+    forms: dict[str, None] = {}
+    for secret in list(secrets)[:MOST_SECRETS]:
+        forms.update(dict.fromkeys(_forms(str(secret)[:LONGEST_SECRET])))
+    if not forms:
+        return None
+    longest_first = sorted(forms, key=len, reverse=True)
+    return re.compile("|".join([*(_form(form) for form in longest_first), *(_cut(form) for form in longest_first)]))
+
+
+def _replaced(text: str, spans: Iterable[tuple[int, int]], mask: str) -> str:
+    parts, done = [], 0
+    for start, end in spans:
+        if start < end:
+            parts += [text[done:start], mask]
+            done = end
+    return "".join(parts) + text[done:]
+
+
+# --- known values ------------------------------------------------------------------------------------------------------
+
+_SHORT = 4
+_ALL_DIGITS = re.compile(r"\d(?:[ -]?\d){7,}")
+_CUT_TO = 8
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """How a value may be written elsewhere."""
+    secret = secret.strip()
+    if len(secret) < 2 or secret.lower() in ("true", "false", "null", "none"):
+        return
+    yield secret
+    yield repr(secret)[1:-1]
+    for ascii_only in (True, False):
+        yield json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+    yield quote(secret)
+    yield quote_plus(secret)
+    yield escape(secret)
+    yield " ".join(secret.split())
+
+
+def _form(form: str) -> str:
+    if _ALL_DIGITS.fullmatch(form):  # a card's number is written in groups, or not
+        return r"(?<!\d)" + r"[ -]?".join(re.findall(r"\d", form)) + r"(?!\d)"
+    escaped = re.escape(form)
+    if len(form) < _SHORT or form.isdecimal():
+        return rf"(?<!\w){escaped}(?!\w)"
+    return escaped
+
+
+def _cut(form: str) -> str:
+    """The beginning of `form` at the end of a text, from eight characters on."""
+    if len(form) <= _CUT_TO:
+        return r"(?!)"
+    rest = form[_CUT_TO:200]
+    optional = "".join(f"(?:{re.escape(character)}" for character in rest) + ")?" * len(rest) if len(rest) < 60 else r"\S*"
+    return rf"{re.escape(form[:_CUT_TO])}{optional}(?=(?:\.\.\.|…)?\s*\Z)"
+
+
+# --- carriers ----------------------------------------------------------------------------------------------------------
+
+_HARMLESS = re.compile(r"[A-Za-z.,!?]*|-?\d+(?:\.\d+)?")
+_REST_OF_DETAIL = (
+    r".*?(?=\n(?:CONTEXT|HINT|LOCATION|STATEMENT|QUERY|LINE \d|\[SQL|\(Background|During handling|The above)|\n\s*\n|\Z)"
+)
+_CARRIERS = (
+    # Keys and certificates; a text may end before they do.
+    re.compile(r"(?P<before>-----BEGIN [A-Z0-9 ]+-----).*?(?:-----END [A-Z0-9 ]+-----|\Z)", re.DOTALL),
+    # SQLAlchemy shows what was bound to a statement; PostgreSQL the row that it refused, and in CONTEXT what was bound.
+    re.compile(r"(?P<before>\[parameters: )[^\n]*"),
+    re.compile(r"(?P<before>Failing row contains )" + _REST_OF_DETAIL, re.DOTALL),
+    re.compile(r"(?P<before>\bparameters?:? \$\d+ = )[^\n]*"),
+    # pydantic quotes the value that it refused, and names the field elsewhere. A text that was cut may end before what follows.
+    re.compile(r"(?P<before>\binput_value=)(?:'(?:[^'\\]|\\.)*'|.*?)(?=, input_type=|\Z)", re.DOTALL),
+    re.compile(
+        r"""(?P<before>(?P<quote>\\*["'])loc(?P=quote): .{0,500}?(?P=quote)input(?P=quote):\s)"""
+        r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,}]*[,}])""",
+        re.DOTALL,
+    ),
+    # Headers in a request or a log: whatever the scheme is, the rest of the line is the credential; a quoted one ends itself.
+    re.compile(
+        r"""(?P<before>\b(?:proxy-)?(?:authorization|authentication)(?P<close>\\*["'])\s*[:=,]\s*)"""
+        r"""(?:b?\\*"(?:[^"\\]|\\.)*\\*"|b?\\*'(?:[^'\\]|\\.)*\\*'|[^\n]*)""",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"""(?P<before>(?P<quote>\\*["'])?\b(?:(?:proxy-)?authorization|(?:set-)?cookie)\s*[:=]\s*)(?!\s|b?["'\\\[{(])"""
+        r"""(?(quote)(?:(?!(?P=quote))[^\n])+|[^\n]+)""",
+        re.IGNORECASE,
+    ),
+    re.compile(r"(?P<before>\b(?:Bearer|Basic|Negotiate|ApiKey|AWS4-HMAC-SHA256)\s+)[\w.~+/=:,-]{6,}", re.IGNORECASE),
+    # Values that say by their form what they are.
+    re.compile(r"(?P<before>)\beyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)?"),
+    re.compile(
+        r"(?P<before>)\b(?:sk|pk|rk)_(?:live|test)_\w+|\bgh[pousr]_\w{16,}|\bxox[abeprs]-[\w-]{8,}|\bA(?:KIA|SIA)[A-Z0-9]{16}\b"
+    ),
+    # A part of a form that was uploaded.
+    re.compile(
+        r"""(?P<before>form-data;\s*name=\\*["']?[^"'\\;]*(?:pass|secret|token|card|pin|key|cvv|cvc|iban|ssn)[^"'\\;]*\\*["']?"""
+        r"""[^\n\\]*?(?:\r?\n|(?:\\r)?\\n)(?:[^\n\\]+(?:\r?\n|(?:\\r)?\\n))*(?:\r?\n|(?:\\r)?\\n)).*?(?=(?:\r?\n|(?:\\r)?\\n)--|\Z)""",
+        re.IGNORECASE | re.DOTALL,
+    ),
+)
+# `Key (email, api_key)=(a, b) already exists.`; the columns may be expressions.
+_UNIQUE_KEY = re.compile(
+    r"(?P<before>\bKey \((?P<columns>.{1,500}?)\)=\()(?P<values>.*?)"
+    r"(?=\) (?:already exists|is not present|is still referenced|is duplicated|conflicts)|\)?\.?\s*\Z|\n)",
+    re.DOTALL,
+)
+
+
+def _masked_unique_key(match: "re.Match[str]", masks: _Masks, mask: str) -> str:
+    secret = any(masks(column) for column in re.findall(r"\w+", match["columns"]))
+    return f"{match['before']}{mask}" if secret else match[0]
+
+
+# --- markup ------------------------------------------------------------------------------------------------------------
+
+_TAG = re.compile(r"(?P<open><|&lt;)(?P<name>[A-Za-z_][\w.:-]{0,100})(?P<attributes>(?:\s[^<>&]{0,500})?)(?P<close>>|&gt;)")
+_NAMED = re.compile(r"""\b(?:name|key|id)\s*=\s*\\*["'](?P<name>[^"'\\]{1,100})""")
+_VALUE_OF_TAG = re.compile(r"""(\bvalue\s*=\s*\\*["'])[^"'\\]*""")
+
+
+def _elements(text: str, masks: _Masks) -> Iterator[tuple[int, int]]:
+    """Where the content of an element begins and ends that is named like a secret, or whose `name`, `key` or `id` is."""
+    done = 0
+    for tag in _TAG.finditer(text):
+        if tag.start() < done:
+            continue
+        named = _NAMED.search(tag["attributes"])
+        if not masks(tag["name"].rpartition(":")[2]) and not (named and masks(named["name"])):
+            continue
+        if value := _VALUE_OF_TAG.search(text, tag.start("attributes"), tag.end("attributes")):
+            yield value.end(1), value.end()
+        if not tag["attributes"].rstrip().endswith("/"):
+            end = text.find(f"{tag['open']}/{tag['name']}", tag.end())
+            done = end if end >= 0 else len(text)
+            yield tag.end(), done
+
+
+# --- {"name": "password", "value": …} ----------------------------------------------------------------------------------
+
+_GROUPS = (re.compile(r"\{[^{}]{0,4000}\}"), re.compile(r"\([^()]{0,2000}\)"), re.compile(r"\[[^\[\]]{0,2000}\]"))
+_NAME_OF_PAIR = re.compile(
+    r"""(?<!\w)\\*["']?(?:name|key|field|header)\\*["']?\s*[:=]\s*b?\\*["'](?P<name>[^"'\\]{1,100})\\*["']""", re.IGNORECASE
+)
+_VALUE_OF_PAIR = re.compile(r"""(?<!\w)\\*["']?values?\\*["']?\s*[:=]\s*""", re.IGNORECASE)
+_TUPLE = re.compile(
+    r"""[(\[]\s*b?(?P<quote>\\*["'])(?P<name>[^"'\\]{1,100})(?P=quote)\s*,\s*(?P<value>.+?)\s*,?\s*[)\]]""", re.DOTALL
+)
+
+
+def _masked_named_values(group: str, masks: _Masks, mask: str) -> str:
+    pair = _TUPLE.fullmatch(group)
+    if pair is not None and masks(pair["name"]):
+        return f"{group[: pair.start('value')]}{mask}{group[pair.end('value') :]}"
+    if not any(masks(name["name"]) for name in _NAME_OF_PAIR.finditer(group)):
+        return group
+    parts, done = [], 0
+    for value in _VALUE_OF_PAIR.finditer(group):
+        if value.start() >= done:
+            parts += [group[done : value.end()], mask]
+            done = min(_value_end(group, value.end()), len(group) - 1)
+    return "".join(parts) + group[done:]
+
+
+# --- a key, and what follows it ----------------------------------------------------------------------------------------
+
+_QUOTE = r"""(?:\\*["'`]|&quot;|&\#34;|%22)"""
+_WORDS = r"[^\W\d][\w.-]{0,60}(?:[ ][^\W\d][\w-]{0,30}){0,2}"
+# `password: x`, `"password" => x`, `user[password]=x`; `password is 'x'`; `password hunter2`; `--password x`.
+_KEY = re.compile(
+    rf"""
+    (?: (?P<option> -- ) | (?<!\w) | (?<=%22) | (?<=\\[nrt]) ) (?! (?<=\\) [nrt]\w ) (?P<key> {_WORDS} )
+    (?:
+        {_QUOTE}? (?: \s? \] ){{0,2}} \s{{0,4}} (?: => | :=? | ==? | %3D | %3A ) \s{{0,8}}
+      | {_QUOTE}? [ ]{{1,3}} (?: (?:is|was|of|to|value) [ ] )? (?= {_QUOTE} )
+      | [ ]{{1,3}} (?: (?:is|was|of|to|value) [ ] )? (?= [^\s'"]*\d ) (?= [^\s'",;)\]}}]{{4}} )
+      | (?(option) [ ]+ (?= [^\s-] ) | (?!) )
+    )
+    """,
+    re.VERBOSE,
+)
+_STRING = re.compile(r"""(?:[bBrRuUfF]{0,2}(?=["'\\]))?(?P<quote>\\*(?:\"\"\"|'''|["'`])|&quot;|&\#34;|%22)""")
+_CALL = re.compile(r"[^\W\d][\w.]{0,100}\(")
+_BARE = re.compile(r"""[^\s,;&"'<>)\]}\\]+(?:[ -]\d{2,}\b)*""")
+_SCHEME = re.compile(r"(?:Bearer|Basic|Token|Digest|ApiKey|Negotiate)\s+(?=\S)", re.IGNORECASE)
+_BRACKET_OR_QUOTE = re.compile(r"""[\[\](){}]|\\*["']""")
+_CLOSING = {"[": "]", "(": ")", "{": "}"}
+
+
+def _values(text: str, masks: _Masks) -> Iterator[tuple[int, int]]:
+    """Where the values of masked keys begin and end."""
+    at = 0
+    while match := _KEY.search(text, at):
+        at = match.end()
+        if masks(match["key"]):
+            at = _value_end(text, match.end())
+            if at > match.end():
+                yield match.end(), at
+        elif " " in match["key"]:  # its last words may be a key by themselves: "refused card number 4111"
+            at = match.start("key") + match["key"].index(" ") + 1
+
+
+def _value_end(text: str, at: int) -> int:
+    """The end of the value that begins there: of a string, of brackets with all that is in them, or of a word."""
+    if string := _STRING.match(text, at):
+        return _string_end(text, string.end(), string["quote"])
+    if call := _CALL.match(text, at):
+        return _bracket_end(text, call.end() - 1)
+    if text[at : at + 1] in _CLOSING:
+        return _bracket_end(text, at)
+    if scheme := _SCHEME.match(text, at):
+        at = scheme.end()
+    bare = _BARE.match(text, at)
+    return bare.end() if bare else at
+
+
+def _string_end(text: str, at: int, quote_: str) -> int:
+    """A string that is not closed goes on to the end of the text."""
+    end = _end_of_string(quote_).search(text, at)
+    return end.end() if end else len(text)
+
+
+@lru_cache(maxsize=64)
+def _end_of_string(quote_: str) -> "re.Pattern[str]":
+    """What ends a string that began with that quote: the same one, unless it is escaped once more."""
+    if quote_ in ('"', "'", "`"):
+        return re.compile(rf"(?<!\\)(?:\\\\)*{quote_}")
+    return re.compile(rf"(?<!\\){re.escape(quote_)}")
+
+
+def _bracket_end(text: str, at: int) -> int:
+    """Brackets within strings do not count; a string is one that begins where a value may."""
+    open_: list[str] = []
+    while match := _BRACKET_OR_QUOTE.search(text, at):
+        sign, at = match[0], match.end()
+        if sign in _CLOSING:
+            open_.append(_CLOSING[sign])
+        elif sign[-1] in "\"'":
+            at = _string_end(text, at, sign)
+        elif open_ and sign == open_[-1]:
+            open_.pop()
+        if not open_:
+            return at
+    return len(text)

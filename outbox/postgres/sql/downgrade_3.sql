@@ -1,0 +1,35 @@
+-- name: drop_stalled_index
+do $stalled$
+declare
+    dropped regclass;
+begin
+    for dropped in
+        select i.indexrelid
+        from pg_index i
+        join pg_class c on c.oid = i.indexrelid
+        where i.indrelid = {target} and c.relname = '{stalled_index_name}'
+    loop
+        execute 'drop index ' || dropped;
+    end loop;
+end
+$stalled$
+
+-- name: release_stalled
+-- The release before knows no routes that are stalled.
+do $stalled$
+begin
+    if {target} is not null then
+        execute 'update ' || {target} || ' set send_after = now(), last_error = null, held_at = null where last_error = ''stalled'''
+            || ' and sent_at is null and failed_at is null';
+    end if;
+end
+$stalled$
+
+-- name: drop_shown_message
+alter table {dead_letter} drop column if exists shown_message
+
+-- name: drop_control_ring_trigger
+drop trigger if exists {control_ring_trigger} on {control}
+
+-- name: drop_control_ring
+drop function if exists {control_ring_function}()

@@ -1,0 +1,71 @@
+Rows that wait because their route is stalled: the broker answers, but takes no messages for it. They are found by route, and in
+it by the number of refusals, so that a row that is refused for reasons of its own lets others go first.
+
+-- name: lock_stalled
+-- Of each of the routes $3 (routing keys) and $4 (queues, or ''), the first $5 rows that no other relay has. Under every policy but
+-- "skip" a row with an ordering key must be the first of its key, which whoever locks it then has; see `ordering.sql`. $1 and $2:
+-- the policies by prefix.
+select message.id, message.attempts, octet_length(message.body) + coalesce(pg_column_size(message.headers), 0) as bytes,
+    message.lane, message.policy
+from unnest($3::text[], $4::text[], $5::bigint[]) as route (routing_key, queue, rows)
+cross join lateral (
+    select id, attempts, body, headers, hashtextextended(ordering_key, 0) as lane,
+        case when ordering_key is not null then {policy} end as policy
+    from {table} as waiting
+    where sent_at is null and failed_at is null and last_error = 'stalled' and routing_key = route.routing_key
+        and coalesce(target_queue, '') = route.queue
+        and (
+            ordering_key is null
+            or {policy} = 'skip'
+            or not exists (
+                select
+                from {table} as earlier
+                where earlier.sent_at is null and earlier.ordering_key is not null and earlier.id < waiting.id
+                    and hashtextextended(earlier.ordering_key, 0) = hashtextextended(waiting.ordering_key, 0)
+                    and (earlier.failed_at is null or {policy} = 'block')
+                offset 0
+            )
+        )
+    order by routing_key, coalesce(target_queue, ''), attempts, id
+    limit route.rows
+    for update skip locked
+) as message
+
+-- name: release_stalled
+update {table}
+set last_error = null, held_at = null, send_after = now()
+where id in (
+    select id
+    from {table}
+    where sent_at is null and failed_at is null and last_error = 'stalled' and routing_key = $1
+        and coalesce(target_queue, '') = $2
+    order by routing_key, coalesce(target_queue, ''), attempts, id
+    limit $3
+    for no key update skip locked
+)
+
+-- name: stalled_ways
+-- Walks the index from route to route.
+with recursive walk (routing_key, queue) as (
+    (
+        select routing_key, coalesce(target_queue, '')
+        from {table}
+        where sent_at is null and failed_at is null and last_error = 'stalled'
+        order by routing_key, coalesce(target_queue, ''), attempts, id
+        limit 1
+    )
+    union all
+    select following.routing_key, following.queue
+    from walk
+    cross join lateral (
+        select routing_key, coalesce(target_queue, '') as queue
+        from {table}
+        where sent_at is null and failed_at is null and last_error = 'stalled'
+            and (routing_key, coalesce(target_queue, '')) > (walk.routing_key, walk.queue)
+        order by routing_key, coalesce(target_queue, ''), attempts, id
+        limit 1
+    ) as following
+)
+select routing_key, nullif(queue, '') as queue
+from walk
+limit $1

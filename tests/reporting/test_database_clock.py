@@ -1,0 +1,96 @@
+"""Expirations are judged by the database's clock wherever there is a database, whatever this machine's clock says."""
+
+import logging
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import aio_pika
+import asyncpg
+import pytest
+
+from outbox import Archiver, Consumer, MessageRelay, Publisher, Worker, codec
+from outbox.maintenance import Maintenance
+from tests.reporting.support import at_work
+from tests.support import eventually
+
+HOUR = 3_600.0
+
+
+class Box:
+    """A consumer that keeps what it was called with at last; what is tried again must not have expired either."""
+
+    def __init__(self) -> None:
+        self.headers: list[dict[str, Any]] = []
+        self.consumer = Consumer("order.*", self.handle, queue="mail", retry_delays=("1s",))
+
+    async def handle(self, body: object, message: Any, attempt_count: int) -> None:
+        del body
+        if attempt_count == 1:
+            raise ConnectionError("the mail server is away")
+        self.headers.append(dict(message.headers))
+
+
+def off_by(component: Any, seconds: float) -> Any:
+    """`component`, on a machine whose clock is off."""
+    component._reports.clock.wall_clock = lambda: time.time() + seconds
+    return component
+
+
+async def published(connection: asyncpg.Connection) -> None:
+    async with connection.transaction():
+        await Publisher().publish_async(connection, "order.placed", {}, expiration=timedelta(minutes=2))
+
+
+@pytest.mark.parametrize("reporting", [True, False])
+async def test_a_worker_an_hour_ahead_handles_what_has_not_expired_in_postgresql(
+    connection: asyncpg.Connection, database_url: str, caplog: pytest.LogCaptureFixture, reporting: bool
+) -> None:
+    box = Box()
+    relay = MessageRelay(database_url, broker=database_url, reporting=reporting)
+    worker = off_by(Worker(broker=database_url, consumers=[box.consumer], reporting=reporting), HOUR)
+    with caplog.at_level(logging.WARNING, "outbox"):
+        async with at_work(relay, worker):
+            await eventually(lambda: connection.fetchval("select exists(select from outbox_subscription)"), timeout=30)
+            await published(connection)
+            await eventually(lambda: box.headers, timeout=30)
+    assert await connection.fetchval("select count(*) from outbox_dead_letter") == 0
+    assert len([record for record in caplog.records if "3600.0 s ahead of the database's" in record.getMessage()]) == 1
+
+
+@pytest.mark.parametrize("reporting", [True, False])
+async def test_relay_and_worker_hours_apart_agree_by_the_database_on_what_expires_in_rabbitmq(
+    connection: asyncpg.Connection, database_url: str, broker_url: str, reporting: bool
+) -> None:
+    box = Box()
+    options: dict[str, Any] = {"broker": broker_url, "db_engine_url": database_url, "reporting": reporting}
+    relay = off_by(MessageRelay(**options), -HOUR)
+    worker = off_by(Worker(consumers=[box.consumer], **options), HOUR)
+    async with at_work(relay, worker):
+        await eventually(lambda: _is_consumed(broker_url), timeout=30)
+        await published(connection)
+        await eventually(lambda: box.headers, timeout=30)
+    [headers] = box.headers
+    expires_at = codec.decode_instant(headers[codec.EXPIRES_AT], source="the header")
+    assert timedelta(0) < expires_at - datetime.now(UTC) <= timedelta(minutes=2)
+
+
+async def test_archiver_and_maintenance_warn_of_their_clocks_too(
+    connection: asyncpg.Connection, database_url: str, broker_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    archiver = off_by(Archiver(database_url, broker=broker_url), -HOUR)
+    maintenance = off_by(Maintenance(database_url), HOUR)
+    with caplog.at_level(logging.WARNING, "outbox"):
+        async with at_work(archiver, maintenance):
+            await eventually(
+                lambda: "3600.0 s behind the" in caplog.text and "3600.0 s ahead of the" in caplog.text, timeout=30
+            )
+
+
+async def _is_consumed(broker_url: str) -> bool:
+    async with await aio_pika.connect(broker_url) as broker:
+        try:
+            queue = await (await broker.channel()).declare_queue("mail", passive=True)
+        except aio_pika.exceptions.ChannelNotFoundEntity:
+            return False
+        return bool(queue.declaration_result.consumer_count)

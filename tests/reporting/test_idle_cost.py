@@ -1,0 +1,140 @@
+"""An idle component costs next to nothing, and hears of a pause all the same."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import pytest
+
+from outbox import MessageRelay, Worker
+from outbox.engine.lifecycle import Stopping
+from outbox.engine.observing import Observers
+from outbox.events import Paused
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import borrow_from, connect_to
+from outbox.postgres.reporting import Component, ComponentKind, Reporter, ReportingSettings, reporting
+from outbox.postgres.reporting.control import Pause, PauseScope, pause, resume
+from tests.reporting.support import Box, at_work
+from tests.support import eventually
+
+NEVER = timedelta(hours=1)
+"""Within the time of a test."""
+
+
+@asynccontextmanager
+async def reporter_of(url: str, **settings: timedelta) -> AsyncIterator[Reporter]:
+    """The reporter of a relay, which looks for pauses and gives a heartbeat only when something tells it to."""
+    component = Component(kind=ComponentKind.RELAY, name="relay-1")
+    seldom = ReportingSettings(**{"heartbeat": NEVER, "look_every": NEVER, "poll_every": NEVER, **settings})
+    connect = connect_to(url, application_name="test")
+    async with reporting(connect, TableName("outbox_table"), component, Observers(()), Stopping(), seldom) as reporter:
+        yield reporter
+
+
+async def test_idle_relays_and_workers_make_less_than_one_transaction_a_second_each(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    relays = [MessageRelay(database_url, broker=database_url, name=f"relay-{number}") for number in range(5)]
+    workers = [
+        Worker(broker=database_url, consumers=[Box(f"mail-{number}").consumer], name=f"worker-{number}") for number in range(5)
+    ]
+    components, seconds = len(relays) + len(workers), 11
+
+    async def idle() -> bool:
+        # A session that idles tells the server's statistics of its transactions after 10 s only: those of the start come late.
+        before = await transactions(connection)
+        await asyncio.sleep(seconds)
+        return await transactions(connection) - before < components * seconds
+
+    async with at_work(*relays, *workers):
+        await eventually(
+            lambda: connection.fetchval("select count(*) = $1 from outbox_component where stopped_at is null", components),
+            timeout=30,
+        )
+        await eventually(idle, timeout=60)
+
+
+async def transactions(connection: asyncpg.Connection) -> int:
+    """How many the server has counted in this database."""
+    count: int = await connection.fetchval(
+        "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
+    )
+    return count
+
+
+async def test_a_pause_and_its_end_are_notified_and_acknowledged_without_any_poll(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    async with reporter_of(database_url) as reporter:
+        gate = reporter.gate()
+        await pause(connection, Pause(scope=PauseScope.RELAY))
+        async with asyncio.timeout(10):
+            await gate.closing()
+        reporter.notify(Paused(exchange_name="outbox"))
+        await eventually(lambda: connection.fetchval("select applied <> '[]' from outbox_component"))
+        await resume(connection, PauseScope.RELAY)
+        async with asyncio.timeout(10):
+            await gate.opened()
+        # Also what nobody asked for by way of the library.
+        await connection.execute("insert into outbox_control (scope) values ('relay')")
+        async with asyncio.timeout(10):
+            await gate.closing()
+        await connection.execute("truncate outbox_control")
+        async with asyncio.timeout(10):
+            await gate.opened()
+
+
+async def test_a_pause_ends_by_itself_though_nothing_is_looked_at(connection: asyncpg.Connection, database_url: str) -> None:
+    async with reporter_of(database_url) as reporter:
+        gate = reporter.gate()
+        until = datetime.now(UTC) + timedelta(seconds=2)
+        await pause(connection, Pause(scope=PauseScope.RELAY, until=until))
+        async with asyncio.timeout(10):
+            await gate.closing()
+            await gate.opened()
+
+
+async def test_a_listener_whose_connection_was_lost_hears_the_next_pause(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    async with reporter_of(database_url) as reporter:
+        gate = reporter.gate()
+        # What it said last is the loop-back test's, so from here on it listens, and waits.
+        await eventually(
+            lambda: connection.fetchval(
+                "select bool_or(pg_terminate_backend(pid)) from pg_stat_activity"
+                " where application_name = 'test' and state = 'idle' and backend_start < now() - interval '1 second'"
+            )
+        )
+        await pause(connection, Pause(scope=PauseScope.RELAY))
+        async with asyncio.timeout(20):
+            await gate.closing()
+
+
+async def test_where_the_trigger_does_not_notify_pauses_are_polled(
+    connection: asyncpg.Connection, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="outbox")
+    await connection.execute("alter table outbox_control disable trigger user")
+    async with reporter_of(database_url, poll_every=timedelta(milliseconds=100)) as reporter:
+        gate = reporter.gate()
+        await eventually(lambda: "pauses are polled: their table's trigger is missing" in caplog.text)
+        await pause(connection, Pause(scope=PauseScope.RELAY))
+        async with asyncio.timeout(10):
+            await gate.closing()
+
+
+async def test_over_a_borrowed_connection_pauses_are_polled(connection: asyncpg.Connection, database_url: str) -> None:
+    component = Component(kind=ComponentKind.RELAY, name="relay-1")
+    settings = ReportingSettings(borrows=True, heartbeat=NEVER, look_every=NEVER)
+    async with (
+        asyncpg.create_pool(database_url, min_size=0, max_size=1) as pool,
+        reporting(borrow_from(pool), TableName("outbox_table"), component, Observers(()), Stopping(), settings) as reporter,
+    ):
+        gate = reporter.gate()
+        await pause(connection, Pause(scope=PauseScope.RELAY))
+        async with asyncio.timeout(10):
+            await gate.closing()
