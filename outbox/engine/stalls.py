@@ -43,8 +43,9 @@ class Stalls:
     def __contains__(self, way: Way) -> bool:
         return way in self._stalls
 
-    def stall(self, way: Way, *, silent: bool, pause: timedelta = FIRST_PAUSE) -> bool:
-        """Notes that `way` takes no messages, and is to be probed after `pause`; False if that is known."""
+    def stall(self, way: Way, *, silent: bool, pause: timedelta | None = None) -> bool:
+        """Notes that `way` takes no messages, and is to be probed after `pause`, or the usual one; False if that is known."""
+        pause = FIRST_PAUSE if pause is None else pause
         if way in self._stalls or len(self._stalls) >= MOST_ROUTES:
             return False
         now = _now()

@@ -50,14 +50,13 @@ class Claiming:
         lanes: Lanes,
         *,
         longest_send: timedelta,
-        floors: Floors | None = None,
         byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
     ) -> None:
         self._lanes = lanes
         self._sizes = BatchSizes(byte_limits.batch)
         self._rows = Rows(table, byte_limits.body)
         self._turns = Turns()
-        self.floors = floors or Floors(PRIORITIES)
+        self.floors = Floors(PRIORITIES)
         self._places = Places(self.floors, lanes.floors)
         rendered = partial(relay_queries, table, longest_send=longest_send, byte_limits=byte_limits)
         self._sql = rendered()

@@ -23,11 +23,8 @@ class Floors:
     by a claim from the front, which still happens as often as it costs no more than a tenth of the time.
     """
 
-    def __init__(
-        self, count: int = 1, clock: Callable[[], float] = time.monotonic, *, slow_seconds: float = SLOW_SECONDS
-    ) -> None:
+    def __init__(self, count: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._slow_seconds = slow_seconds
         self._dues = [FRONT] * count
         self._front_again_at = 0.0
 
@@ -44,6 +41,6 @@ class Floors:
     def claimed(self, *, since: Sequence[float], seconds: float, firsts: Mapping[int, float]) -> None:
         """Notes a claim that began at `since`, took `seconds`, and in some stretches found a first row, due at `firsts`."""
         if FRONT in since and not self.seconds_left:
-            self._front_again_at = self._clock() + seconds * REST if seconds > self._slow_seconds else 0.0
+            self._front_again_at = self._clock() + seconds * REST if seconds > SLOW_SECONDS else 0.0
         for stretch, due in firsts.items():
             self._dues[stretch] = due - MARGIN_SECONDS if due > 0 else FRONT  # the calendar has a beginning

@@ -36,8 +36,8 @@ _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
 class PostgresStore:
     """Implements the Store port on `table`. Sent rows are deleted, or kept with `sent_at` if `keep_sent`.
 
-    `ordering` says what becomes of ordering keys; `facts`, what the history is told of sent messages. `floors` is where claims
-    of rows without an ordering key begin to read; `byte_limits`, how much is claimed at once.
+    `ordering` says what becomes of ordering keys; `facts`, what the history is told of sent messages; `byte_limits`,
+    how much is claimed at once.
     """
 
     def __init__(
@@ -49,7 +49,6 @@ class PostgresStore:
         longest_send: timedelta,
         ordering: OrderingRules = OrderingRules(),  # noqa: B008  a frozen value
         facts: SentFacts | None = None,
-        floors: Floors | None = None,
         byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
     ) -> None:
         self._pool = pool
@@ -63,7 +62,7 @@ class PostgresStore:
             **queries("stalled.sql", table=table.sql, policy=query("ordering_parts.sql", "policy")),
         }
         self._lanes = Lanes(table, ordering, max_body_bytes=byte_limits.body)
-        self._claiming = Claiming(table, self._lanes, longest_send=longest_send, floors=floors, byte_limits=byte_limits)
+        self._claiming = Claiming(table, self._lanes, longest_send=longest_send, byte_limits=byte_limits)
 
     @property
     def floors(self) -> Floors:

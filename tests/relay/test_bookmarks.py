@@ -10,8 +10,7 @@ import pytest
 from outbox import ensure_outbox_schema_async
 from outbox.outcome import DONE, RETURNED
 from outbox.postgres.bookmarks import Bookmarks
-from outbox.postgres.floors import FRONT, Floors
-from outbox.postgres.places import PRIORITIES
+from outbox.postgres.floors import FRONT
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.store import PostgresStore
 from outbox.postgres.turns import FAIR_EVERY
@@ -25,9 +24,10 @@ BATCH = 100
 ROUNDS = 3 * FAIR_EVERY
 
 
-def floors() -> Floors:
-    """No claim is slow, however busy the machine is: all that are not lean begin at the front."""
-    return Floors(PRIORITIES, slow_seconds=math.inf)
+@pytest.fixture(autouse=True)
+def _no_claim_counts_as_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is: all claims that are not lean begin at the front."""
+    monkeypatch.setattr("outbox.postgres.floors.SLOW_SECONDS", math.inf)
 
 
 Take = Callable[[], Awaitable[list[str]]]
@@ -47,7 +47,7 @@ async def pool(database_url: str) -> AsyncIterator[Pool]:
 
 
 def handing_over(pool: Pool) -> Take:
-    handover = PostgresHandover(pool, TABLE, exchange_name="outbox", keep_sent=False, floors=floors())
+    handover = PostgresHandover(pool, TABLE, exchange_name="outbox", keep_sent=False)
 
     async def take() -> list[str]:
         return [message.routing_key for message in (await handover.hand_over(BATCH)).messages]
@@ -56,7 +56,7 @@ def handing_over(pool: Pool) -> Take:
 
 
 def relaying(pool: Pool) -> Take:
-    store = PostgresStore(pool, TABLE, keep_sent=False, longest_send=timedelta(seconds=10), floors=floors())
+    store = PostgresStore(pool, TABLE, keep_sent=False, longest_send=timedelta(seconds=10))
 
     async def take() -> list[str]:
         claim = await store.claim(BATCH)
@@ -116,7 +116,7 @@ async def test_what_is_more_important_is_sent_by_the_next_claim(sending: Callabl
 
 async def test_what_a_claim_gives_back_is_taken_again_before_the_backlog_ends(pool: Pool) -> None:
     await fill(pool, ROUNDS * BATCH)
-    store = PostgresStore(pool, TABLE, keep_sent=False, longest_send=timedelta(seconds=10), floors=floors())
+    store = PostgresStore(pool, TABLE, keep_sent=False, longest_send=timedelta(seconds=10))
     given_back: set[int] = set()
     for number in range(1 + FAIR_EVERY):
         claim = await store.claim(BATCH)
