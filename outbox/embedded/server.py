@@ -43,7 +43,7 @@ _ENDING = (
 _SETTINGS: Mapping[str, str] = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_permissions": "0700",
-    "max_connections": "200",
+    "max_connections": "400",
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_line_prefix": "%m [%p] ",

@@ -90,6 +90,13 @@ class Process:
         """SIGTERM, without waiting for what follows."""
         self._process.terminate()
 
+    @property
+    def catches_sigterm(self) -> bool:
+        """Whether it has come so far that SIGTERM is a request to stop; see proc(5)."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        [caught] = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")]
+        return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
+
     async def ended(self, timeout: float = _END_SECONDS) -> int:
         """Waits for its end, and tells its exit code."""
         await eventually(lambda: not self.alive, timeout=timeout, message=f"{self.name} has ended\n{self.log[-3000:]}")

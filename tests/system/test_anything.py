@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.servers.proxy import Proxy
+from tests.support.eventually import eventually
 from tests.system.conftest import MakeSystem
 from tests.system.handlers import Handler
 from tests.system.harness import Process, System
@@ -51,8 +52,10 @@ class Fate:
 
     async def _end(self) -> None:
         place = self._random.randrange(4)
-        self._running[place].terminate()
-        assert await self._running[place].ended() == 0
+        process = self._running[place]  # which may have been started a moment ago, in place of a killed one
+        await eventually(lambda: process.catches_sigterm, message=f"{process.name} is ready to be stopped")
+        process.terminate()
+        assert await process.ended() == 0
         self._running[place] = self._makers[place]()
 
     async def _cut(self) -> None:
