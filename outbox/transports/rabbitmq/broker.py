@@ -169,23 +169,20 @@ class RabbitBroker:
         """What can be published, and the refusals of what cannot, each in its place."""
         results: list[SendResult | None] = [None] * len(messages)
         publications: list[Publication] = []
+        # Headers must fit into one frame, and copies for retries and dead letters have more of them.
+        most = self._pipeline.largest_header - ROOM_FOR_FAILURES
         for index, message in enumerate(messages):
             try:
                 publication = publication_of(message, exchange=self._exchange, queue_exchange=queue_exchange)
-                self._require_room_for_failures(publication)
+                if (size := publication.header_size) > most:
+                    raise UnsendableError(
+                        f"the headers take {size} bytes, and the broker's frame_max leaves {most} for them: "
+                        f"{ROOM_FOR_FAILURES} are kept free for what a retry and a dead letter add"
+                    )
                 publications.append(publication)
             except UnsendableError as error:
                 results[index] = Refused(Failure("unsendable", str(error)))
         return results, publications
-
-    def _require_room_for_failures(self, publication: Publication) -> None:
-        """Headers must fit into one frame, and copies for retries and dead letters have more of them."""
-        most = self._pipeline.largest_header - ROOM_FOR_FAILURES
-        if publication.header_size > most:
-            raise UnsendableError(
-                f"the headers take {publication.header_size} bytes, and the broker's frame_max leaves {most} for them: "
-                f"{ROOM_FOR_FAILURES} are kept free for what a retry and a dead letter add"
-            )
 
     def _forget_exchange(self) -> None:
         """The next `open` looks again, and declares it again; so do copies that go by an exchange for delays."""
