@@ -1352,7 +1352,10 @@ export interface components {
              * @description Empty for a message that the relay parked on its way to any queue.
              */
             queue: string;
-            /** Requeue Count */
+            /**
+             * Requeue Count
+             * @description How often it was sent again, the last time included if that is what `status` says.
+             */
             requeue_count: number;
             /**
              * Resolution
@@ -1545,7 +1548,10 @@ export interface components {
              * @description Empty for a message that the relay parked on its way to any queue.
              */
             queue: string;
-            /** Requeue Count */
+            /**
+             * Requeue Count
+             * @description How often it was sent again, the last time included if that is what `status` says.
+             */
             requeue_count: number;
             /**
              * Resolution

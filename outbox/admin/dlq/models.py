@@ -31,7 +31,7 @@ class DeadLetterLine(Model):
     attempt: int
     failures: int = Field(description="How many attempts failed in all.")
     deaths: int = Field(description="How often it died; more than once after having been requeued.")
-    requeue_count: int
+    requeue_count: int = Field(description="How often it was sent again, the last time included if that is what `status` says.")
     created_at: Moment
     first_failed_at: Moment
     failed_at: Moment

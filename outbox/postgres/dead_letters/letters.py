@@ -64,8 +64,8 @@ class DeadLetterFilter:
 class DeadLetter:
     """One line of the list: everything but the payload. `exception_message` and `preview` are masked.
 
-    `deaths` is how often it died, `failures` how many attempts failed in all. `queue` is empty for a parked message that no
-    queue in particular was meant for.
+    `deaths` is how often it died, `requeue_count` how often it was sent again, `failures` how many attempts failed in all.
+    `queue` is empty for a parked message that no queue in particular was meant for.
     """
 
     id: str

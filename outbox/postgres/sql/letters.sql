@@ -1,8 +1,10 @@
 -- name: letters
--- Lines of the list out of the dead letters. jsonb goes out as text: no codec of a given pool has a say.
+-- Lines of the list out of the dead letters. jsonb goes out as text: no codec of a given pool has a say. A letter keeps the count
+-- that it died with, by which it is known if it fails again; one that was requeued since was so once more.
 select id::text as letter, id as number, 0 as kind, source, status, exchange, queue, routing_key, message_id,
     tracking_ids::text as tracking_ids, ordering_key, cause, exception_type, coalesce(shown_message, exception_message) as exception_message, fingerprint, worker, attempt,
-    requeue_count, deaths, {failed_attempts} as failures, created_at, first_failed_at, failed_at,
+    requeue_count + (status = 'requeued')::integer as requeue_count, deaths, {failed_attempts} as failures, created_at,
+    first_failed_at, failed_at,
     version, resolved_at, resolved_by, resolution, content_type, octet_length(body) as size, preview, null::bytea as shown
 from {dead_letter} as letter
 

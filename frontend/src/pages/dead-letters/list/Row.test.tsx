@@ -16,9 +16,9 @@ const line = {
   preview: "<script>alert(1)</script>",
 } as Line;
 
-function shown() {
+function shown(status: Line["status"] = "open") {
   const onToggle = vi.fn();
-  render(<Row line={line} selected={false} open={false} gone={false} onToggle={onToggle} />);
+  render(<Row line={{ ...line, status }} selected={false} open={false} gone={false} onToggle={onToggle} />);
   return onToggle;
 }
 
@@ -43,5 +43,12 @@ describe("a row of the list", () => {
     expect(link.textContent).toContain("<script>alert(1)</script>");
     expect(link.textContent).toContain("came back dead");
     expect(link.querySelector("script, b:not(strong)")).toBeNull();
+  });
+
+  it("says that it came back dead only until it is requeued again", () => {
+    shown("requeued");
+    const link = screen.getByRole("link");
+    expect(link.textContent).toContain("requeued");
+    expect(link.textContent).not.toContain("came back dead");
   });
 });

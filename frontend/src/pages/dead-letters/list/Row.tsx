@@ -77,7 +77,7 @@ function Marks({ line, gone }: { line: Line; gone: boolean }) {
     <>
       {gone && <Badge icon="check">no longer here</Badge>}
       {!gone && line.status !== "open" && <State of={line.status} />}
-      {line.deaths > 1 && (
+      {line.deaths > 1 && line.status !== "requeued" && (
         <span className={styles.again}>
           <Icon name="dead" /> came back dead{line.deaths > 2 && ` ${line.deaths - 1} times`}
         </span>
