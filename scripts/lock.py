@@ -20,6 +20,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 _LOCKS = {
     "dev.lock": ("pyproject.toml", "--extra", "all", "--group", "dev"),
     "service.lock": ("pyproject.toml", "--extra", "service"),
+    "build.lock": ("--group", "build"),
     "node.lock": ("--group", "node"),
 }
 
