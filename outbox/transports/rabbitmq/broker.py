@@ -174,20 +174,26 @@ class RabbitBroker:
         for index, message in enumerate(messages):
             try:
                 publication = publication_of(message, exchange=self._exchange, queue_exchange=queue_exchange)
-                if (size := publication.header_size) > most:
-                    raise UnsendableError(
-                        f"the headers take {size} bytes, and the broker's frame_max leaves {most} for them: "
-                        f"{ROOM_FOR_FAILURES} are kept free for what a retry and a dead letter add"
-                    )
-                publications.append(publication)
             except UnsendableError as error:
-                results[index] = Refused(Failure("unsendable", str(error)))
+                results[index] = _unsendable(str(error))
+                continue
+            if (size := publication.header_size) <= most:
+                publications.append(publication)
+            else:
+                results[index] = _unsendable(
+                    f"the headers take {size} bytes, and the broker's frame_max leaves {most} for them: "
+                    f"{ROOM_FOR_FAILURES} are kept free for what a retry and a dead letter add"
+                )
         return results, publications
 
     def _forget_exchange(self) -> None:
         """The next `open` looks again, and declares it again; so do copies that go by an exchange for delays."""
         self._opened_on = None
         self._roads.doubt()
+
+
+def _unsendable(reason: str) -> Refused:
+    return Refused(Failure("unsendable", reason))
 
 
 class Outages:
