@@ -12,14 +12,13 @@ RUN python scripts/dashboard.py
 FROM python:${PYTHON}-slim AS build
 WORKDIR /build
 RUN python -m venv /venv
-COPY requirements/build.lock requirements/service.lock requirements/
-RUN /venv/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements/service.lock \
-    && pip install --no-cache-dir --require-hashes --no-deps -r requirements/build.lock
+COPY requirements/service.lock requirements/
+RUN /venv/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements/service.lock
 COPY pyproject.toml README.md hatch_build.py ./
 COPY scripts scripts
 COPY outbox outbox
 COPY --from=dashboard /build/outbox/admin/ui/static outbox/admin/ui/static
-RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir dist . \
+RUN pip wheel --no-cache-dir --no-deps --wheel-dir dist . \
     && /venv/bin/pip install --no-cache-dir --no-deps dist/*.whl
 
 FROM python:${PYTHON}-slim

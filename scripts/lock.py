@@ -20,7 +20,6 @@ _ROOT = Path(__file__).resolve().parent.parent
 _LOCKS = {
     "dev.lock": ("pyproject.toml", "--extra", "all", "--group", "dev"),
     "service.lock": ("pyproject.toml", "--extra", "service"),
-    "build.lock": ("--group", "build"),
     "node.lock": ("--group", "node"),
 }
 

@@ -79,20 +79,11 @@ def installed(_older: Node | None = None) -> Node:
     for folder in (new, _FOLDER):
         shutil.rmtree(folder, ignore_errors=True)
     arguments = ["--require-hashes", "--no-deps", "--target", str(new), "--requirement", str(_LOCK)]
-    uv = setup.working_uv()
-    for installer in (uv, None) if uv else (None,):
-        ended = subprocess.run(
-            [*setup.installer(installer, sys.executable), *arguments],
-            env=setup.installing(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_INSTALL_SECONDS,
-        )
-        if ended.returncode == 0:
-            break
-    else:
+    command = [*setup.installer(setup.working_uv(), sys.executable), *arguments]
+    ended = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_INSTALL_SECONDS
+    )
+    if ended.returncode != 0:
         raise Failed(f"{_NEEDED}, is not on this machine, and its wheel could not be installed: install it", ended.stdout)
     (new / _stamp()).touch()
     new.rename(_FOLDER)

@@ -1,9 +1,8 @@
 """Prepare .venv for running, testing and checking this project, from nothing but Python and a package registry.
 
 Done again it returns at once, unless the locked requirements, the project's own metadata or the Python changed. Where it
-cannot go on, it says in one line what to do. It uses uv where that is on the PATH, because it is faster, and pip otherwise
-or where uv fails; both install the same pinned versions and check the same hashes, and trust the system's certificates, as a
-network that inspects TLS needs it. Nothing but the standard library is used, and no syntax
+cannot go on, it says in one line what to do. It uses uv where that is on the PATH, because it is faster, and pip otherwise;
+both install the same pinned versions and check the same hashes. Nothing but the standard library is used, and no syntax
 that an old Python could not read, so that such a Python is told what it lacks.
 """
 
@@ -38,24 +37,13 @@ def main():
         return 0
     uv = working_uv()
     STAMP.unlink(missing_ok=True)
-    problem = _prepare(uv)
-    if problem and uv:
-        print("setup: uv failed (see above), once more with pip", flush=True)
-        problem = _prepare(None)
-    if problem:
-        return _give_up(problem)
-    STAMP.write_text(wanted)
-    print("setup: .venv is ready")
-    return 0
-
-
-def _prepare(uv):
-    """Make .venv from nothing; what to tell the user if that failed."""
     for step in (_make_venv, _install_requirements, _install_project):
         problem = step(uv)
         if problem:
-            return problem
-    return None
+            return _give_up(problem)
+    STAMP.write_text(wanted)
+    print("setup: .venv is ready")
+    return 0
 
 
 def _fingerprint():
@@ -113,12 +101,6 @@ def installer(uv, python):
     return [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "-qq", "--progress-bar", "off"]
 
 
-def installing():
-    """The environment to run `installer` in. pip trusts the system's certificates by itself, uv when it is told to."""
-    # The first is its name since uv 0.9, the second that of before.
-    return {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true", **os.environ}
-
-
 def _requirements_for_this_machine():
     """The lock, or on a musl system a copy without the embedded PostgreSQL and Playwright, which have no wheels there."""
     if not _is_musl():
@@ -149,7 +131,7 @@ def _without(packages, lock):
 
 def _run(command, complaint):
     """Run one command; what to tell the user if it failed."""
-    environment = {name: value for name, value in installing().items() if name not in ("PYTHONHOME", "VIRTUAL_ENV")}
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV")}
     failed = subprocess.run(command, cwd=str(ROOT), env=environment, stdin=subprocess.DEVNULL).returncode != 0
     return complaint + " (what failed is above)" if failed else None
 

@@ -110,19 +110,6 @@ def test_a_placeholder_for_uv_is_not_taken_for_uv(project: Path, tmp_path: Path)
     assert "the dependencies could not be installed" in done.stderr
 
 
-def test_where_uv_fails_pip_is_tried_and_uv_is_told_to_trust_the_systems_certificates(project: Path, tmp_path: Path) -> None:
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    told = tmp_path / "told"
-    (programs / "uv").write_text(f'#!/bin/sh\n[ "$1" = --version ] || env > {told}\n[ "$1" = --version ]\n')
-    (programs / "uv").chmod(0o755)
-    (project / "requirements" / "dev.lock").write_text("# nothing\n")
-    done = set_up(project, path=f"{programs}:{os.defpath}")
-    assert "setup: uv failed (see above), once more with pip\n" in done.stdout
-    assert "dev.lock (pip)" in done.stdout
-    assert {"UV_SYSTEM_CERTS=true", "UV_NATIVE_TLS=true"} <= set(told.read_text().splitlines())
-
-
 def test_a_setup_that_is_up_to_date_does_nothing(project: Path) -> None:
     """The stamp is the one that a finished setup leaves."""
     (project / ".venv" / "bin").mkdir(parents=True)

@@ -69,16 +69,6 @@ def test_the_image_runs_as_nobody_in_particular() -> None:
     assert lines.index("USER 10001") < next(i for i, line in enumerate(lines) if line.startswith("CMD"))
 
 
-def test_the_image_installs_nothing_without_a_hash() -> None:
-    steps = Path("Dockerfile").read_text().replace("\\\n", " ").replace(" && ", "\n").splitlines()
-    pip = [step.partition("pip ")[2].split() for step in steps if "pip install" in step or "pip wheel" in step]
-    assert len(pip) == 4
-    for command in pip:
-        fetches_nothing = "--no-deps" in command and command[-1] in {".", "dist/*.whl"}
-        assert "--require-hashes" in command or fetches_nothing, command
-        assert command[0] != "wheel" or "--no-build-isolation" in command, "an isolated build fetches its backend"
-
-
 def test_what_the_image_is_made_of_is_there_and_not_kept_from_it() -> None:
     lines = [line.split() for line in Path("Dockerfile").read_text().splitlines() if line.startswith("COPY ")]
     copied = {source for _, *sources, _ in lines for source in sources if not any("--from=" in each for each in sources)}
