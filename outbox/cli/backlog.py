@@ -13,7 +13,8 @@ from outbox.cli.api.opening import ask
 from outbox.cli.api.places import places
 from outbox.cli.api.telling import echo_answer, json_output, number, span, when_exactly
 from outbox.cli.command import Command
-from outbox.cli.dlq.tables import echo_facts, echo_heading, echo_table, one_line
+from outbox.cli.dlq.tables import echo_facts, echo_heading, echo_table
+from outbox.cli.printing import echo, one_line
 
 _STATES = ("pending", "scheduled", "held", "stalled", "blocked", "retrying", "parked")
 _PATIENCE = timedelta(seconds=3)
@@ -60,7 +61,7 @@ def _echo(answer: Mapping[str, Any]) -> None:
             ("drained in", span(answer["drained_in_seconds"])),
         ]
     )
-    click.echo()
+    echo()
     rows = [
         ("all", *_counts(answer["states"])),
         *((one_line(key["routing_key"]), *_counts(key)) for key in answer["routing_keys"]),
@@ -69,7 +70,7 @@ def _echo(answer: Mapping[str, Any]) -> None:
         rows.append((f"{others:,} others, {number(answer['other_routing_keys']['total'])} messages", *("" for _ in _STATES)))
     echo_table(("ROUTING KEY", *(state.upper() for state in _STATES)), rows, right=frozenset(map(str.upper, _STATES)))
     if answer["queues"] is None:
-        click.echo(f"\nThe queues are not known: {answer['broker_error']}.")
+        echo(f"\nThe queues are not known: {answer['broker_error']}.")
     elif answer["queues"]:
         echo_heading("Queues")
         headings = ("QUEUE", "QUEUED", "IN HAND", "RETRYING", "CONSUMERS", "OLDEST")

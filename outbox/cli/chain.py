@@ -1,7 +1,6 @@
 """`outbox chain`: the whole chain that a message belongs to, as a tree, with its times and states."""
 
 import asyncio
-import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,6 +17,7 @@ from outbox.cli.api.places import NOWHERE, remote, service
 from outbox.cli.chain_json import chain_json, chain_of
 from outbox.cli.command import Command, Sentence
 from outbox.cli.masks import masking_of
+from outbox.cli.printing import Styled, echo, echo_json, one_line, styled
 from outbox.errors import ConfigurationError
 from outbox.postgres.pool import unavailable_errors
 
@@ -30,6 +30,7 @@ _COLOURS = {
     ChainState.HELD: "yellow",
 }
 _STATE = _HEADINGS.index("STATE")
+_GAP = "  "
 _MOST_TEXT = 60
 _MOST_ERROR = 160
 
@@ -49,9 +50,10 @@ def chain(id_: str, *, as_json: bool, max_nodes: int, **given: Any) -> None:
     """
     found = asyncio.run(_found(given, id_, max_nodes))
     if as_json:
-        click.echo(json.dumps(chain_json(found), indent=2))
+        echo_json(chain_json(found))
     elif found.found:
-        click.echo("\n".join(_lines(found)))
+        for parts in _lines(found):
+            echo(*parts)
     if not found.found:
         raise Sentence("; ".join((f"nothing is known of {id_}", *found.unknown)))
 
@@ -86,17 +88,17 @@ async def _look_up(url: str, id_: str, max_nodes: int, table_name: str) -> Chain
 # --- the tree ------------------------------------------------------------------------------------------------------------
 
 
-def _lines(found: Chain) -> Iterator[str]:
+def _lines(found: Chain) -> Iterator[tuple[str | Styled, ...]]:
     rows = [(_HEADINGS, ""), *_rows(found)]
     widths = [max(len(cells[column]) for cells, _ in rows) for column in range(len(_HEADINGS))]
     for cells, error in rows:
         padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
         colour = _COLOURS.get(ChainState(cells[_STATE])) if cells[_STATE] in tuple(ChainState) else None
-        padded[_STATE] = click.style(padded[_STATE], fg=colour) if colour else padded[_STATE]
-        yield "  ".join(padded).rstrip()
+        before, after = _GAP.join((*padded[:_STATE], "")), _GAP.join(("", *padded[_STATE + 1 :])).rstrip()
+        yield (before, styled(padded[_STATE], fg=colour) if colour else padded[_STATE], after)
         if error:
-            yield f"{' ' * (widths[0] + 2)}{click.style(error, fg='red')}"
-    yield from _remarks(found)
+            yield (" " * (widths[0] + len(_GAP)), styled(error, fg="red"))
+    yield from ((remark,) for remark in _remarks(found))
 
 
 def _rows(found: Chain) -> Iterator[tuple[Sequence[str], str]]:
@@ -122,9 +124,9 @@ def _cells(node: Node, leg: Leg | None, branch: str, *, first: bool) -> Sequence
         "" if leg is None else _span(leg.waited),
         "" if leg is None else _span(leg.handling),
         "" if leg is None or not leg.attempts else str(leg.attempts),
-        str(state),
+        one_line(str(state)),
         _short(by),
-        node.id if first else "",
+        _short(node.id) if first else "",
     )
 
 
@@ -182,7 +184,6 @@ def _short(text: str) -> str:
 
 
 def _one_line(text: str, most: int = _MOST_ERROR) -> str:
-    """`text` on one line, without control characters, which a terminal might obey."""
-    words = "".join(c if c.isprintable() else " " for c in text).split()
-    line = " ".join(words)
+    """`text` on one line, which is cut to fit."""
+    line = one_line(text)
     return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from outbox import __version__
+from outbox.cli.printing import echo, styled
 from outbox.environment import check_environment
 from outbox.errors import OutboxError
 from outbox.urls import redacted
@@ -37,7 +38,7 @@ class Sentence(click.ClickException):
 
     def show(self, file: Any = None) -> None:
         """Writes the sentence to standard error."""
-        click.secho(f"outbox: {redacted(self.message)}", fg="red", err=True, file=file)
+        echo(styled(f"outbox: {redacted(self.message)}", fg="red"), err=True, file=file)
 
 
 class Command(click.Command):

@@ -10,8 +10,9 @@ from outbox.cli.api.opening import ask
 from outbox.cli.api.places import places
 from outbox.cli.api.telling import echo_answer, json_output, when
 from outbox.cli.command import Command
-from outbox.cli.dlq.tables import echo_heading, echo_table, one_line
+from outbox.cli.dlq.tables import echo_heading, echo_table
 from outbox.cli.pausing import told
+from outbox.cli.printing import echo, one_line
 
 
 @click.command(cls=Command)
@@ -32,11 +33,11 @@ def components(*, ended: int, as_json: bool, **given: Any) -> None:
         headings = ("NAME", "KIND", "CONDITION", "SINCE", "LAST SIGN", "VERSION", "DOES")
         echo_table(headings, [_row(component) for component in answer["items"]], right=frozenset({"SINCE", "LAST SIGN"}))
     else:
-        click.echo("Nobody has given a sign of life.")
+        echo("Nobody has given a sign of life.")
     if answer["pauses"]:
         echo_heading("Paused")
     for paused in answer["pauses"]:
-        click.echo(f"  {told(paused)}")
+        echo(f"  {told(paused)}")
 
 
 def _row(component: Mapping[str, Any]) -> tuple[str, ...]:

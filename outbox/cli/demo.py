@@ -14,6 +14,7 @@ import click
 
 from outbox.cli.command import Command
 from outbox.cli.options import SECONDS
+from outbox.cli.printing import echo
 from outbox.errors import ConfigurationError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -237,14 +238,14 @@ class _Progress:
 
 
 def _report(tally: Tally) -> None:
-    click.echo(f"placed     {tally.placed}")
+    echo(f"placed     {tally.placed}")
     for status in ENDS.values():
-        click.echo(f"{status:<10} {tally.ended[status]}")
+        echo(f"{status:<10} {tally.ended[status]}")
     if tally.open:
-        click.echo(f"still open {tally.open}")
+        echo(f"still open {tally.open}")
     if tally.refused:
-        click.echo(f"refused    {tally.refused}, the last one: {tally.last_refusal}")
+        echo(f"refused    {tally.refused}, the last one: {tally.last_refusal}")
     if tally.seconds:
         ordered = sorted(tally.seconds)
         p95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
-        click.echo(f"to the end half within {ordered[len(ordered) // 2]:.2f} s, 95 % within {p95:.2f} s")
+        echo(f"to the end half within {ordered[len(ordered) // 2]:.2f} s, 95 % within {p95:.2f} s")

@@ -11,6 +11,7 @@ import click
 from outbox.cli import options
 from outbox.cli.command import Command
 from outbox.cli.options import SECONDS, setting
+from outbox.cli.printing import echo, styled
 from outbox.doctor import Patient, Report, examine
 from outbox.errors import ConfigurationError
 from outbox.findings import Finding, Severity
@@ -55,9 +56,9 @@ def doctor(
     )
     report = asyncio.run(examine(patient))
     if fix:
-        click.echo("".join(f"{statement};\n" for statement in report.sql) or "-- There is nothing that SQL could mend.")
+        echo("".join(f"{statement};\n" for statement in report.sql) or "-- There is nothing that SQL could mend.")
     elif as_json:
-        click.echo(report.as_json())
+        echo(report.as_json())
     else:
         _print(report)
     sys.exit(EXIT_CODES[report.worst])
@@ -66,9 +67,9 @@ def doctor(
 def _print(report: Report) -> None:
     for finding in report.findings:
         _print_finding(finding)
-    click.echo(f"\n{_summary(report)}")
+    echo(f"\n{_summary(report)}")
     if report.sql:
-        click.echo("`outbox doctor --fix` prints the SQL that would mend what SQL can mend.")
+        echo("`outbox doctor --fix` prints the SQL that would mend what SQL can mend.")
 
 
 def _summary(report: Report) -> str:
@@ -81,6 +82,6 @@ def _print_finding(finding: Finding) -> None:
     mark, colour = _MARKS[finding.severity]
     lead = f"{mark:<8} {finding.check:<12} "
     text = fill(finding.summary, _WIDTH, initial_indent=" " * len(lead), subsequent_indent=" " * len(lead)).strip()
-    click.echo(click.style(f"{mark:<8} ", fg=colour) + f"{finding.check:<12} {text}")
+    echo(styled(f"{mark:<8} ", fg=colour), f"{finding.check:<12} {text}")
     if finding.advice:
-        click.echo(fill(f"→ {finding.advice}", _WIDTH, initial_indent=" " * len(lead), subsequent_indent=" " * (len(lead) + 2)))
+        echo(fill(f"→ {finding.advice}", _WIDTH, initial_indent=" " * len(lead), subsequent_indent=" " * (len(lead) + 2)))

@@ -12,7 +12,8 @@ from outbox.cli.api.places import places
 from outbox.cli.api.telling import echo_answer, json_output, moment, when, when_exactly
 from outbox.cli.command import Command
 from outbox.cli.dlq.filters import Moment
-from outbox.cli.dlq.tables import counted, echo_facts, echo_heading, echo_table, indented, one_line, plain, times
+from outbox.cli.dlq.tables import counted, echo_facts, echo_heading, echo_table, indented, times
+from outbox.cli.printing import echo, one_line, styled
 
 _STATES = ("pending", "scheduled", "held", "stalled", "blocked", "retrying", "parked", "sent")
 _DUE = ("scheduled", "retrying", "held")
@@ -53,7 +54,7 @@ def messages(id_: str | None, *, as_json: bool, limit: int, reveal: bool, **give
     elif answer["items"]:
         _echo_lines(answer)
     else:
-        click.echo(f"No messages{' that fit' if any(filters.values()) else ''}.")
+        echo(f"No messages{' that fit' if any(filters.values()) else ''}.")
 
 
 _FILTERS = (
@@ -77,7 +78,7 @@ def _echo_lines(answer: Mapping[str, Any]) -> None:
     headings = ("ID", "STATE", "WRITTEN", "DUE", "REFUSED", "ROUTING KEY", "ERROR OR BODY")
     echo_table(headings, rows, right=frozenset({"ID", "WRITTEN", "REFUSED"}))
     more = ", and there are more: --limit shows them" if answer["next"] else ""
-    click.echo(f"\n{counted(len(rows), 'message')}{more}.")
+    echo(f"\n{counted(len(rows), 'message')}{more}.")
 
 
 def _due(message: Mapping[str, Any]) -> str:
@@ -86,11 +87,11 @@ def _due(message: Mapping[str, Any]) -> str:
 
 
 def _echo_one(message: Mapping[str, Any], *, reveal: bool) -> None:
-    click.echo(f"{click.style('Message ' + message['id'], bold=True)}, {message['state']}")
-    click.echo(f"  {plain(message['reason'])}")
+    echo(styled(f"Message {message['id']}", bold=True), f", {message['state']}")
+    echo(f"  {one_line(message['reason'])}")
     echo_facts(
         [
-            ("to do", plain(message["mend"] or "")),
+            ("to do", message["mend"] or ""),
             ("routing key", one_line(message["routing_key"])),
             ("for the queue", one_line(message["target_queue"] or "")),
             ("message id", message["message_id"] or "not yet"),
@@ -111,4 +112,4 @@ def _echo_one(message: Mapping[str, Any], *, reveal: bool) -> None:
         echo_heading("Headers")
         echo_facts([(one_line(name), one_line(str(value))) for name, value in message["headers"].items()])
     echo_heading("Body" if reveal else "Body, masked (--reveal shows it all)")
-    click.echo(indented(plain(message["body"] or message["body_base64"] or f"<{message['size']:,} bytes that are not shown>")))
+    echo(indented(message["body"] or message["body_base64"] or f"<{message['size']:,} bytes that are not shown>"))

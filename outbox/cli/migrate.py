@@ -6,6 +6,7 @@ import click
 
 from outbox.cli import options
 from outbox.cli.command import Command
+from outbox.cli.printing import echo
 from outbox.errors import ConfigurationError
 from outbox.schema import migrate as bring_up_to_date
 from outbox.schema import schema_sql
@@ -20,9 +21,9 @@ def migrate(database_url: str | None, table_name: str, *, sql: bool) -> None:
     Safe to repeat, and safe while several processes do it at once.
     """
     if sql:
-        click.echo(schema_sql(table_name))
+        echo(schema_sql(table_name))
         return
     if database_url is None:
         raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
     asyncio.run(bring_up_to_date(database_url, table_name))
-    click.echo(f"The table {table_name} and those beside it are there and up to date.")
+    echo(f"The table {table_name} and those beside it are there and up to date.")

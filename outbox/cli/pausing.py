@@ -11,8 +11,9 @@ from outbox.cli.api.opening import ask
 from outbox.cli.api.places import places
 from outbox.cli.api.telling import echo_answer, json_output, moment
 from outbox.cli.command import Command, Sentence
-from outbox.cli.dlq.tables import counted, one_line
+from outbox.cli.dlq.tables import counted
 from outbox.cli.options import RETENTION
+from outbox.cli.printing import echo, one_line
 
 _SCOPES = ("relay", "worker", "queue")
 
@@ -61,7 +62,7 @@ def pause(
     if as_json:
         echo_answer(answer)
     else:
-        click.echo(f"{_words(scope, name)} will take nothing new{f' until {_time(end)}' if end else ''}.")
+        echo(f"{_words(scope, name)} will take nothing new{f' until {_time(end)}' if end else ''}.")
 
 
 @click.command(cls=Command)
@@ -82,9 +83,9 @@ def resume(scope: str, name: str, *, reason: str | None, as_json: bool, **given:
     if not answer["resumed"]:
         raise Sentence(f"{_words(scope, name)} was not paused in these words: `outbox pause` lists what is")
     if not as_json:
-        click.echo(f"{_words(scope, name)} will go on.")
+        echo(f"{_words(scope, name)} will go on.")
         for other in answer["still_paused_by"]:
-            click.echo(f"Still paused: {told(other)}")
+            echo(f"Still paused: {told(other)}")
 
 
 def _list(given: dict[str, Any], *, as_json: bool) -> None:
@@ -96,9 +97,9 @@ def _list(given: dict[str, Any], *, as_json: bool) -> None:
         echo_answer(answer)
         return
     for paused in answer["items"]:
-        click.echo(told(paused))
+        echo(told(paused))
     if not answer["items"]:
-        click.echo("Nothing is paused.")
+        echo("Nothing is paused.")
 
 
 def told(paused: Mapping[str, Any]) -> str:

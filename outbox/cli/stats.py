@@ -10,7 +10,8 @@ from outbox.cli.api.opening import ask
 from outbox.cli.api.places import places
 from outbox.cli.api.telling import echo_answer, json_output, moment, number, span
 from outbox.cli.command import Command
-from outbox.cli.dlq.tables import echo_heading, echo_table, one_line
+from outbox.cli.dlq.tables import echo_heading, echo_table
+from outbox.cli.printing import echo, one_line
 
 _COUNTS = ("created", "sent", "processed", "failed", "dead", "backlog")
 _HEADINGS = ("FROM", *(name.upper() for name in _COUNTS), "OLDEST", "OUTBOX P95", "HANDLER P95")
@@ -41,7 +42,7 @@ def stats(*, as_json: bool, from_: str, to: str, step: str, group_by: str, **giv
             echo_heading(one_line(series["group"]) or "(none)")
         echo_table(_HEADINGS, list(_rows(answer["starts_at"], answer["complete"], series)), right=frozenset(_HEADINGS[1:]))
     if answer["widened"]:
-        click.echo(f"\nThe steps are of {span(answer['step_seconds'])}: {answer['widened']}.")
+        echo(f"\nThe steps are of {span(answer['step_seconds'])}: {answer['widened']}.")
 
 
 def _rows(starts: Sequence[str], complete: Sequence[bool], series: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 import click
 
 from outbox.cli.command import Command
+from outbox.cli.printing import echo
 from outbox.errors import MissingExtraError
 
 
@@ -32,7 +33,7 @@ def token(name: str, role: str, *, as_json: bool) -> None:
 
     text, entry = new_token(name, Role(role))
     if as_json:
-        click.echo(json.dumps({"token": text, "entry": str(entry), "name": name, "role": role}))
+        echo(json.dumps({"token": text, "entry": str(entry), "name": name, "role": role}))
         return
-    click.echo(f"The token of {name}, shown this once:\n\n    {text}\n")
-    click.echo(f"The service lets it in with this entry, separated by commas from others:\n\n    OUTBOX_ADMIN_TOKENS={entry}")
+    echo(f"The token of {name}, shown this once:\n\n    {text}\n")
+    echo(f"The service lets it in with this entry, separated by commas from others:\n\n    OUTBOX_ADMIN_TOKENS={entry}")

@@ -263,6 +263,8 @@ def test_an_edit_is_for_the_version_that_was_read(run: Run, on: Any, tmp_path: P
     assert run("requeue", "1", "--body", str(tmp_path / "body"), "--version", "1").exit_code == 0
     rows = on(lambda pool: pool.fetch("select body from outbox_table"))
     assert [row["body"] for row in rows] == [b'{"id": 8}']
+    shown = run("dlq", "show", "1")
+    assert (shown.exit_code, "2, of which 1 replaced" in shown.output) == (0, True), shown.output
     stale = run("requeue", "2", "--body", str(tmp_path / "body"), "--version", "7")
     assert stale.exit_code == 1
     assert on(statuses) == ["requeued", "open"]

@@ -1,12 +1,12 @@
 """What several commands print of the API's answers."""
 
-import json
 from datetime import datetime
 from typing import Any
 
 import click
 
 from outbox.cli.dlq.tables import ago, at
+from outbox.cli.printing import echo_json
 
 json_output = click.option("--json", "as_json", is_flag=True, help="Print what the API answers, for scripts.")
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
@@ -14,7 +14,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 def echo_answer(answer: Any) -> None:
     """Prints an answer as it is."""
-    click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+    echo_json(answer)
 
 
 def moment(text: str | None) -> datetime | None:

@@ -69,7 +69,13 @@ def detail_of(shown: Any) -> DeadLetterDetail:
             for each in shown["trail"]
         ],
         "editions": [
-            {**each, "body": _body(each["body"]), "content_type": each["body"]["content_type"]} for each in shown["editions"]
+            {
+                **each,
+                "body": _body(each["body"]),
+                "size": each["body"]["size"],
+                "content_type": each["body"]["content_type"],
+            }
+            for each in shown["editions"]
         ],
     }
     return read(DeadLetterDetail, values)

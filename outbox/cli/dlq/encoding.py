@@ -7,8 +7,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import click
-
+from outbox.cli import printing
 from outbox.codec import encode_instant
 from outbox.dead_letters import (
     Canary,
@@ -27,7 +26,7 @@ from outbox.postgres.repair.values import OriginalRouting
 
 def echo_json(value: object) -> None:
     """Prints `value`, and everything in it, as JSON."""
-    click.echo(json.dumps(as_json(value), indent=2, ensure_ascii=False))
+    printing.echo_json(as_json(value))
 
 
 def as_json(value: object) -> Any:

@@ -6,12 +6,11 @@ import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-import click
-
 from outbox.cli.api.client import Unreachable
 from outbox.cli.dlq.encoding import echo_json
 from outbox.cli.dlq.port import Letters
 from outbox.cli.dlq.tables import counted, echo_table
+from outbox.cli.printing import echo, overwrite
 from outbox.dead_letters import Action, Item, ItemOutcome, Operation, OperationState, Repaired
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
 
@@ -53,11 +52,11 @@ def conclude(answer: Repaired | Operation, *, as_json: bool) -> int:
         echo_json(answer)
     elif isinstance(answer, Repaired):
         _echo_items(answer.action, answer.items)
-        click.echo(f"{_sentence(answer.action, _counts(answer.items))}.")
+        echo(f"{_sentence(answer.action, _counts(answer.items))}.")
     else:
         echo_outcome(answer)
         if any(answer.counts.get(outcome) for outcome in (*_BAD, ItemOutcome.SKIPPED)):
-            click.echo(f"`outbox dlq operations {answer.id}` says what came of each.")
+            echo(f"`outbox dlq operations {answer.id}` says what came of each.")
     counts = _counts(answer.items) if isinstance(answer, Repaired) else answer.counts
     stopped = isinstance(answer, Operation) and answer.state in _NOT_DONE
     return 1 if stopped or any(counts.get(outcome) for outcome in _BAD) else 0
@@ -67,9 +66,9 @@ def echo_outcome(operation: Operation) -> None:
     """Prints how far an operation is, or how it ended."""
     because = f", because {operation.stopped_because}" if operation.stopped_because else ""
     state = _STATES.get(operation.state, f"is {operation.state}")
-    click.echo(f"Operation {operation.id} {state}{because}: {_sentence(operation.action, operation.counts)}.")
+    echo(f"Operation {operation.id} {state}{because}: {_sentence(operation.action, operation.counts)}.")
     if operation.state is OperationState.RUNNING:
-        click.echo(f"Maintenance goes on with it, or `outbox dlq resume {operation.id}`.")
+        echo(f"Maintenance goes on with it, or `outbox dlq resume {operation.id}`.")
 
 
 class Progress:
@@ -94,7 +93,7 @@ class Progress:
         share = settled / operation.total if operation.total else 1
         text = f"{share:4.0%}  {settled:,} of {operation.total:,}{_speed(operation, settled)}{_waiting(operation)}"
         if self._terminal and not self._quiet:
-            click.echo(f"\r\033[K[{'#' * int(share * _BAR):.<{_BAR}}] {text}", nl=False, err=True)
+            overwrite(f"[{'#' * int(share * _BAR):.<{_BAR}}] {text}")
         elif time.monotonic() - self._said_at >= _PLAIN_EVERY.total_seconds():
             self._said_at = time.monotonic()
             self._line(text)
@@ -115,11 +114,11 @@ class Progress:
     def end(self) -> None:
         """Leaves the line."""
         if self._terminal and not self._quiet:
-            click.echo("\r\033[K", nl=False, err=True)
+            overwrite("")
 
     def _line(self, text: str) -> None:
         if not self._quiet:
-            click.echo(text, err=True)
+            echo(text, err=True)
 
 
 async def _one_batch(dead_letters: Letters, operation: Operation, progress: Progress) -> tuple[int, Operation]:
@@ -164,7 +163,7 @@ def _echo_items(action: Action, items: Iterable[Item]) -> None:
         shown = [item for item in shown if item.outcome is not ItemOutcome.DONE]
     if shown:
         echo_table(("ID", "OUTCOME", "WHY"), [(item.id, _outcome(action, item), item.reason or "") for item in shown])
-        click.echo()
+        echo()
 
 
 def _outcome(action: Action, item: Item) -> str:

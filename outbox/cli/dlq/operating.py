@@ -14,6 +14,7 @@ from outbox.cli.dlq.following import conclude, echo_outcome, follow
 from outbox.cli.dlq.places import run
 from outbox.cli.dlq.port import Letters
 from outbox.cli.dlq.tables import ago, at, echo_facts, echo_table
+from outbox.cli.printing import echo
 from outbox.dead_letters import ItemOutcome, Operation, OperationItem, OperationState
 from outbox.postgres.repair.encoding import encode_options
 
@@ -48,7 +49,7 @@ def operations(number: int | None, *, going_on: bool, outcome: str | None, limit
     elif found:
         _echo_lines(found)
     else:
-        click.echo("No operations go on." if going_on else "There were no operations.")
+        echo("No operations go on." if going_on else "There were no operations.")
 
 
 @click.command(cls=Command)
@@ -118,7 +119,7 @@ def _one(number: int, outcome: ItemOutcome | None, limit: int, given: dict[str, 
     echo_outcome(found)
     echo_facts(_facts(found))
     if items:
-        click.echo()
+        echo()
         rows = [(item.item.id, item.item.outcome.value, item.item.reason) for item in items]
         echo_table(("ID", "OUTCOME", "WHY"), rows)
 

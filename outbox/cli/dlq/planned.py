@@ -7,25 +7,26 @@ from contextlib import contextmanager
 
 import click
 
-from outbox.cli.dlq.tables import ago, counted, echo_facts, echo_table, one_line
+from outbox.cli.dlq.tables import ago, counted, echo_facts, echo_table
+from outbox.cli.printing import echo, one_line, styled
 from outbox.dead_letters import Plan
 
 
 def echo_plan(plan: Plan) -> None:
     """Prints how many, of what, the first of them, and the warnings."""
-    click.secho(f"{plan.action.capitalize()} of {counted(plan.count, 'dead letter')}", bold=True)
+    echo(styled(f"{plan.action.capitalize()} of {counted(plan.count, 'dead letter')}", bold=True))
     echo_facts([("queues", _counts(plan.by_queue)), ("errors", _counts(plan.by_exception))])
     if plan.sample:
-        click.echo()
+        echo()
         rows = [
             (letter.id, ago(letter.failed_at), letter.queue or "-", letter.routing_key, one_line(letter.preview))
             for letter in plan.sample
         ]
         echo_table(("THE OLDEST", "FAILED", "QUEUE", "ROUTING KEY", "BODY"), rows, right=frozenset({"FAILED"}))
     if plan.warnings:
-        click.echo()
+        echo()
     for warning in plan.warnings:
-        click.echo(f"{click.style('warning', fg='yellow')}  {warning}")
+        echo(styled("warning", fg="yellow"), f"  {warning}")
 
 
 def confirm(plan: Plan) -> None:
@@ -36,7 +37,7 @@ def confirm(plan: Plan) -> None:
             "look at it with --dry-run, and add --yes"
         )
     echo_plan(plan)
-    click.echo()
+    echo()
     if plan.count == 0:
         raise click.exceptions.Exit(0)
     with _interruptible():
@@ -44,7 +45,7 @@ def confirm(plan: Plan) -> None:
             f"Type {plan.count} to {plan.action} them, anything else to leave them", default="", show_default=False
         )
     if typed.replace(",", "").strip() != str(plan.count):
-        click.echo("Nothing was changed.")
+        echo("Nothing was changed.")
         raise click.exceptions.Exit(1)
 
 

@@ -11,7 +11,8 @@ from outbox.cli.dlq.filters import filter_of, filtering, json_output, places
 from outbox.cli.dlq.places import run
 from outbox.cli.dlq.port import Letters
 from outbox.cli.dlq.showing import echo_detail
-from outbox.cli.dlq.tables import ago, counted, echo_table, one_line
+from outbox.cli.dlq.tables import ago, counted, echo_table
+from outbox.cli.printing import echo, echo_bytes, one_line
 from outbox.dead_letters import DeadLetter, DeadLetterDetail, DeadLetterFilter, DeadLetterStatus, Group, GroupBy
 
 
@@ -40,9 +41,9 @@ def list_(*, limit: int, oldest: bool, as_json: bool, **given: Any) -> None:
     elif found:
         _echo_lines(found)
         rest = f", {len(found):,} shown: --limit shows more" if len(found) < count else ""
-        click.echo(f"\n{'At least ' if at_least else ''}{counted(count, 'dead letter')}{rest}.")
+        echo(f"\n{'At least ' if at_least else ''}{counted(count, 'dead letter')}{rest}.")
     else:
-        click.echo(f"No {wanted.status} dead letters{' that fit' if wanted != DeadLetterFilter(status=wanted.status) else ''}.")
+        echo(f"No {wanted.status} dead letters{' that fit' if wanted != DeadLetterFilter(status=wanted.status) else ''}.")
 
 
 @click.command(cls=Command)
@@ -64,7 +65,7 @@ def show(id_: str, *, reveal: bool, only_body: bool, as_json: bool, **given: Any
     if found is None:
         raise Sentence(f"there is no dead letter {id_}: it was purged, or sent, or never was")
     if isinstance(found, bytes):
-        click.echo(found, nl=False)
+        echo_bytes(found)
     elif as_json:
         echo_json(detail_json(found))
     else:
@@ -102,7 +103,7 @@ def groups(*, by: GroupBy, limit: int, as_json: bool, **given: Any) -> None:
     elif found:
         _echo_groups(found, by)
     else:
-        click.echo(f"No {wanted.status} dead letters.")
+        echo(f"No {wanted.status} dead letters.")
 
 
 def _echo_lines(found: list[DeadLetter]) -> None:

@@ -6,9 +6,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-import click
-
-from outbox.cli.dlq.tables import at, counted, echo_facts, echo_heading, indented, one_line, plain, times
+from outbox.cli.dlq.tables import at, counted, echo_facts, echo_heading, indented, times
+from outbox.cli.printing import echo, one_line, styled
 from outbox.dead_letters import DeadLetterDetail, DeadLetterStatus
 from outbox.failures import FailedAttempt
 from outbox.masking import Body, Masking, readable
@@ -44,24 +43,24 @@ def masked(detail: DeadLetterDetail, masking: Masking) -> DeadLetterDetail:
 def echo_detail(detail: DeadLetterDetail, *, reveal: bool) -> None:
     """Prints all of it: who it is, what failed, what it carries."""
     letter = detail.letter
-    click.echo(f"{click.style(f'Dead letter {letter.id}', bold=True)}, {letter.status}, given up by the {letter.source}")
+    echo(styled(f"Dead letter {letter.id}", bold=True), f", {letter.status}, given up by the {letter.source}")
     echo_facts(_facts(detail))
     echo_heading("Error")
-    click.echo(indented(plain(str(detail.failure))))
+    echo(indented(str(detail.failure)))
     if detail.failure.traceback:
-        click.echo()
-        click.echo(indented(plain(detail.failure.traceback)))
+        echo()
+        echo(indented(detail.failure.traceback))
     if detail.trail:
         echo_heading(
             f"{counted(len(detail.trail), 'failure')} on record{', the first on top' if len(detail.trail) > 1 else ''}"
         )
         for failed in detail.trail:
-            click.echo(f"  {_attempt(failed)}")
+            echo(f"  {_attempt(failed)}")
     if detail.headers:
         echo_heading("Headers")
-        click.echo(indented(plain(_pretty(detail.headers))))
+        echo(indented(_pretty(detail.headers)))
     echo_heading("Body" if reveal else "Body, masked (--reveal shows it all)")
-    click.echo(indented(plain(_body_text(detail))))
+    echo(indented(_body_text(detail)))
 
 
 def _facts(detail: DeadLetterDetail) -> list[tuple[str, str]]:

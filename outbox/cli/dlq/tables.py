@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-import click
+from outbox.cli.printing import echo, one_line, styled
 
 _GAP = "  "
 _NARROWEST = 20
@@ -14,6 +14,7 @@ _UNITS = ((timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minute
 
 def echo_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[str] = frozenset()) -> None:
     """Prints `rows` below `headings`, the columns named in `right` flush right. In a terminal the last column is cut to fit."""
+    rows = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
     for number, row in enumerate([headings, *rows]):
         cells = [
@@ -21,39 +22,26 @@ def echo_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right:
             for heading, cell, width in zip(headings, row, widths, strict=True)
         ]
         line = _fitted(_GAP.join(cells).rstrip(), sum(widths[:-1]) + len(_GAP) * (len(widths) - 1))
-        click.echo(click.style(line, bold=True) if number == 0 else line)
+        echo(styled(line, bold=True) if number == 0 else line)
 
 
 def echo_facts(facts: Sequence[tuple[str, str]]) -> None:
     """Prints what each fact is called and what it says, those that say nothing left out."""
-    width = max((len(name) for name, _ in facts), default=0)
+    width = max((len(one_line(name)) for name, _ in facts), default=0)
     for name, text in facts:
         if text:
-            click.echo(f"  {click.style(name.ljust(width), dim=True)}  {text}")
+            echo("  ", styled(one_line(name).ljust(width), dim=True), f"  {one_line(text)}")
 
 
 def echo_heading(text: str) -> None:
     """Prints the beginning of a part."""
-    click.echo()
-    click.secho(text, bold=True)
+    echo()
+    echo(styled(text, bold=True))
 
 
 def indented(text: str) -> str:
     """Every line of `text` two places to the right."""
     return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
-
-
-def one_line(text: str) -> str:
-    """`text` without its line breaks and other control characters, which a terminal would obey."""
-    return "".join(character if character.isprintable() else " " for character in " ".join(text.split()))
-
-
-def plain(text: str) -> str:
-    """`text` with its lines, and without what a terminal would obey."""
-    return "\n".join(
-        "".join(character if character.isprintable() or character == "\t" else " " for character in line)
-        for line in text.splitlines()
-    )
 
 
 def ago(moment: datetime | None) -> str:

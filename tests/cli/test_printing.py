@@ -1,0 +1,185 @@
+"""What a service answers never moves the cursor, renames the window or hides text of the terminal that a command runs in."""
+
+import ast
+import json
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import outbox.cli
+from outbox.cli import main
+from outbox.cli.printing import echo, echo_json, printable, styled
+
+HOSTILE = "a\x1b]0;owned\x07b\x1b[2Jc\x9b8md\u202ee\rf\x7fg"
+OURS = re.compile(r"\x1b\[\d+(;\d+)*m")
+"""The looks that commands give to text. The hostile text has none of them."""
+FIXED = {"hlc": "1", "id": "1", "counts": {"requeued": 1}, "by": "queue"}
+"""What commands read into values of their own, which free text cannot be."""
+DOCUMENT = json.loads((Path(__file__).parents[1] / "admin" / "openapi.json").read_text())
+
+
+def example(schema: dict[str, Any]) -> Any:
+    """A value that the schema allows, every free text in it hostile."""
+    if "$ref" in schema:
+        return example(DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+    for choice in ("anyOf", "oneOf", "allOf"):
+        if choice in schema:
+            plans = [each for each in schema[choice] if "Plan" in each.get("$ref", "")]
+            return example((plans or schema[choice])[0])
+    if "const" in schema or "enum" in schema:
+        return schema.get("const", schema.get("enum", [None])[0])
+    match schema.get("type"):
+        case "object":
+            properties = schema.get("properties", {}).items()
+            values = {name: FIXED.get(name) or example(each) for name, each in properties}
+            more = schema.get("additionalProperties")
+            return {HOSTILE: example(more) if isinstance(more, dict) else HOSTILE} if not values and more else values
+        case "array":
+            return [example(schema["items"])]
+        case "string":
+            return "2026-01-31T12:00:00Z" if schema.get("format") == "date-time" else HOSTILE
+        case "integer":
+            return 1
+        case "number":
+            return 0.5
+        case "boolean":
+            return True
+    return HOSTILE
+
+
+def documented(path: str, method: str) -> Any:
+    """What the operation answers, made of its schema; paths have values where the document has names."""
+    for template, operations in DOCUMENT["paths"].items():
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path) and method in operations:
+            return example(operations[method]["responses"]["200"]["content"]["application/json"]["schema"])
+    raise AssertionError(f"{method} {path} is not documented")
+
+
+class _Hostile(BaseHTTPRequestHandler):
+    """Answers as the admin does, and refuses where the path begins with how."""
+
+    def do_GET(self) -> None:
+        kind, _, path = self.path.partition("?")[0].removeprefix("/").partition("/")
+        location = "http://x/\x9b2J"
+        if kind == "problem":
+            content = {"code": HOSTILE, "detail": HOSTILE, "request_id": HOSTILE}
+            self._answer(409, json.dumps(content), {})
+        elif kind == "elsewhere":
+            self._answer(307, "", {"location": location})
+        else:
+            self._answer(200, json.dumps(documented(f"/outbox/{path}", self.command.lower())), {})
+
+    do_POST = do_GET  # noqa: N815  so the base class looks for it
+
+    def _answer(self, status: int, content: str, headers: dict[str, str]) -> None:
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.send_response(status)
+        for name, value in {"content-type": "application/json", "content-length": str(len(content)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content.encode())
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is the base class's
+        """Says nothing."""
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Iterator[str]:
+    """The address of a service whose every text is hostile."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Hostile) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def outbox_(*arguments: str) -> Result:
+    """Runs `outbox …` as in a terminal."""
+    return CliRunner().invoke(main, list(arguments), color=True)
+
+
+def obeyed(text: str) -> list[str]:
+    """The signs in what was printed that a terminal would obey."""
+    return [sign for sign in OURS.sub("", text) if not sign.isprintable() and sign != "\n"]
+
+
+@pytest.mark.parametrize("kind", ["problem", "elsewhere"])
+def test_a_refusal_is_printed_without_what_a_terminal_would_obey(hostile: str, kind: str) -> None:
+    answer = outbox_("backlog", "--url", f"{hostile}/{kind}")
+    assert answer.exit_code == 1
+    assert obeyed(answer.output) == []
+    assert r"\x9b" in answer.output
+
+
+COMMANDS = [
+    "backlog", "components", "pause", "messages", "messages 1", "stats --group-by queue", "dlq list", "dlq show outbox-1",
+    "dlq show outbox-1 --reveal", "dlq groups", "operations",
+    "operations 3", "dlq pause 3", "chain x", "requeue --all --dry-run",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_a_command_shows_is_printed_without_what_a_terminal_would_obey(hostile: str, command: str) -> None:
+    answer = outbox_(*command.split(), "--url", f"{hostile}/fine")
+    assert obeyed(answer.output) == []
+    assert "owned" in answer.output, (answer.output, answer.exception)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_json_says_the_same_in_its_own_escapes(hostile: str, command: str) -> None:
+    answer = outbox_(*command.split(), "--json", "--url", f"{hostile}/fine")
+    assert obeyed(answer.output) == []
+    assert HOSTILE in str(_strings(json.loads(answer.stdout))), (answer.output, answer.exception)
+
+
+def _strings(value: Any) -> str:
+    match value:
+        case dict():
+            return "\n".join(_strings(each) for pair in value.items() for each in pair)
+        case list():
+            return "\n".join(map(_strings, value))
+    return str(value)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("\x1b[8mhidden", r"\x1b[8mhidden"),
+        ("\x9b2J", r"\x9b2J"),
+        ("two\nlines\tand a tab", "two\nlines\tand a tab"),
+        ("gift\u202ecod.exe", r"gift\u202ecod.exe"),
+        ("größer als 5\u00a0€ 名前", "größer als 5\u00a0€ 名前"),
+        ("\ud800", r"\ud800"),
+    ],
+)
+def test_control_characters_are_shown_and_text_is_left_alone(
+    given: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert printable(given) == shown
+    assert printable(shown) == shown
+    echo("> ", given)
+    echo(styled(given, bold=True))
+    echo_json(given)
+    lines = capsys.readouterr().out
+    assert lines.startswith(f"> {shown}\n{shown}\n")
+    assert json.loads(lines[2 * len(shown) + 4 :]) == given
+
+
+def test_commands_print_nothing_past_that() -> None:
+    folder = Path(outbox.cli.__file__).parent
+    for file in sorted(folder.rglob("*.py")):
+        if file.name == "printing.py":
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            match node:
+                case ast.Call(func=ast.Name(id="print")):
+                    raise AssertionError(f"{file.name}:{node.lineno} prints past outbox.cli.printing")
+                case ast.Attribute(value=ast.Name(id="click"), attr="echo" | "secho" | "style" | "echo_via_pager"):
+                    raise AssertionError(f"{file.name}:{node.lineno} prints past outbox.cli.printing")
