@@ -28,29 +28,27 @@ def example(schema: dict[str, Any]) -> Any:
     """A value that the schema allows, every free text in it hostile."""
     if "$ref" in schema:
         return example(DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
-    for choice in ("anyOf", "oneOf", "allOf"):
-        if choice in schema:
-            plans = [each for each in schema[choice] if "Plan" in each.get("$ref", "")]
-            return example((plans or schema[choice])[0])
-    if "const" in schema or "enum" in schema:
-        return schema.get("const", schema.get("enum", [None])[0])
+    if choices := schema.get("anyOf", schema.get("oneOf")):
+        plans = [each for each in choices if "Plan" in each.get("$ref", "")]
+        return example((plans or choices)[0])
+    if known := schema.get("enum", [schema["const"]] if "const" in schema else None):
+        return known[0]
     match schema.get("type"):
         case "object":
-            properties = schema.get("properties", {}).items()
-            values = {name: FIXED.get(name) or example(each) for name, each in properties}
-            more = schema.get("additionalProperties")
-            return {HOSTILE: example(more) if isinstance(more, dict) else HOSTILE} if not values and more else values
+            return _object(schema)
         case "array":
             return [example(schema["items"])]
-        case "string":
-            return "2026-01-31T12:00:00Z" if schema.get("format") == "date-time" else HOSTILE
-        case "integer":
-            return 1
-        case "number":
-            return 0.5
-        case "boolean":
-            return True
-    return HOSTILE
+        case "string" if schema.get("format") == "date-time":
+            return "2026-01-31T12:00:00Z"
+        case kind:
+            return {"integer": 1, "number": 0.5, "boolean": True}.get(str(kind), HOSTILE)
+
+
+def _object(schema: dict[str, Any]) -> dict[str, Any]:
+    more = schema.get("additionalProperties")
+    if "properties" not in schema and more:
+        return {HOSTILE: example(more) if isinstance(more, dict) else HOSTILE}
+    return {name: FIXED.get(name) or example(each) for name, each in schema.get("properties", {}).items()}
 
 
 def documented(path: str, method: str) -> Any:

@@ -70,7 +70,7 @@ async def test_what_only_makes_things_slower_stops_nobody(connection: asyncpg.Co
 
 
 async def test_everything_that_is_made_is_looked_at(connection: asyncpg.Connection, database_url: str) -> None:
-    """Whatever column, constraint, index or trigger is taken away, `ensure_outbox_schema` notices."""
+    """Whatever column, constraint, index, trigger or function is taken away, `ensure_outbox_schema` notices."""
     await ensure_outbox_schema_async(database_url)
     looked_at = {
         tuple(re.findall(r"'([^']*)'", line)[:2])
@@ -89,6 +89,8 @@ async def test_everything_that_is_made_is_looked_at(connection: asyncpg.Connecti
         where relnamespace = 'public'::regnamespace and not indisprimary and relname not like 'outbox_history_default%'
         union all
         select 'trigger', tgname from pg_trigger where not tgisinternal
+        union all
+        select 'function', proname from pg_proc where pronamespace = 'public'::regnamespace and prorettype <> 'trigger'::regtype
     """)
     assert looked_at == {tuple(row) for row in made}
 

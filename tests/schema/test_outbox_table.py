@@ -121,7 +121,8 @@ async def test_two_tables_share_nothing(connection: asyncpg.Connection, database
     await ensure_outbox_table_async(database_url, other)
     await connection.execute(f"insert into {TableName.parse(other).sql} (routing_key, body) values ('a', '')")
     await connection.execute(f"drop table {TableName.parse(other).sql}")
-    await connection.execute(f"drop function {outbox_names(TableName.parse(other))['ring_function']}")
+    for function in ("ring_function", "publish_function"):
+        await connection.execute(f"drop function {outbox_names(TableName.parse(other))[function]}")
     assert [await catalog(connection, schema) for schema in ("public", "one")] == before
     await connection.execute(f"insert into {TableName.parse(one).sql} (routing_key, body) values ('a', '')")
 

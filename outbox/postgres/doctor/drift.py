@@ -10,7 +10,7 @@ from outbox.findings import Finding, error, warning, well
 from outbox.postgres.names import TableName, quoted
 from outbox.postgres.pool import Connection, roll_back_quietly
 from outbox.postgres.queries import queries
-from outbox.postgres.schema.objects import SATELLITES, VERSION_TABLE, satellite_names, table_names
+from outbox.postgres.schema.objects import SATELLITES, VERSION_TABLE, outbox_names, satellite_names, table_names
 from outbox.postgres.schema.shape import Difference, outbox_differences, satellite_differences
 from outbox.postgres.schema.versions import HEAD, VERSIONS
 
@@ -20,7 +20,7 @@ _VITAL = frozenset({"table", "column", "trigger"})
 
 
 class _Part(NamedTuple):
-    """A table, column, constraint, index, trigger or storage parameter."""
+    """A table, column, constraint, index, trigger, function or storage parameter."""
 
     table: str
     kind: str
@@ -74,7 +74,8 @@ async def _wanted(connection: Connection, table: TableName) -> Shape:
 
 
 async def _shape(connection: Connection, schema: str, outbox_table: str) -> Shape:
-    rows = await connection.fetch(queries("doctor.sql", **_names(schema))["shape"], schema, _tables(outbox_table))
+    function = outbox_names(TableName(outbox_table, schema))["publish_function_name"]
+    rows = await connection.fetch(queries("doctor.sql", **_names(schema))["shape"], schema, _tables(outbox_table), function)
     return {_Part(table, kind, name): definition for table, kind, name, definition in rows}
 
 

@@ -149,6 +149,8 @@ def outbox_names(table: TableName) -> dict[str, str]:
     return {
         **table_names(table),
         **_derived_names("", table.name, _OUTBOX_OBJECTS),
+        "publish_function": table.beside(_publish_function(table.name)),
+        "publish_function_name": _publish_function(table.name),
         # The predecessor knew no failed messages.
         "is_predecessors": "not exists (select from pg_attribute where attrelid = target and attname = 'failed_at')",
     }
@@ -173,6 +175,8 @@ def table_names(table: TableName) -> dict[str, str]:
     """The placeholders of `ring.sql`, `shape.sql` and `stamps.sql`, for any table."""
     return {
         "table": table.sql,
+        "table_alone": quoted(table.name),
+        "schema": _schema(table),
         "target": _target(table),
         "ring_trigger": quoted(_ring(table.name)),
         "ring_trigger_name": _ring(table.name),
@@ -183,11 +187,21 @@ def table_names(table: TableName) -> dict[str, str]:
 
 def _target(table: TableName) -> str:
     """The table as it is in the catalog, where `create table` would make it; null if it is not there."""
-    schema = "current_schema()" if table.schema is None else f"'{table.schema}'"
     return (
         "(select c.oid::regclass from pg_class c join pg_namespace n on n.oid = c.relnamespace "
-        f"where n.nspname = {schema} and c.relname = '{table.name}')"
+        f"where n.nspname = {_schema(table)} and c.relname = '{table.name}')"
     )
+
+
+def _schema(table: TableName) -> str:
+    """The schema in which `create table` would make it, as an expression."""
+    return "current_schema()" if table.schema is None else f"'{table.schema}'"
+
+
+def _publish_function(table: str) -> str:
+    """`outbox_publish` for `outbox_table`, which leaves a table `outbox` another name; `x_publish` for any table `x`."""
+    bases = {OUTBOX_TABLE: "outbox", "outbox": OUTBOX_TABLE}
+    return derived(bases.get(table, table), "publish")
 
 
 def _ring(table: str) -> str:

@@ -7,6 +7,8 @@ from outbox.postgres.names import TableName
 from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import SATELLITES, outbox_names, satellite_names, table_names
 
+OUTBOX_FILES = ("outbox_table.sql", "outbox_table_2.sql", "outbox_table_3.sql", "publish_function.sql")
+"""Where the shape of an outbox table is written."""
 SATELLITE_FILES = (
     "transport_tables.sql",
     "delivery_2.sql",
@@ -23,7 +25,7 @@ SATELLITE_FILES = (
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One column, constraint, index or trigger that is not as it should be; `found` is None if it is missing."""
+    """One column, constraint, index, trigger or function that is not as it should be; `found` is None if it is missing."""
 
     kind: str
     name: str
@@ -40,7 +42,7 @@ def outbox_differences(table: TableName, *, by_path: bool = False) -> str:
     `by_path`: of the table that an unqualified name finds through the search path, instead of the one that it would create.
     """
     names = outbox_names(table)
-    shapes = [queries(file, **names)["shape"] for file in ("outbox_table.sql", "outbox_table_2.sql", "outbox_table_3.sql")]
+    shapes = [queries(file, **names)["shape"] for file in OUTBOX_FILES]
     return _differences(table, shapes, by_path=by_path)
 
 

@@ -91,7 +91,9 @@ def _second_downgrade(table: TableName) -> Statements:
 
 
 def _third_outbox_table(table: TableName) -> Statements:
-    return _third_doorbell(table) + _all_but_shapes(queries("outbox_table_3.sql", **outbox_names(table)))
+    names = outbox_names(table)
+    added = (_all_but_shapes(queries(file, **names)) for file in ("outbox_table_3.sql", "publish_function.sql"))
+    return (*_third_doorbell(table), *chain.from_iterable(added))
 
 
 def _third_doorbell(table: TableName) -> Statements:

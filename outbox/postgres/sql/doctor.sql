@@ -1,6 +1,6 @@
 -- name: shape
 -- Everything about the tables $2 of schema $1 that a migration decides, as (table, kind, name, definition), free of the
--- schema's name.
+-- schema's name; with the first of them goes the function $3.
 with wanted as (
     select c.oid, c.relname, c.reloptions, n.nspname
     from pg_catalog.pg_class c
@@ -38,6 +38,11 @@ cross join lateral (
     from pg_catalog.pg_trigger t
     join pg_catalog.pg_proc p on p.oid = t.tgfoid
     where t.tgrelid = wanted.oid and not t.tgisinternal
+    union all
+    select 'function', p.proname, pg_get_function_arguments(p.oid) || ' runs ' || p.prosrc
+    from pg_catalog.pg_proc p
+    join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+    where n.nspname = $1 and p.proname = $3 and wanted.relname = ($2::text[])[1]
 ) as found
 
 -- name: settings

@@ -1,3 +1,6 @@
+-- name: drop_publish_function
+drop function if exists {publish_function}(text, jsonb, jsonb, text, timestamptz, interval, jsonb)
+
 -- name: drop_stalled_index
 do $stalled$
 declare

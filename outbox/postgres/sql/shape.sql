@@ -34,6 +34,13 @@ with target as (
     from pg_trigger t
     join pg_proc p on p.oid = t.tgfoid
     where t.tgrelid = (select oid from target) and t.tgenabled in ('O', 'A') and p.prosrc = $ring${ring_body}$ring$
+    union all
+    -- One that a schema had before it was renamed names the table where it was.
+    select 'function', p.proname::text,
+        case when position('insert into ' || c.relnamespace::regnamespace::text || '.' in p.prosrc) > 0 then 'present' else 'of elsewhere' end
+    from pg_class c
+    join pg_proc p on p.pronamespace = c.relnamespace
+    where c.oid = (select oid from target)
 )
 select w.kind, w.name, w.definition, f.definition
 from wanted w
