@@ -1,5 +1,6 @@
 """The group of commands, each loaded when it is called, and what becomes of their errors."""
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -11,26 +12,64 @@ from outbox.environment import check_environment
 from outbox.errors import OutboxError
 from outbox.urls import redacted
 
-_COMMANDS = {
-    "archiver": "outbox.cli.archiver:archiver",
-    "backlog": "outbox.cli.backlog:backlog",
-    "chain": "outbox.cli.chain:chain",
-    "components": "outbox.cli.components:components",
-    "demo": "outbox.cli.demo:demo",
-    "dlq": "outbox.cli.dlq:dlq",
-    "doctor": "outbox.cli.doctor:doctor",
-    "maintain": "outbox.cli.maintain:maintain",
-    "messages": "outbox.cli.messages:messages",
-    "migrate": "outbox.cli.migrate:migrate",
-    "operations": "outbox.cli.dlq.operating:operations",
-    "pause": "outbox.cli.pausing:pause",
-    "relay": "outbox.cli.relay:relay",
-    "requeue": "outbox.cli.dlq.repairing:requeue",
-    "resume": "outbox.cli.pausing:resume",
-    "stats": "outbox.cli.stats:stats",
-    "token": "outbox.cli.token:token",
-    "worker": "outbox.cli.worker:worker",
+_SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Run": {
+        "relay": ("outbox.cli.relay:relay", "Moves committed events from the outbox to the broker."),
+        "worker": ("outbox.cli.worker:worker", "Runs the handlers that CONSUMERS names, as package.module:name."),
+        "archiver": (
+            "outbox.cli.archiver:archiver",
+            "Takes dead letters from RabbitMQ into the database, where they can be listed, searched and sent again.",
+        ),
+        "maintain": (
+            "outbox.cli.maintain:maintain",
+            "Keeps the tables small, and does the operations that operators asked for.",
+        ),
+    },
+    "Set up and check": {
+        "migrate": ("outbox.cli.migrate:migrate", "Creates the tables of Outbox, or upgrades them in place."),
+        "doctor": (
+            "outbox.cli.doctor:doctor",
+            "Looks at the database, the broker, and how they fit the settings and CONSUMERS (package.module:name).",
+        ),
+        "token": ("outbox.cli.token:token", "Makes a token for somebody who is to use the admin."),
+        "demo": ("outbox.cli.demo:demo", "Places orders at a running service and watches them to their end."),
+    },
+    "Look": {
+        "backlog": (
+            "outbox.cli.backlog:backlog",
+            "Says how much waits, in the outbox and at the broker, since when, and for how much longer.",
+        ),
+        "messages": (
+            "outbox.cli.messages:messages",
+            "Lists messages of the outbox, or says why one of them is where it is.",
+        ),
+        "chain": (
+            "outbox.cli.chain:chain",
+            "Shows the chain that a message belongs to: what led to it, what followed, and what became of each.",
+        ),
+        "components": (
+            "outbox.cli.components:components",
+            "Lists relays, workers, archivers and maintenance: who lives, what they do, and which pauses they honour.",
+        ),
+        "stats": ("outbox.cli.stats:stats", "Says what happened when, all processes together."),
+    },
+    "Repair": {
+        "dlq": ("outbox.cli.dlq:dlq", "Dead letters: list, show and group them; requeue, discard, restore and purge them."),
+        "requeue": ("outbox.cli.dlq.repairing:requeue", "Sends dead letters again."),
+        "operations": ("outbox.cli.dlq.operating:operations", "Lists operations, or shows one of them."),
+        "pause": (
+            "outbox.cli.pausing:pause",
+            "Lets a relay, a worker or a queue take nothing new; without arguments, lists what is paused.",
+        ),
+        "resume": ("outbox.cli.pausing:resume", "Ends the pause of a relay, a worker or a queue."),
+    },
 }
+"""Where each command is, and the first sentence of its help, so that listing them imports none."""
+_COMMANDS = {name: place for section in _SECTIONS.values() for name, (place, _) in section.items()}
+_CONNECTION = frozenset(
+    {"broker_url", "database_url", "exchange_name", "listen_url", "management_url", "table_name", "timeout", "url"}
+)
+"""The options that say what a command works with, whichever command it is."""
 
 
 class Sentence(click.ClickException):
@@ -53,6 +92,16 @@ class Command(click.Command):
         except OutboxError as error:
             raise Sentence(str(error)) from error
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the options, those that say what it works with under a heading of their own."""
+        records = [
+            (param.name in _CONNECTION, record) for param in self.get_params(ctx) if (record := param.get_help_record(ctx))
+        ]
+        for heading, of_connection in (("Options", False), ("Connection", True)):
+            if chosen := [record for is_of_connection, record in records if is_of_connection is of_connection]:
+                with formatter.section(heading):
+                    formatter.write_dl(chosen)
+
 
 def _require_text(ctx: click.Context) -> None:
     """Bytes that are no text come from the shell as halves of surrogate pairs, which nothing else takes."""
@@ -67,7 +116,15 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return sorted(_COMMANDS)
+        return list(_COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes what each is for, by section."""
+        del ctx
+        width = max(map(len, _COMMANDS))
+        for heading, commands in _SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), sentence) for name, (_, sentence) in commands.items()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx

@@ -2,10 +2,14 @@
 
 import asyncio
 import logging
+import re
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import asyncpg
+import click
 import httpx
 import pytest
 from click.testing import CliRunner
@@ -32,11 +36,53 @@ def test_it_names_its_version() -> None:
     assert CliRunner().invoke(main, ["--version"]).output.strip() == f"outbox, version {outbox.__version__}"
 
 
-@pytest.mark.parametrize("command", ["relay", "worker", "migrate", "demo"])
+@pytest.mark.parametrize("command", main.list_commands(click.Context(main)))
 def test_each_command_explains_itself(command: str) -> None:
     answer = CliRunner().invoke(main, [command, "--help"])
     assert answer.exit_code == 0
     assert "Usage:" in answer.output
+    loaded = main.get_command(click.Context(main), command)
+    assert loaded is not None
+    sentence = loaded.get_short_help_str(limit=1_000)
+    assert sentence in " ".join(CliRunner().invoke(main, ["--help"], terminal_width=200).output.split())
+
+
+@pytest.mark.parametrize("command", [*main.list_commands(click.Context(main)), "dlq show", "dlq requeue"])
+def test_what_a_command_works_with_stands_under_one_heading(command: str) -> None:
+    text = CliRunner().invoke(main, [*command.split(), "--help"]).output
+    options, _, connection = text.partition("\nConnection:\n")
+    for option in (
+        "--database-url",
+        "--table-name",
+        "--broker-url",
+        "--exchange-name",
+        "--management-url",
+        "--url",
+        "--timeout",
+    ):
+        assert not re.search(rf"^  {option} ", options, re.MULTILINE), option
+    assert ("--database-url" in connection or "--url" in connection) is (command not in ("token", "dlq"))
+
+
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_the_list_of_commands_loads_none_of_them(argument: str) -> None:
+    program = f"import sys; sys.argv = ['outbox', {argument!r}]; from outbox.cli import main; main(standalone_mode=False); "
+    told = subprocess.run(
+        [sys.executable, "-c", program + "print(*sys.modules, file=sys.stderr)"], capture_output=True, text=True, check=True
+    )
+    loaded = told.stderr.split()
+    assert "click" in loaded
+    heavy = {"aio_pika", "asyncio", "asyncpg", "fastapi", "httpx", "prometheus_client", "pydantic", "rich", "sqlalchemy"}
+    assert heavy.isdisjoint(loaded)
+    assert {name for name in loaded if name.startswith("outbox.cli")} == {
+        "outbox.cli", "outbox.cli.command", "outbox.cli.printing"
+    }  # fmt: skip
+
+
+def test_the_commands_are_listed_by_what_they_are_for() -> None:
+    text = CliRunner().invoke(main, ["--help"]).output
+    headings = re.findall(r"^(\w[\w ]+):$", text, re.MULTILINE)
+    assert headings == ["Options", "Run", "Set up and check", "Look", "Repair"]
 
 
 @pytest.mark.parametrize(
