@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         return 2
     try:
         settings = for_a_terminal(read_settings(migrate=True))
-        configure_logging(settings.log_level)
+        configure_logging(settings.log_level, settings.log_format)
         return _migrate(settings) if command == "migrate" else _run(settings)
     except OutboxError as error:
         Sentence(str(error)).show()

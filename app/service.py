@@ -101,7 +101,7 @@ class _Lifespan:
 
     async def _start(self, app: FastAPI, stack: AsyncExitStack) -> None:
         settings = self.settings or read_settings()
-        configure_logging(settings.log_level)
+        configure_logging(settings.log_level, settings.log_format)
         check_sessions(app, get_session)
         installation = await stack.enter_async_context(prepared(settings, self.tell))
         tell_broker(installation, self.tell)

@@ -14,7 +14,7 @@ from outbox.arguments import LARGEST_NUMBER
 from outbox.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.duration import as_delay, as_retention
 from outbox.engine.ordering import OrderingRules
-from outbox.environment import PREFIX, check_environment
+from outbox.environment import OF_COMMANDS, PREFIX, SECRETS, check_environment, secret
 from outbox.errors import ConfigurationError, DurationError
 from outbox.masking.paths import check_paths
 from outbox.urls import postgres_url, redacted, server_kind
@@ -283,6 +283,10 @@ class Settings(BaseSettings):
         description="What `/metrics` of the service asks for, as `Authorization: Bearer …`. Unset: it is open.",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="How much is logged.")
+    log_format: Literal["text", "json"] = Field(
+        default="text",
+        description="As what: `text`, lines for people, or `json`, an object a line with ids and names apart.",
+    )
 
     @field_validator("run")
     @classmethod
@@ -335,8 +339,10 @@ def read_settings(**given: Any) -> Settings:
     Raises `ConfigurationError`, one sentence for each wrong variable, without any value that may be secret.
     """
     check_environment()
+    fields = {name: name.removeprefix(PREFIX).lower() for name in SECRETS - OF_COMMANDS}
+    secrets = {field: value for name, field in fields.items() if (value := secret(name))}
     try:
-        return Settings(**given)
+        return Settings(**secrets | given)
     except ValidationError as error:
         raise ConfigurationError("; ".join(_sentences(error))) from None
 

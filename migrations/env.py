@@ -5,13 +5,13 @@ installed beside Outbox and Alembic. Offline (`--sql`) needs no database.
 """
 
 import asyncio
-import os
 
 import asyncpg
 from alembic import context
 from sqlalchemy import Connection, pool, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from outbox.environment import secret
 from outbox.errors import ConfigurationError
 from outbox.postgres.schema import VERSION_TABLE
 from outbox.postgres.schema.alone import WAIT_FOR_OTHERS
@@ -48,7 +48,7 @@ def run_on(connection: Connection) -> None:
 
 
 def _database_url() -> str:
-    url = context.get_x_argument(as_dictionary=True).get("url") or os.environ.get("OUTBOX_DATABASE_URL")
+    url = context.get_x_argument(as_dictionary=True).get("url") or secret("OUTBOX_DATABASE_URL")
     if not url:
         raise ConfigurationError(
             "no database is named: set OUTBOX_DATABASE_URL to postgresql://user:password@host:5432/database"

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 
 from outbox.errors import ConfigurationError
 
@@ -43,6 +44,7 @@ KNOWN = frozenset(
         "INBOX_RETENTION",
         "LANES",
         "LISTEN_URL",
+        "LOG_FORMAT",
         "LOG_LEVEL",
         "MANAGEMENT_URL",
         "MASK_KEYS",
@@ -72,6 +74,14 @@ KNOWN = frozenset(
 OF_COMMANDS = frozenset({PREFIX + "TOKEN", PREFIX + "URL"})
 """What only the commands read that ask a running service: where it is, and as whom."""
 
+SECRETS = frozenset(
+    PREFIX + name
+    for name in ("ADMIN_TOKENS", "BROKER_URL", "DATABASE_URL", "LISTEN_URL", "MANAGEMENT_URL", "METRICS_TOKEN", "TOKEN")
+)
+"""What may stand in a file instead, which the variable of the same name with `_FILE` at its end names."""
+
+_FILE = "_FILE"
+_FILES = frozenset(name + _FILE for name in SECRETS)
 _SIMILAR = 0.8
 _TESTS = PREFIX + "TEST_"
 # What Kubernetes and container links inject for a service that is called `outbox` or `outbox-…`.
@@ -92,10 +102,32 @@ def check_environment(environment: Mapping[str, str] | None = None) -> None:
         logger.warning("%s is set, but is not a setting: it has no effect", name)
 
 
+def secret(name: str, environment: Mapping[str, str] | None = None) -> str | None:
+    """The value of the variable `name`, one of `SECRETS`, or what is in the file that `<name>_FILE` names; None for neither.
+
+    A line break at the end of the file does not count. Raises `ConfigurationError` for both, and for a file that is empty or
+    cannot be read.
+    """
+    variables = os.environ if environment is None else environment
+    value, file = variables.get(name), variables.get(name + _FILE)
+    if not file:
+        return value or None
+    if value:
+        raise ConfigurationError(f"{name} and {name}{_FILE} are both set: unset one of them")
+    try:
+        content = Path(file).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or "it is not text"
+        raise ConfigurationError(f"{name}{_FILE}: {file} cannot be read: {reason}") from error
+    if not content:
+        raise ConfigurationError(f"{name}{_FILE}: {file} is empty")
+    return content
+
+
 def _strangers(environment: Mapping[str, str]) -> Iterator[str]:
     for name, value in environment.items():
         upper = name.upper()
-        if not upper.startswith(PREFIX) or upper.startswith(_TESTS) or upper in KNOWN | OF_COMMANDS:
+        if not upper.startswith(PREFIX) or upper.startswith(_TESTS) or upper in KNOWN | OF_COMMANDS | _FILES:
             continue
         if not _INJECTED.fullmatch(upper) and not _INJECTED_ADDRESS.match(value):
             yield name
@@ -104,7 +136,7 @@ def _strangers(environment: Mapping[str, str]) -> Iterator[str]:
 def _near_miss(name: str) -> str | None:
     """The setting that was meant: one with another letter or two, or one of whose words some are missing."""
     short = name.removeprefix(PREFIX)
-    names = sorted(known.removeprefix(PREFIX) for known in KNOWN)
+    names = sorted(known.removeprefix(PREFIX) for known in (_FILES if name.endswith(_FILE) else KNOWN))
     similar = get_close_matches(short, names, n=1, cutoff=_SIMILAR)
     shortened = [known for known in names if known.startswith(f"{short}_") or known.endswith(f"_{short}")]
     meant = similar or (shortened if len(shortened) == 1 else [])

@@ -12,11 +12,12 @@ from outbox.values import light_value
 
 @light_value()
 class SentMessage:
-    """One message that left the outbox: its id, its routing key, and how long it was in the table."""
+    """One message that left the outbox: its id, its routing key, how long it was in the table, and its chain, where known."""
 
     id: str
     routing_key: str
     age: timedelta
+    tracking_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,10 @@ class SendFailureType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendFailed:
-    """One message was not sent; `outcome` says what becomes of it (retry, parked as dead, held, returned)."""
+    """One message was not sent; `outcome` says what becomes of it (retry, parked as dead, held, returned).
+
+    `was_held`: it was unroutable before, and this is another probe. `tracking_ids` are its chain, where that is known.
+    """
 
     exchange_name: str
     message_id: str
@@ -45,6 +49,8 @@ class SendFailed:
     type: SendFailureType
     failure: Failure
     outcome: RelayOutcome
+    was_held: bool = False
+    tracking_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ def archiver(
         raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
     if broker_url is None:
         raise ConfigurationError("without RabbitMQ there is nothing to archive: dead letters are in the database already")
-    configure_logging(log_level)
+    configure_logging(log_level, given["log_format"])
     made = Archiver(
         db_engine_url=database_url,
         broker=broker_url,

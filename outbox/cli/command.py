@@ -83,6 +83,8 @@ class Sentence(click.ClickException):
 class Command(click.Command):
     """A command that looks for misspelt settings first, and ends with a sentence when it cannot go on."""
 
+    failure: type[Sentence] = Sentence
+
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""
         _require_text(ctx)
@@ -90,7 +92,7 @@ class Command(click.Command):
             check_environment()
             return super().invoke(ctx)
         except OutboxError as error:
-            raise Sentence(str(error)) from error
+            raise self.failure(str(error)) from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the options, those that say what it works with under a heading of their own."""

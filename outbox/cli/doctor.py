@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from outbox.cli import options
-from outbox.cli.command import Command
+from outbox.cli.command import Command, Sentence
 from outbox.cli.options import SECONDS, setting
 from outbox.cli.printing import echo, styled
 from outbox.doctor import Patient, Report, examine
@@ -22,7 +22,19 @@ _MARKS = {Severity.OK: ("ok", "green"), Severity.WARNING: ("warning", "yellow"),
 _WIDTH = 110
 
 
-@click.command(cls=Command)
+class _CannotLook(Sentence):
+    """Why there is nothing to report. Exit code 1 would say that something could be better."""
+
+    exit_code = EXIT_CODES[Severity.ERROR]
+
+
+class _Doctor(Command):
+    """The command, with exit codes of its own."""
+
+    failure = _CannotLook
+
+
+@click.command(cls=_Doctor)
 @click.argument("consumers", envvar="OUTBOX_CONSUMERS", required=False)
 @options.database
 @options.broker

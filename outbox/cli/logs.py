@@ -1,11 +1,17 @@
-"""Log lines for people: one line an event, time first, without the passwords of any URL and what else is secret."""
+"""Log lines, for people or for machines: one line an event, without the passwords of any URL and what else is secret."""
 
+import json
 import logging
 import sys
+from datetime import UTC, datetime
+from typing import Any
 
 from outbox.masking import Masking
+from outbox.observers.logging import FIELDS
+from outbox.tracking import get_tracking_ids
 from outbox.urls import redacted
 
+FORMATS = ("text", "json")
 _COLOURS = {logging.WARNING: "\033[33m", logging.ERROR: "\033[31m", logging.CRITICAL: "\033[31m"}
 _RESET = "\033[0m"
 _MASKING = Masking()
@@ -19,21 +25,56 @@ class PlainFormatter(logging.Formatter):
         self._colours = colours
 
     def format(self, record: logging.LogRecord) -> str:
-        text = super().format(record)
-        # Only problems quote what a message carries, and looking for it in every line would cost more than the line.
-        text = redacted(text) if record.levelno < logging.WARNING else _MASKING.masked_text(text)
+        text = _masked(super().format(record), record)
         colour = _COLOURS.get(record.levelno) if self._colours else None
         return f"{colour}{text}{_RESET}" if colour else text
 
 
-def configure_logging(level: str) -> None:
+class JsonFormatter(logging.Formatter):
+    """`{"time": …, "level": "INFO", "logger": "outbox", "message": "what happened", "event": "processed", …}`, on one line.
+
+    What a handler logs itself has the tracking ids of the message that it handles.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        told: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": _masked(record.getMessage(), record),
+        }
+        for name in FIELDS:
+            if (value := getattr(record, name, None)) is not None:
+                told[name] = _field(value, record)
+        if "tracking_ids" not in told and (chain := get_tracking_ids()):
+            told["tracking_ids"] = _field(chain, record)
+        if record.exc_info:
+            told["exception"] = _masked(self.formatException(record.exc_info), record)
+        return json.dumps(told)
+
+
+def configure_logging(level: str, format_: str = "text") -> None:
     """Our own loggers at `level`, on standard error, unless the process has set up logging already."""
     for name in ("outbox", "app"):
         logging.getLogger(name).setLevel(level)
     root = logging.getLogger()
     if not root.handlers:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(PlainFormatter(colours=sys.stderr.isatty()))
+        handler.setFormatter(JsonFormatter() if format_ == "json" else PlainFormatter(colours=sys.stderr.isatty()))
         root.addHandler(handler)
         # It reports each attempt to connect as an error; ours say once that a broker is away, and when it is back.
         logging.getLogger("aiormq").setLevel(logging.DEBUG if level == "DEBUG" else logging.CRITICAL)
+
+
+def _masked(text: str, record: logging.LogRecord) -> str:
+    """Only problems quote what a message carries, and looking for it in every line would cost more than the line."""
+    return redacted(text) if record.levelno < logging.WARNING else _MASKING.masked_text(text)
+
+
+def _field(value: Any, record: logging.LogRecord) -> Any:
+    match value:
+        case bool() | int() | float():
+            return value
+        case list() | tuple():
+            return [_masked(str(each), record) for each in value]
+    return _masked(str(value), record)

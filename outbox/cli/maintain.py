@@ -52,7 +52,7 @@ def maintain(
     """
     if database_url is None:
         raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
-    configure_logging(log_level)
+    configure_logging(log_level, given["log_format"])
     made = Maintenance(
         db_engine_url=database_url,
         broker=broker_url,

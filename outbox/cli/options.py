@@ -8,9 +8,11 @@ import click
 
 from outbox.arguments import LARGEST_NUMBER
 from outbox.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
+from outbox.cli.command import Sentence
+from outbox.cli.logs import FORMATS
 from outbox.duration import as_delay, as_retention
-from outbox.environment import KNOWN, PREFIX
-from outbox.errors import DurationError
+from outbox.environment import KNOWN, PREFIX, SECRETS, secret
+from outbox.errors import ConfigurationError, DurationError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -103,11 +105,25 @@ DELAYS = Delays()
 NAMES = Names()
 
 
+class _Secret(click.Option):
+    """An option whose value may be in the file that `OUTBOX_<NAME>_FILE` names."""
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """The variable's value, or the file's."""
+        del ctx
+        try:
+            return secret(str(self.envvar))
+        except ConfigurationError as error:
+            raise Sentence(str(error)) from error
+
+
 def setting(name: str, **attributes: Any) -> Callable[[F], F]:
     """The option `--<name>`, which `OUTBOX_<NAME>` sets as well."""
     variable = PREFIX + name.upper()
     assert variable in KNOWN, f"{variable} is missing in outbox.environment.KNOWN"  # noqa: S101 — holds at import, always
     attributes = {"envvar": variable, "show_envvar": True, "show_default": True, **attributes}
+    if variable in SECRETS:
+        attributes["cls"] = _Secret
     return click.option(f"--{name.replace('_', '-')}", name, **attributes)
 
 
@@ -153,6 +169,12 @@ process = together(
         type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
         default="INFO",
         help="How much is logged.",
+    ),
+    setting(
+        "log_format",
+        type=click.Choice(FORMATS, case_sensitive=False),
+        default="text",
+        help="As what: lines for people, or JSON with ids and names apart.",
     ),
 )
 masking = together(

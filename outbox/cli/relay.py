@@ -62,7 +62,7 @@ def relay(
     """
     if database_url is None:
         raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
-    configure_logging(log_level)
+    configure_logging(log_level, given["log_format"])
     broker = broker_url or database_url
     made = _relay(database_url, broker, given)
     place = Place(monitoring_host, monitoring_port, USUAL_PORT)

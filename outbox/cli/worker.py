@@ -55,7 +55,7 @@ def worker(
     broker = broker_url or database_url
     if broker is None:
         raise ConfigurationError("say where messages come from: OUTBOX_BROKER_URL for RabbitMQ, or OUTBOX_DATABASE_URL")
-    configure_logging(log_level)
+    configure_logging(log_level, given["log_format"])
     made = Worker(
         broker=broker,
         db_engine_url=database_url,

@@ -230,18 +230,18 @@ class SendingRound:
             message = pending.message
             match result:
                 case Confirmed():
-                    sent.append(SentMessage(message.id, message.routing_key, _age(message, now)))
+                    sent.append(SentMessage(message.id, message.routing_key, _age(message, now), message.tracking_ids))
                     if (pending.held or self._holds.probing) and self._holds.routed(_way(message), was_held=pending.held):
                         released[_way(message)] = None
                 case Unroutable():
-                    failed.append(self._failed(message, SendFailureType.UNROUTABLE, NO_QUEUE, outcome))
+                    failed.append(self._failed(pending, SendFailureType.UNROUTABLE, NO_QUEUE, outcome))
                 case Refused(failure):
-                    failed.append(self._failed(message, SendFailureType.REFUSED, failure, outcome))
+                    failed.append(self._failed(pending, SendFailureType.REFUSED, failure, outcome))
                 case NotSent(failure):
-                    failed.append(self._failed(message, SendFailureType.UNAVAILABLE, failure, outcome))
+                    failed.append(self._failed(pending, SendFailureType.UNAVAILABLE, failure, outcome))
                     unavailable = failure
                 case Unconfirmed(failure):
-                    failed.append(self._failed(message, SendFailureType.UNAVAILABLE, failure, outcome))
+                    failed.append(self._failed(pending, SendFailureType.UNAVAILABLE, failure, outcome))
                     answering = True
                 case None | _Behind():
                     pass  # as if it had not been taken
@@ -256,7 +256,8 @@ class SendingRound:
             unavailable=None if answering else unavailable,
         )
 
-    def _failed(self, message: Message, type_: SendFailureType, failure: Failure, outcome: RelayOutcome) -> SendFailed:
+    def _failed(self, pending: PendingMessage, type_: SendFailureType, failure: Failure, outcome: RelayOutcome) -> SendFailed:
+        message = pending.message
         return SendFailed(
             exchange_name=self._policy.exchange_name,
             message_id=message.id,
@@ -264,6 +265,8 @@ class SendingRound:
             type=type_,
             failure=failure,
             outcome=outcome,
+            was_held=pending.held,
+            tracking_ids=message.tracking_ids,
         )
 
 

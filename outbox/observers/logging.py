@@ -5,6 +5,7 @@ ERROR: what could not be read, and what nobody expects.
 """
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, assert_never
@@ -43,6 +44,7 @@ from outbox.events import (
     RouteResumed,
     RouteStalled,
     SendFailed,
+    SentMessage,
     SettleFailed,
     WakeMode,
     WakeModeChanged,
@@ -55,6 +57,10 @@ _log = logging.getLogger("outbox")
 _TEXT_LIMIT = 500
 _NAME_LIMIT = 255
 """Characters of a reason, and of an id or a routing key, that a line shows; the table takes any number of them."""
+_IDS_LIMIT = 16
+"""Ids of a chain that a line has: the root and the nearest ancestors."""
+FIELDS = ("event", "message_id", "routing_key", "queue", "exchange_name", "attempt", "outcome", "tracking_ids")
+"""What a record of ours has besides its line, as attributes, for formatters that show it apart."""
 
 
 class LoggingObserver:
@@ -68,22 +74,25 @@ class LoggingObserver:
 
 
 def _relay_started(event: RelayStarted) -> None:
-    _log.info("relay started: %s to exchange %s", event.table, event.exchange_name)
+    _tell(event, logging.INFO, "relay started: %s to exchange %s", event.table, event.exchange_name)
 
 
 def _relay_stopped(event: RelayStopped) -> None:
-    _log.info("relay stopped: %s to exchange %s", event.table, event.exchange_name)
+    _tell(event, logging.INFO, "relay stopped: %s to exchange %s", event.table, event.exchange_name)
 
 
 def _batch_sent(event: BatchSent) -> None:
     if not _log.isEnabledFor(logging.INFO):
         return
     for message in event.messages:
-        _log.info(
+        _tell(
+            event,
+            logging.INFO,
             "published %s to exchange %s, %s after it was written",
             _subject(message.id, message.routing_key),
             event.exchange_name,
             _seconds(message.age),
+            about=message,
         )
 
 
@@ -94,8 +103,9 @@ def _send_failed(event: SendFailed) -> None:
         case Dead():
             level, end = logging.WARNING, "parked for good"
         case Held(probe_after):
-            # One of its routing key probes from time to time; the others of the key wait for that one, silently.
-            level = logging.DEBUG if probe_after is None else logging.WARNING
+            # One of its routing key probes from time to time; the others of the key wait for that one, silently. A probe that
+            # finds no queue again is no news.
+            level = logging.DEBUG if probe_after is None or event.was_held else logging.WARNING
             end = "held until a queue is bound"
         case Stalled():
             level, end = logging.DEBUG, "waits until its route takes messages again"
@@ -106,7 +116,8 @@ def _send_failed(event: SendFailed) -> None:
         case _:
             assert_never(event.outcome)
     if _log.isEnabledFor(level):
-        _log.log(
+        _tell(
+            event,
             level,
             "%s %s, %s: %s",
             event.type.value,
@@ -117,7 +128,9 @@ def _send_failed(event: SendFailed) -> None:
 
 
 def _route_stalled(event: RouteStalled) -> None:
-    _log.warning(
+    _tell(
+        event,
+        logging.WARNING,
         "%s of exchange %s takes no messages: %s; the others go on, and one of its messages is sent again from time to time",
         _route(event),
         event.exchange_name,
@@ -126,7 +139,7 @@ def _route_stalled(event: RouteStalled) -> None:
 
 
 def _route_resumed(event: RouteResumed) -> None:
-    _log.info("%s of exchange %s takes messages again", _route(event), event.exchange_name)
+    _tell(event, logging.INFO, "%s of exchange %s takes messages again", _route(event), event.exchange_name)
 
 
 def _route(event: RouteStalled | RouteResumed) -> str:
@@ -136,52 +149,60 @@ def _route(event: RouteStalled | RouteResumed) -> str:
 
 
 def _round_finished(event: RoundFinished) -> None:
-    _log.debug("round of %d messages to exchange %s took %s", event.taken, event.exchange_name, event.duration)
+    _tell(event, logging.DEBUG, "round of %d messages to exchange %s took %s", event.taken, event.exchange_name, event.duration)
 
 
 def _backlog_measured(event: BacklogMeasured) -> None:
-    _log.debug("backlog of exchange %s: %d unsent, oldest due for %s", event.exchange_name, event.unsent, event.oldest_due)
+    _tell(
+        event,
+        logging.DEBUG,
+        "backlog of exchange %s: %d unsent, oldest due for %s",
+        event.exchange_name,
+        event.unsent,
+        event.oldest_due,
+    )
 
 
 def _cleaned_up(event: CleanedUp) -> None:
-    _log.debug("deleted %d sent rows of %s", event.deleted, event.table)
+    _tell(event, logging.DEBUG, "deleted %d sent rows of %s", event.deleted, event.table)
 
 
-def _maintenance_started(_: MaintenanceStarted) -> None:
-    _log.info("maintenance is done by this process now")
+def _maintenance_started(event: MaintenanceStarted) -> None:
+    _tell(event, logging.INFO, "maintenance is done by this process now")
 
 
-def _maintenance_stopped(_: MaintenanceStopped) -> None:
-    _log.info("maintenance is done by this process no longer")
+def _maintenance_stopped(event: MaintenanceStopped) -> None:
+    _tell(event, logging.INFO, "maintenance is done by this process no longer")
 
 
 def _duty_done(event: DutyDone) -> None:
-    _log.info("maintenance: %s, %d", event.duty, event.changed)
+    _tell(event, logging.INFO, "maintenance: %s, %d", event.duty, event.changed)
 
 
 def _duty_failed(event: DutyFailed) -> None:
-    _log.error("maintenance: %s failed and is tried again later: %s", event.duty, _safe(event.failure))
+    _tell(event, logging.ERROR, "maintenance: %s failed and is tried again later: %s", event.duty, _safe(event.failure))
 
 
 def _wake_mode_changed(event: WakeModeChanged) -> None:
     level = logging.INFO if event.mode is WakeMode.LISTENING else logging.WARNING
-    _log.log(level, "%s on channel %s: %s", event.mode.value, event.channel, _safe(event.reason))
+    _tell(event, level, "%s on channel %s: %s", event.mode.value, event.channel, _safe(event.reason))
 
 
 # --- worker ------------------------------------------------------------------------------------------------------------
 
 
 def _consumer_started(event: ConsumerStarted) -> None:
-    _log.debug("queue %s bound to exchange %s with %r", event.queue, event.exchange_name, event.binding_key)
+    text = "consumes queue %s, bound to exchange %s with %r"
+    _tell(event, logging.INFO, text, event.queue, event.exchange_name, event.binding_key)
 
 
 def _consumer_stopped(event: ConsumerStopped) -> None:
-    _log.debug("queue %s of exchange %s no longer consumed", event.queue, event.exchange_name)
+    _tell(event, logging.DEBUG, "queue %s of exchange %s no longer consumed", event.queue, event.exchange_name)
 
 
 def _received(event: Received) -> None:
     if _log.isEnabledFor(logging.DEBUG):
-        _log.debug("received %s, attempt %d", _delivery(event), event.attempt)
+        _tell(event, logging.DEBUG, "received %s, attempt %d", _delivery(event), event.attempt)
 
 
 def _processed(event: Processed) -> None:
@@ -190,17 +211,17 @@ def _processed(event: Processed) -> None:
         return
     match event.outcome:
         case Done():
-            _log.log(level, "processed %s in %s", _delivery(event), _seconds(event.duration))
+            _tell(event, level, "processed %s in %s", _delivery(event), _seconds(event.duration))
         case Retry(delay, failure):
             text = "attempt %d at %s failed, again in %s: %s"
-            _log.log(level, text, event.attempt, _delivery(event), _seconds(delay), _safe(failure))
+            _tell(event, level, text, event.attempt, _delivery(event), _seconds(delay), _safe(failure))
         case Dead(cause, failure):
             text = "attempt %d at %s made it a dead letter, %s: %s"
-            _log.log(level, text, event.attempt, _delivery(event), cause.value, _safe(failure))
+            _tell(event, level, text, event.attempt, _delivery(event), cause.value, _safe(failure))
         case Returned():
-            _log.log(level, "gave back %s", _delivery(event))
+            _tell(event, level, "gave back %s", _delivery(event))
         case Postponed(delay):
-            _log.log(level, "postponed %s for %s", _delivery(event), _seconds(delay))
+            _tell(event, level, "postponed %s for %s", _delivery(event), _seconds(delay))
         case _:
             assert_never(event.outcome)
 
@@ -223,26 +244,26 @@ def _level_of(event: Processed) -> int:
 
 def _duplicate(event: Duplicate) -> None:
     if _log.isEnabledFor(logging.DEBUG):
-        _log.debug("left out %s, which was processed before", _delivery(event))
+        _tell(event, logging.DEBUG, "left out %s, which was processed before", _delivery(event))
 
 
 def _batch_failed(event: BatchFailed) -> None:
     text = "a batch of %d messages of queue %s failed, they are handled one by one: %s"
-    _log.warning(text, len(event.messages), event.queue, _safe(event.failure))
+    _tell(event, logging.WARNING, text, len(event.messages), event.queue, _safe(event.failure))
 
 
 def _circuit_opened(event: CircuitOpened) -> None:
     text = "queue %s of exchange %s pauses for %s: its handler fails with what it pauses on"
-    _log.warning(text, event.queue, event.exchange_name, _seconds(event.pause))
+    _tell(event, logging.WARNING, text, event.queue, event.exchange_name, _seconds(event.pause))
 
 
 def _circuit_closed(event: CircuitClosed) -> None:
-    _log.info("queue %s of exchange %s goes on: its handler succeeds again", event.queue, event.exchange_name)
+    _tell(event, logging.INFO, "queue %s of exchange %s goes on: its handler succeeds again", event.queue, event.exchange_name)
 
 
 def _settle_failed(event: SettleFailed) -> None:
     text = "the outcome of %s of queue %s was not recorded: %s"
-    _log.warning(text, _one_line(event.message_id, limit=_NAME_LIMIT), event.queue, _safe(event.reason))
+    _tell(event, logging.WARNING, text, _one_line(event.message_id, limit=_NAME_LIMIT), event.queue, _safe(event.reason))
 
 
 def _poison_isolated(event: PoisonIsolated) -> None:
@@ -259,20 +280,20 @@ def _poison_isolated(event: PoisonIsolated) -> None:
         case _:
             assert_never(event.step)
     subject = _subject(event.message.id, event.message.routing_key)
-    _log.log(level, "poison message %s of queue %s %s", subject, event.queue, text)
+    _tell(event, level, "poison message %s of queue %s %s", subject, event.queue, text)
 
 
 def _handlers_abandoned(event: HandlersAbandoned) -> None:
     text = "%d calls of the handler %s of queue %s did not end when they were cancelled: they are left behind"
-    _log.error(text, event.count, event.handler, event.queue)
+    _tell(event, logging.ERROR, text, event.count, event.handler, event.queue)
 
 
 def _archived(event: Archived) -> None:
-    _log.info("archived %d dead letters of queue %s", event.count, event.queue)
+    _tell(event, logging.INFO, "archived %d dead letters of queue %s", event.count, event.queue)
 
 
 def _dead_letters_measured(event: DeadLettersMeasured) -> None:
-    _log.debug("queue %s has %d dead letters", event.queue, event.count)
+    _tell(event, logging.DEBUG, "queue %s has %d dead letters", event.queue, event.count)
 
 
 # --- both --------------------------------------------------------------------------------------------------------------
@@ -280,19 +301,19 @@ def _dead_letters_measured(event: DeadLettersMeasured) -> None:
 
 def _dependency_lost(event: DependencyLost) -> None:
     what = "the %s took too long" if event.timed_out else "lost the %s"
-    _log.warning(f"{what}, trying again: %s", event.dependency.value, _safe(event.reason))
+    _tell(event, logging.WARNING, f"{what}, trying again: %s", event.dependency.value, _safe(event.reason))
 
 
 def _dependency_restored(event: DependencyRestored) -> None:
-    _log.info("the %s is back", event.dependency.value)
+    _tell(event, logging.INFO, "the %s is back", event.dependency.value)
 
 
 def _paused(event: Paused) -> None:
-    _log.info("paused: %s takes nothing new", _part(event))
+    _tell(event, logging.INFO, "paused: %s takes nothing new", _part(event))
 
 
 def _resumed(event: Resumed) -> None:
-    _log.info("resumed: %s", _part(event))
+    _tell(event, logging.INFO, "resumed: %s", _part(event))
 
 
 def _part(event: Paused | Resumed) -> str:
@@ -300,11 +321,11 @@ def _part(event: Paused | Resumed) -> str:
 
 
 def _history_lost(event: HistoryLost) -> None:
-    _log.warning("%d facts were not written to the history: %s", event.count, _safe(event.reason))
+    _tell(event, logging.WARNING, "%d facts were not written to the history: %s", event.count, _safe(event.reason))
 
 
 def _advice(event: Advice) -> None:
-    _log.warning("%s", _safe(event.text))
+    _tell(event, logging.WARNING, "%s", _safe(event.text))
 
 
 _TELLERS: Mapping[type, Callable[[Any], None]] = {
@@ -342,6 +363,38 @@ _TELLERS: Mapping[type, Callable[[Any], None]] = {
     SettleFailed: _settle_failed,
     WakeModeChanged: _wake_mode_changed,
 }
+
+
+_NAMES = {kind: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower() for kind in _TELLERS}
+
+
+def _tell(event: Event, level: int, text: str, *values: object, about: SentMessage | None = None) -> None:
+    """Writes the line, and with it the fields that a formatter may show apart; `about` is one of the event's messages."""
+    if _log.isEnabledFor(level):
+        _log.log(level, text, *values, extra=_fields(event, about), stacklevel=2)
+
+
+def _fields(event: Event, about: SentMessage | None) -> dict[str, object]:
+    """What the event is and whom it is about. Nothing that a message carries: only names and ids."""
+    message = about or getattr(event, "message", None)
+    found = {name: getattr(event, name, None) for name in ("queue", "exchange_name", "routing_key", "message_id", "attempt")}
+    found["tracking_ids"] = getattr(message or event, "tracking_ids", None)
+    if message is not None:
+        found |= {"message_id": message.id, "routing_key": message.routing_key}
+    if (outcome := getattr(event, "outcome", None)) is not None:
+        found["outcome"] = type(outcome).__name__.lower()
+    if isinstance(ids := found["tracking_ids"], tuple) and len(ids) > _IDS_LIMIT:
+        found["tracking_ids"] = (*ids[:1], *ids[1 - _IDS_LIMIT :])
+    return {"event": _NAMES[type(event)]} | {name: _cut(value) for name, value in found.items() if value not in (None, ())}
+
+
+def _cut(value: object) -> object:
+    match value:
+        case str():
+            return value[:_NAME_LIMIT]
+        case tuple():
+            return [str(each)[:_NAME_LIMIT] for each in value]
+    return value
 
 
 def _delivery(event: Received | Processed | Duplicate) -> str:

@@ -1,13 +1,17 @@
 """Settings: complete, documented, and wrong ones stop the start with a sentence."""
 
 import logging
+import re
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from pydantic import SecretStr
 
 from app.settings import Runs, Settings, read_settings
-from outbox.environment import KNOWN, PREFIX, check_environment
+from outbox.cli import main
+from outbox.environment import KNOWN, OF_COMMANDS, PREFIX, SECRETS, check_environment
 from outbox.errors import ConfigurationError
 from tests.app.settings_page import row
 
@@ -150,3 +154,79 @@ def test_settings_show_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUTBOX_BROKER_URL", "amqp://ada:hunter2@broker/")
     monkeypatch.setenv("OUTBOX_METRICS_TOKEN", "hunter2")
     assert "hunter2" not in repr(read_settings())
+
+
+# --- secrets in files ---------------------------------------------------------------------------------------------------
+
+
+def test_every_secret_of_the_service_may_stand_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tokens = "ada:viewer:" + "0" * 64
+    contents = {
+        "OUTBOX_DATABASE_URL": "postgresql://ada:geheim@db/shop",
+        "OUTBOX_LISTEN_URL": "postgresql://ada:geheim@direct/shop",
+        "OUTBOX_BROKER_URL": "amqp://ada:geheim@rabbit/",
+        "OUTBOX_MANAGEMENT_URL": "http://ada:geheim@rabbit:15672",
+        "OUTBOX_METRICS_TOKEN": "scrape me",
+        "OUTBOX_ADMIN_TOKENS": tokens,
+    }
+    assert set(contents) == {f"{PREFIX}{name.upper()}" for name in _secret_fields()} | {"OUTBOX_ADMIN_TOKENS"}
+    assert set(contents) == SECRETS - OF_COMMANDS
+    for name, content in contents.items():
+        (tmp_path / name).write_text(f"{content}\n")
+        monkeypatch.setenv(f"{name}_FILE", str(tmp_path / name))
+    settings = read_settings()
+    for name, content in contents.items():
+        value = getattr(settings, name.removeprefix(PREFIX).lower())
+        assert (value.get_secret_value() if isinstance(value, SecretStr) else ",".join(value)) == content
+
+
+def _secret_fields() -> list[str]:
+    return [name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)]
+
+
+@pytest.mark.parametrize(
+    ("value", "content", "sentence"),
+    [
+        ("postgresql://db/x", "postgresql://db/y", "OUTBOX_DATABASE_URL and OUTBOX_DATABASE_URL_FILE are both set"),
+        (None, "\n", "is empty"),
+        (None, None, "cannot be read: No such file or directory"),
+        (None, b"\xff", "cannot be read: it is not text"),
+    ],
+)
+def test_a_file_that_is_no_secret_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str | None, content: str | bytes | None, sentence: str
+) -> None:
+    file = tmp_path / "secret"
+    if content is not None:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    if value is not None:
+        monkeypatch.setenv("OUTBOX_DATABASE_URL", value)
+    monkeypatch.setenv("OUTBOX_DATABASE_URL_FILE", str(file))
+    with pytest.raises(ConfigurationError, match=re.escape(sentence)):
+        read_settings()
+    answer = CliRunner().invoke(main, ["migrate"])
+    assert (answer.exit_code, sentence in answer.output) == (1, True)
+
+
+def test_a_variable_that_almost_names_a_file_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUTBOX_DATABSE_URL_FILE", "/run/secrets/url")
+    with pytest.raises(ConfigurationError, match="did you mean OUTBOX_DATABASE_URL_FILE"):
+        check_environment()
+
+
+def test_commands_read_secrets_from_files_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("mysql://ada:geheim@db/x\n")
+    (tmp_path / "token").write_text("no token \x1b\n")
+    monkeypatch.setenv("OUTBOX_DATABASE_URL_FILE", str(tmp_path / "url"))
+    answer = CliRunner().invoke(main, ["relay"])
+    assert "postgresql://" in answer.output
+    assert "geheim" not in answer.output
+    monkeypatch.setenv("OUTBOX_TOKEN_FILE", str(tmp_path / "token"))
+    answer = CliRunner().invoke(main, ["backlog", "--url", "http://127.0.0.1:1"])
+    assert "OUTBOX_TOKEN is no token" in answer.output
+
+
+def test_what_is_typed_counts_for_more_than_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUTBOX_DATABASE_URL_FILE", "/nowhere")
+    answer = CliRunner().invoke(main, ["relay", "--database-url", "mysql://db/x"])
+    assert "postgresql://" in answer.output

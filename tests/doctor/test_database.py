@@ -5,10 +5,15 @@ from datetime import timedelta
 
 import asyncpg
 import pytest
+from click.testing import CliRunner
 
 from outbox import Consumer
+from outbox.cli import main
 from outbox.doctor import Patient, Report, examine
 from outbox.findings import Finding, Severity
+from outbox.postgres.names import TableName
+from outbox.postgres.schema.stamps import stamp
+from outbox.postgres.schema.versions import VERSIONS
 from outbox.schema import ensure_outbox_schema_async, migrate
 
 
@@ -184,3 +189,26 @@ async def test_a_server_that_cannot_be_reached_is_a_finding_without_secrets() ->
     assert finding.severity is Severity.ERROR
     assert "cannot be reached" in finding.summary
     assert "geheim" not in finding.summary
+
+
+async def test_tables_of_an_older_version_are_one_finding(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    try:
+        for statement in VERSIONS[0].upgrade(TableName("outbox_table")) + stamp(None, "0001"):
+            await connection.execute(statement)
+        findings = [finding for finding in ailments(await examined(database_url)) if finding.check == "schema"]
+        assert [(finding.severity, finding.advice) for finding in findings] == [(Severity.ERROR, "run `outbox migrate`")]
+        assert "the schema has the version 0001" in findings[0].summary
+        await migrate(database_url)
+        assert ailments(await examined(database_url)) == []
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("arguments", [[], ["tests.nowhere:consumers", "--database-url", "postgresql://db/x"]])
+def test_a_doctor_that_cannot_look_does_not_say_that_something_could_be_better(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OUTBOX_DATABASE_URL", raising=False)
+    answer = CliRunner().invoke(main, ["doctor", *arguments])
+    assert (answer.exit_code, answer.output.count("\n")) == (2, 1), answer.output

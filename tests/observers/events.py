@@ -84,6 +84,7 @@ def processed(status: ProcessingStatus, outcome: DeliveryOutcome, *, message: Me
 RETRIED = not_sent(SendFailureType.REFUSED, Retry(timedelta(seconds=4), FAILURE))
 PARKED = not_sent(SendFailureType.REFUSED, Dead(Cause.REFUSED, FAILURE))
 PROBE = not_sent(SendFailureType.UNROUTABLE, Held(probe_after=timedelta(seconds=1)))
+PROBED_AGAIN = dataclasses.replace(PROBE, was_held=True)
 HELD = not_sent(SendFailureType.UNROUTABLE, Held())
 RETURNED_TO_TABLE = not_sent(SendFailureType.UNAVAILABLE, RETURNED)
 DROPPED = not_sent(SendFailureType.UNROUTABLE, DONE)
@@ -101,6 +102,7 @@ EVENTS: list[Event] = [
     RETRIED,
     PARKED,
     PROBE,
+    PROBED_AGAIN,
     HELD,
     RETURNED_TO_TABLE,
     DROPPED,

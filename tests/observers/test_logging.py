@@ -1,10 +1,13 @@
 """Log lines: which level, what is in them, and what never is."""
 
+import dataclasses
+import json
 import logging
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
+from outbox.cli.logs import JsonFormatter
 from outbox.events import (
     Advice,
     Archived,
@@ -43,7 +46,8 @@ from outbox.events import (
     WakeMode,
     WakeModeChanged,
 )
-from outbox.observers.logging import LoggingObserver
+from outbox.observers.logging import FIELDS, LoggingObserver
+from outbox.tracking import tracking
 from tests.observers import events
 
 observer = LoggingObserver()
@@ -59,12 +63,13 @@ LEVELS: list[tuple[Event, int]] = [
     (events.RETRIED, logging.WARNING),
     (events.PARKED, logging.WARNING),
     (events.PROBE, logging.WARNING),
+    (events.PROBED_AGAIN, logging.DEBUG),
     (events.HELD, logging.DEBUG),
     (events.RETURNED_TO_TABLE, logging.DEBUG),
     (events.DROPPED, logging.WARNING),
     *((event, logging.INFO) for event in events.of(Archived, BatchSent, RelayStarted, RelayStopped, DependencyRestored)),
     *((event, logging.INFO) for event in events.of(MaintenanceStarted, MaintenanceStopped, DutyDone, Paused, Resumed)),
-    *((event, logging.INFO) for event in events.of(CircuitClosed, RouteResumed)),
+    *((event, logging.INFO) for event in events.of(CircuitClosed, ConsumerStarted, RouteResumed)),
     *((event, logging.WARNING) for event in events.of(CircuitOpened, RouteStalled)),
     *(
         (event, logging.INFO if event.step is IsolationStep.ENDED else logging.WARNING)
@@ -79,7 +84,6 @@ LEVELS: list[tuple[Event, int]] = [
             RoundFinished,
             BacklogMeasured,
             CleanedUp,
-            ConsumerStarted,
             ConsumerStopped,
             Received,
             DeadLettersMeasured,
@@ -179,3 +183,73 @@ def test_nothing_is_put_together_for_a_level_that_is_off(caplog: pytest.LogCaptu
     message = Untouchable()
     observer.notify(Received(queue="mail", exchange_name="orders", message=message, attempt=1))  # type: ignore[arg-type]
     assert caplog.records == []
+
+
+def test_a_held_message_is_warned_of_once_and_not_at_each_probe(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="outbox")
+    for event in (events.PROBE, events.PROBED_AGAIN, events.PROBED_AGAIN):
+        observer.notify(event)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_a_worker_says_what_it_consumes(caplog: pytest.LogCaptureFixture) -> None:
+    (event,) = events.of(ConsumerStarted)
+    observer.notify(event)
+    assert [record.getMessage() for record in caplog.records] == [
+        "consumes queue mail, bound to exchange orders with 'order.*'"
+    ]
+
+
+# --- as JSON ------------------------------------------------------------------------------------------------------------
+
+
+def as_json(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    lines = [JsonFormatter().format(record) for record in caplog.records]
+    assert all(len(line.splitlines()) == 1 for line in lines)
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("event", events.EVENTS, ids=lambda event: type(event).__name__)
+def test_each_event_is_an_object_a_line_with_its_name_and_no_secret(event: Event, caplog: pytest.LogCaptureFixture) -> None:
+    observer.notify(event)
+    for told in as_json(caplog):
+        assert set(told) >= {"time", "level", "logger", "message", "event"}
+        assert set(told) <= {"time", "level", "logger", "message", *FIELDS}
+        assert told["event"].replace("_", "") == type(event).__name__.lower()
+        assert "geheim" not in str(told)
+        assert "4111" not in str(told)
+
+
+def test_what_is_about_a_message_has_its_ids_apart(caplog: pytest.LogCaptureFixture) -> None:
+    for event in (events.FAILED, events.sent(0.5), events.RETRIED):
+        observer.notify(event)
+    id_ = events.MESSAGE.id
+    failed, sent, refused = as_json(caplog)
+    of_message = {"message_id": id_, "routing_key": "order.placed", "exchange_name": "orders"}
+    ids = {"tracking_ids": [id_]}
+    fields = {"queue": "mail", "attempt": 2, "outcome": "retry", "event": "processed", "level": "WARNING"}
+    assert failed.items() >= (of_message | fields).items()
+    assert failed["tracking_ids"] == ids["tracking_ids"]
+    assert sent.items() >= (of_message | {"event": "batch_sent", "level": "INFO"}).items()
+    assert refused.items() >= (of_message | {"event": "send_failed", "outcome": "retry"}).items()
+
+
+def test_a_long_chain_keeps_its_root_and_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    chain = tuple(f"id {number}" for number in range(256))
+    observer.notify(dataclasses.replace(events.HANDLED, message=dataclasses.replace(events.MESSAGE, tracking_ids=chain)))
+    (told,) = as_json(caplog)
+    assert told["tracking_ids"] == ["id 0", *(f"id {number}" for number in range(241, 256))]
+
+
+def test_what_a_handler_logs_has_the_chain_it_is_in_and_its_traceback_is_masked(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with tracking(["root", "here"]):
+        try:
+            int("password=geheim")
+        except ValueError:
+            logging.getLogger("shop").exception("no mail for %s\nat all", "ada")
+        (told,) = as_json(caplog)
+    assert told["tracking_ids"] == ["root", "here"]
+    assert told["message"] == "no mail for ada\nat all"
+    assert "ValueError" in told["exception"]
+    assert "geheim" not in str(told)

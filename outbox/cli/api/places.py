@@ -1,6 +1,5 @@
 """Options that say whom commands ask: a service, or the database."""
 
-import os
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -11,7 +10,7 @@ from click.core import ParameterSource
 
 from outbox.cli import options
 from outbox.cli.options import SECONDS
-from outbox.environment import PREFIX
+from outbox.environment import PREFIX, secret
 from outbox.errors import ConfigurationError
 
 URL, TOKEN = f"{PREFIX}URL", f"{PREFIX}TOKEN"
@@ -88,7 +87,7 @@ def typed(name: str) -> bool:
 
 
 def _token() -> str | None:
-    token = os.environ.get(TOKEN, "").strip()
+    token = (secret(TOKEN) or "").strip()
     if not (token.isascii() and token.isprintable()):
         raise ConfigurationError(f"{TOKEN} is no token: it is what `outbox token` printed")
     return token or None

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import asyncpg
 
-from outbox.findings import Finding, error, warning, well
+from outbox.findings import Finding, Severity, error, warning, well
 from outbox.postgres.names import TableName, quoted
 from outbox.postgres.pool import Connection, roll_back_quietly
 from outbox.postgres.queries import queries
@@ -31,8 +31,10 @@ Shape = Mapping[_Part, str]
 
 
 async def examine_schema(connection: Connection, table: TableName, schema: str) -> list[Finding]:
-    """What differs between the tables in `schema` and those that this release would make."""
+    """What differs between the tables in `schema` and those that this release would make; of another version, only that."""
     found = await _recorded_version(connection, schema)
+    if any(finding.severity is Severity.ERROR for finding in found):
+        return found  # tables of another version differ everywhere, and all of it has this one cause
     here = TableName(table.name, schema)
     try:
         wanted = await _wanted(connection, here)

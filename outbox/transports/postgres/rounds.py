@@ -94,6 +94,7 @@ class HandoverRounds:
             type=_TYPES.get(message.state, SendFailureType.UNROUTABLE),
             failure=outcome.failure if isinstance(outcome, Retry | Dead) else NO_QUEUE,
             outcome=outcome,
+            was_held=message.was_held,
         )
 
     def _outcome(self, message: HandedMessage) -> RelayOutcome:
