@@ -11,15 +11,17 @@ RUN python scripts/dashboard.py
 
 FROM python:${PYTHON}-slim AS build
 WORKDIR /build
-RUN python -m venv /venv
-COPY requirements/service.lock requirements/
-RUN /venv/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements/service.lock
+RUN python -m venv /venv && python -m venv /backend
+COPY requirements/service.lock requirements/build.lock requirements/
+RUN /venv/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements/service.lock \
+    && /backend/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements/build.lock
 COPY pyproject.toml README.md hatch_build.py ./
 COPY scripts scripts
 COPY outbox outbox
 COPY --from=dashboard /build/outbox/admin/ui/static outbox/admin/ui/static
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir dist . \
-    && /venv/bin/pip install --no-cache-dir --no-deps dist/*.whl
+# Without isolation, which would fetch a backend of its own.
+RUN /backend/bin/pip wheel --no-cache-dir --no-build-isolation --no-index --no-deps --wheel-dir dist . \
+    && /venv/bin/pip install --no-cache-dir --no-index --no-deps dist/*.whl
 
 FROM python:${PYTHON}-slim
 ENV PATH=/venv/bin:$PATH \

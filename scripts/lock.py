@@ -21,6 +21,8 @@ _LOCKS = {
     "dev.lock": ("pyproject.toml", "--extra", "all", "--group", "dev"),
     "service.lock": ("pyproject.toml", "--extra", "service"),
     "node.lock": ("--group", "node"),
+    # What builds the wheel, read from standard input, in the versions that the tests build it with.
+    "build.lock": ("-", "--constraint", "requirements/dev.lock"),
 }
 
 
@@ -56,7 +58,8 @@ def _compile(uv: str, name: str, selection: tuple[str, ...]) -> None:
     # Where packages come from is each machine's own business; the hashes hold wherever that is.
     silence = ("--no-config", "--no-header", "--no-emit-index-url", "--no-emit-find-links", "--no-annotate", "--quiet")
     command = [uv, "pip", "compile", *selection, *resolution, *silence]
-    pinned = subprocess.run(command, cwd=_ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    backend = "\n".join(tomllib.loads((_ROOT / "pyproject.toml").read_text())["build-system"]["requires"])
+    pinned = subprocess.run(command, cwd=_ROOT, check=True, stdout=subprocess.PIPE, input=backend, text=True).stdout
     (_ROOT / "requirements" / name).write_text(_header() + pinned)
 
 

@@ -1,21 +1,27 @@
-"""docker-compose.yml names servers, commands and settings that exist."""
+"""docker-compose.yml names servers, commands and settings that exist, and is closed to strangers."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from outbox.cli import main
 from outbox.environment import KNOWN
 
+ENV_EXAMPLE = Path(".env.example")
 COMPOSE: dict[str, Any] = yaml.safe_load(Path("docker-compose.yml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
-OURS = ("migrate", "api", "relay", "worker", "archiver", "maintain")
+PROCESSES = ("api", "relay", "worker", "archiver", "maintain")
+OURS = ("migrate", *PROCESSES)
+VARIABLE = re.compile(r"\$\{(?P<name>\w+):?(?P<sign>[-?])")
 
 
 def test_it_brings_the_servers_and_every_process() -> None:
-    assert sorted(SERVICES) == sorted(("postgres", "rabbitmq", *OURS))
+    assert sorted(SERVICES) == sorted(("postgres", "rabbitmq", "token", *OURS))
     assert SERVICES["rabbitmq"]["image"].startswith("rabbitmq:4-management")
 
 
@@ -24,12 +30,13 @@ def test_servers_have_health_checks_of_their_own(name: str) -> None:
     assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
 
 
-@pytest.mark.parametrize("name", ["api", "relay", "worker", "archiver", "maintain"])
+@pytest.mark.parametrize("name", PROCESSES)
 def test_processes_are_checked_on_the_port_that_they_serve(name: str) -> None:
     environment = SERVICES[name]["environment"]
     monitoring = environment.get("OUTBOX_MONITORING_PORT", "8000")
     assert environment.get("HEALTH_PORT", "8000") == monitoring
-    assert "HEALTHCHECK" in Path("Dockerfile").read_text()
+    assert SERVICES[name]["healthcheck"]["test"] == ["CMD", "python", "/usr/local/lib/healthy.py"]
+    assert "COPY docker/healthy.py /usr/local/lib/healthy.py" in Path("Dockerfile").read_text().splitlines()
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -38,19 +45,60 @@ def test_settings_are_ours(name: str) -> None:
     assert ours <= KNOWN
 
 
-@pytest.mark.parametrize("name", ["api", "relay", "worker", "archiver", "maintain"])
+@pytest.mark.parametrize("name", PROCESSES)
 def test_processes_wait_for_the_tables(name: str) -> None:
     assert SERVICES[name]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
 
 
+def test_nothing_listens_for_other_machines_unless_asked_to() -> None:
+    published = [port for service in SERVICES.values() for port in service.get("ports", ())]
+    assert len(published) == 2
+    for port in published:
+        assert resolved(port).startswith("127.0.0.1:"), port
+
+
+def test_the_admin_takes_the_tokens_of_the_environment_and_metrics_are_never_open() -> None:
+    environment = SERVICES["api"]["environment"]
+    assert resolved(environment["OUTBOX_ADMIN_TOKENS"]) == ""
+    assert resolved(environment["OUTBOX_ADMIN_TOKENS"], OUTBOX_ADMIN_TOKENS="ada:viewer:00") == "ada:viewer:00"
+    assert resolved(environment["OUTBOX_METRICS_TOKEN"]) == "outbox"
+    assert resolved(environment["OUTBOX_METRICS_TOKEN"], OUTBOX_METRICS_TOKEN="secret") == "secret"
+
+
+def test_the_depths_of_queues_can_be_asked_for() -> None:
+    for name in PROCESSES:
+        assert resolved(SERVICES[name]["environment"]["OUTBOX_MANAGEMENT_URL"]) == "http://outbox:outbox@rabbitmq:15672"
+
+
+def test_the_example_of_an_environment_names_every_variable_and_changes_nothing() -> None:
+    example = dict(line.split("=", 1) for line in ENV_EXAMPLE.read_text().splitlines() if line and line[0] != "#")
+    text = Path("docker-compose.yml").read_text()
+    assert set(example) == {match["name"] for match in VARIABLE.finditer(text)}
+    for line in text.splitlines():
+        assert resolved(line, **example) == resolved(line)
+    assert ".env" in Path(".gitignore").read_text().split()
+
+
+def test_a_token_is_made_with_one_command() -> None:
+    service = SERVICES["token"]
+    assert service["profiles"] == ["token"]
+    assert "depends_on" not in service
+    answer = CliRunner().invoke(main, service["command"][1:])
+    assert re.search(r"^ +OUTBOX_ADMIN_TOKENS=admin:admin:[0-9a-f]{64}$", answer.output, re.MULTILINE)
+
+
+def resolved(text: str, **variables: str) -> str:
+    """The text with its variables, as Compose puts them in: those that are empty or not set have their defaults."""
+    inner = re.compile(r"\$\{(\w+):-([^${}]*)\}")
+    while inner.search(text):
+        text = inner.sub(lambda match: variables.get(match[1]) or match[2], text)
+    return text
+
+
 def test_commands_exist() -> None:
-    from click.testing import CliRunner
-
-    from outbox.cli import main
-
     scripts = tomllib.loads(Path("pyproject.toml").read_text())["project"]["scripts"]
     assert scripts["outbox"] == "outbox.cli:main"
-    for name in ("relay", "worker"):
+    for name in PROCESSES[1:]:
         program, command, *_ = SERVICES[name]["command"]
         assert program == "outbox"
         assert CliRunner().invoke(main, [command, "--help"]).exit_code == 0
@@ -77,3 +125,29 @@ def test_what_the_image_is_made_of_is_there_and_not_kept_from_it() -> None:
         assert Path(source).exists(), source
         assert kept & {f"!{source}", f"!{Path(source).parts[0]}"}, source
     assert {"frontend/node_modules", "outbox/admin/ui/static"} <= kept, "what was built here is built anew"
+
+
+def test_nothing_that_the_image_is_made_of_is_fetched_without_a_hash() -> None:
+    text = Path("Dockerfile").read_text().replace("\\\n", " ")
+    commands = [command.split() for line in text.splitlines() if line.startswith("RUN ") for command in line[4:].split("&&")]
+    fetching = [command for command in commands if command[0].endswith("pip")]
+    assert len(fetching) == 4
+    for command in fetching:
+        assert "--no-deps" in command
+        assert ("--require-hashes" in command) != ("--no-index" in command), command
+        assert ("wheel" in command) == ("--no-build-isolation" in command), command
+    commands_of_others = [command[:2] for command in commands if command not in fetching]
+    assert ["python", "scripts/dashboard.py"] in commands_of_others, "it checks the hashes of requirements/node.lock itself"
+
+
+def test_the_wheel_is_built_with_what_the_tests_build_it_with() -> None:
+    build, tested = (pins(Path("requirements", name).read_text()) for name in ("build.lock", "dev.lock"))
+    assert build.items() <= tested.items()
+    backend = tomllib.loads(Path("pyproject.toml").read_text())["build-system"]["requires"]
+    assert {re.split(r"[><=!~]", requirement)[0] for requirement in backend} <= {pin.split("==")[0] for pin in build}
+
+
+def pins(lock: str) -> dict[str, tuple[str, ...]]:
+    """Each pinned package with its hashes."""
+    blocks = re.findall(r"^(\S+==\S+)(.*(?:\n +.*)*)", lock, re.MULTILINE)
+    return {pin: tuple(re.findall(r"sha256:[0-9a-f]+", hashes)) for pin, hashes in blocks}
