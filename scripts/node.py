@@ -76,14 +76,22 @@ def of_the_wheel() -> Node | None:
 def installed(_older: Node | None = None) -> Node:
     """Installs the wheel; other versions of it go."""
     new = _FOLDER.with_name("node.new")
-    for folder in (new, _FOLDER):
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(_FOLDER, ignore_errors=True)
     arguments = ["--require-hashes", "--no-deps", "--target", str(new), "--requirement", str(_LOCK)]
-    command = [*setup.installer(setup.working_uv(), sys.executable), *arguments]
-    ended = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_INSTALL_SECONDS
-    )
-    if ended.returncode != 0:
+    for uv in setup.installers():
+        shutil.rmtree(new, ignore_errors=True)
+        ended = subprocess.run(
+            [*setup.installer(uv, sys.executable), *arguments],
+            env=setup.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_INSTALL_SECONDS,
+        )
+        if ended.returncode == 0:
+            break
+    else:
         raise Failed(f"{_NEEDED}, is not on this machine, and its wheel could not be installed: install it", ended.stdout)
     (new / _stamp()).touch()
     new.rename(_FOLDER)

@@ -1,9 +1,9 @@
 """Prepare .venv for running, testing and checking this project, from nothing but Python and a package registry.
 
 Done again it returns at once, unless the locked requirements, the project's own metadata or the Python changed. Where it
-cannot go on, it says in one line what to do. It uses uv where that is on the PATH, because it is faster, and pip otherwise;
-both install the same pinned versions and check the same hashes. Nothing but the standard library is used, and no syntax
-that an old Python could not read, so that such a Python is told what it lacks.
+cannot go on, it says in one line what to do. It uses uv where that is on the PATH, because it is faster, and pip otherwise,
+or if uv fails; both install the same pinned versions and check the same hashes. Nothing but the standard library is used,
+and no syntax that an old Python could not read, so that such a Python is told what it lacks.
 """
 
 import hashlib
@@ -35,15 +35,27 @@ def main():
     if _read(STAMP) == wanted and PYTHON.exists():
         print("setup: .venv is up to date")
         return 0
-    uv = working_uv()
     STAMP.unlink(missing_ok=True)
-    for step in (_make_venv, _install_requirements, _install_project):
-        problem = step(uv)
-        if problem:
-            return _give_up(problem)
+    for uv in installers():
+        problem = _prepare(uv)
+        if problem is None:
+            break
+        if uv:
+            print("setup: uv failed (what failed is above): once more, with pip", flush=True)
+    if problem:
+        return _give_up(problem)
     STAMP.write_text(wanted)
     print("setup: .venv is ready")
     return 0
+
+
+def _prepare(uv):
+    """All of it, with that uv or with pip; what to tell the user if a step failed."""
+    for step in (_make_venv, _install_requirements, _install_project):
+        problem = step(uv)
+        if problem:
+            return problem
+    return None
 
 
 def _fingerprint():
@@ -61,6 +73,24 @@ def working_uv():
     uv = shutil.which("uv")
     works = uv and subprocess.run([uv, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
     return uv if works else None
+
+
+def installers():
+    """What to install with, one after the other until one succeeds: the path of uv, if there is one that runs; None is pip."""
+    uv = working_uv()
+    return [uv, None] if uv else [None]
+
+
+def environment():
+    """The variables of this process, as installers are to have them.
+
+    uv has certificates of its own, which do not know a proxy that inspects TLS; the system's do. It is told in both ways in
+    which its versions want to be.
+    """
+    own = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV")}
+    own.setdefault("UV_SYSTEM_CERTS", "true")
+    own.setdefault("UV_NATIVE_TLS", own["UV_SYSTEM_CERTS"])
+    return own
 
 
 def _make_venv(uv):
@@ -131,8 +161,7 @@ def _without(packages, lock):
 
 def _run(command, complaint):
     """Run one command; what to tell the user if it failed."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV")}
-    failed = subprocess.run(command, cwd=str(ROOT), env=environment, stdin=subprocess.DEVNULL).returncode != 0
+    failed = subprocess.run(command, cwd=str(ROOT), env=environment(), stdin=subprocess.DEVNULL).returncode != 0
     return complaint + " (what failed is above)" if failed else None
 
 

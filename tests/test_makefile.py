@@ -30,10 +30,14 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def set_up(project: Path, *, python: str = sys.executable, path: str = "") -> subprocess.CompletedProcess[str]:
+def set_up(
+    project: Path, *, python: str = sys.executable, path: str = "", **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Run the setup with a PATH of our choice."""
     command = [python, str(project / "scripts" / "setup.py")]
-    return subprocess.run(command, cwd=project, env={"PATH": path or os.defpath}, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        command, cwd=project, env={"PATH": path or os.defpath} | variables, capture_output=True, text=True, timeout=60
+    )
 
 
 @pytest.mark.parametrize("arguments", [(), ("help",)])
@@ -108,6 +112,36 @@ def test_a_placeholder_for_uv_is_not_taken_for_uv(project: Path, tmp_path: Path)
     assert done.returncode == 1
     assert "(venv)" in done.stdout
     assert "the dependencies could not be installed" in done.stderr
+
+
+def test_a_uv_that_fails_is_replaced_by_pip(project: Path, tmp_path: Path) -> None:
+    uv = fake_uv(
+        tmp_path, 'test "$1" = venv && exec "$PYTHON" -m venv --without-pip .venv; echo "invalid peer certificate" >&2; exit 2'
+    )
+    (project / "requirements" / "dev.lock").write_text("# nothing\n")
+    (project / "pyproject.toml").write_text((project / "pyproject.toml").read_text().replace("hatchling", "absent"))
+    done = set_up(project, path=f"{uv}:{os.defpath}")
+    assert re.findall(r"\((uv|venv|pip)\)", done.stdout) == ["uv", "uv", "venv", "pip"]
+    assert "setup: uv failed (what failed is above): once more, with pip" in done.stdout
+    assert "invalid peer certificate" in done.stderr
+    assert "setup: the project could not be installed" in done.stderr, "with pip, which has no backend here"
+
+
+@pytest.mark.parametrize(("chosen", "expected"), [({}, "true true"), ({"UV_SYSTEM_CERTS": "false"}, "false false")])
+def test_uv_uses_the_certificates_of_the_system_unless_told_otherwise(
+    project: Path, tmp_path: Path, chosen: dict[str, str], expected: str
+) -> None:
+    uv = fake_uv(tmp_path, f'echo "$UV_SYSTEM_CERTS $UV_NATIVE_TLS" > {tmp_path}/told; exit 2')
+    (project / "requirements" / "dev.lock").write_text("nonsense that pip refuses\n")
+    set_up(project, path=f"{uv}:{os.defpath}", **chosen)
+    assert (tmp_path / "told").read_text().strip() == expected
+
+
+def fake_uv(folder: Path, script: str) -> Path:
+    """A folder with a `uv` that says its version, and otherwise runs the script."""
+    (folder / "uv").write_text(f'#!/bin/sh\nPYTHON={sys.executable}\ntest "$1" = --version && exit 0\n{script}\n')
+    (folder / "uv").chmod(0o755)
+    return folder
 
 
 def test_a_setup_that_is_up_to_date_does_nothing(project: Path) -> None:
