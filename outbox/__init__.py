@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from outbox.dead_letters import DeadLetters
     from outbox.engine.consuming import Consumer, consume
     from outbox.errors import OutboxError, Reject, RetryAfter
+    from outbox.maintenance import Maintenance
     from outbox.message import OutboxMessage
     from outbox.publisher import BoundPublisher, Publisher
     from outbox.relay import IMMEDIATELY, NEVER, MessageRelay
@@ -36,6 +37,7 @@ __all__ = [
     "Consumer",
     "DeadLetters",
     "HybridClock",
+    "Maintenance",
     "MessageRelay",
     "OutboxError",
     "OutboxMessage",
@@ -60,6 +62,7 @@ _HOMES = {
     "Consumer": "outbox.engine.consuming",
     "DeadLetters": "outbox.dead_letters",
     "HybridClock": "outbox.clock",
+    "Maintenance": "outbox.maintenance",
     "MessageRelay": "outbox.relay",
     "OutboxError": "outbox.errors",
     "OutboxMessage": "outbox.message",

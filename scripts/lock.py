@@ -16,6 +16,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import setup
+
 _ROOT = Path(__file__).resolve().parent.parent
 _LOCKS = {
     "dev.lock": ("pyproject.toml", "--extra", "all", "--group", "dev"),
@@ -59,7 +61,9 @@ def _compile(uv: str, name: str, selection: tuple[str, ...]) -> None:
     silence = ("--no-config", "--no-header", "--no-emit-index-url", "--no-emit-find-links", "--no-annotate", "--quiet")
     command = [uv, "pip", "compile", *selection, *resolution, *silence]
     backend = "\n".join(tomllib.loads((_ROOT / "pyproject.toml").read_text())["build-system"]["requires"])
-    pinned = subprocess.run(command, cwd=_ROOT, check=True, stdout=subprocess.PIPE, input=backend, text=True).stdout
+    pinned = subprocess.run(
+        command, cwd=_ROOT, env=setup.environment(), check=True, stdout=subprocess.PIPE, input=backend, text=True
+    ).stdout
     (_ROOT / "requirements" / name).write_text(_header() + pinned)
 
 

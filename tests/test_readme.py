@@ -62,17 +62,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_the_program_without_fastapi_and_rabbitmq_greets(folder: Path, database_url: str) -> None:
-    completed = subprocess.run(
-        [sys.executable, "plain.py"],
-        cwd=folder,
-        env=environment(DATABASE_URL=database_url),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert completed.stdout == "Hello Ada\n"
+def test_the_program_without_fastapi_and_rabbitmq_greets_until_its_end(folder: Path, database_url: str) -> None:
+    with started(folder, "plain", DATABASE_URL=database_url) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "Hello Ada\n"
+    assert program.returncode == 0
 
 
 def test_the_service_and_the_handlers_bring_an_event_from_a_route_to_a_letter(
@@ -82,7 +76,8 @@ def test_the_service_and_the_handlers_bring_an_event_from_a_route_to_a_letter(
     subprocess.run(
         [sys.executable, "-m", "outbox.cli", "migrate"], cwd=folder, env=environment(**variables), check=True, timeout=60
     )
-    execute(database_url, "create table users (name text); create table letters (name text)")
+    (tables,) = re.findall(r"^\$ psql \$OUTBOX_DATABASE_URL -c '(.*)'", README, re.MULTILINE)
+    execute(database_url, tables)
     port = free_port()
     service = ("uvicorn", "service:app", "--port", str(port))
     with (

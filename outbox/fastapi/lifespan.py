@@ -1,4 +1,4 @@
-"""A lifespan that checks the routes and runs relay, worker and archiver, around or beside the application's own."""
+"""A lifespan that checks the routes and runs relay, worker and the like, around or beside the application's own."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -22,11 +22,12 @@ def outbox_lifespan(
     relay: MakePart | None = None,
     worker: MakePart | None = None,
     archiver: MakePart | None = None,
+    maintainer: MakePart | None = None,
     get_session: Callable[..., Any] | None = None,
     health: HealthChecks | None = None,
     grace_period: timedelta = timedelta(seconds=30),
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[dict[str, Any]]]:
-    """A lifespan for `FastAPI(lifespan=…)` that runs relay, worker and archiver in the server's process, if they are given.
+    """A lifespan for `FastAPI(lifespan=…)` that runs these parts in the server's process, if they are given.
 
     Starting up fails if a route would get two sessions (`check_sessions`). A part that crashes is logged, made anew and
     started again with growing pauses. When the server is told to end, the parts are told at once, not only when its last
@@ -35,12 +36,13 @@ def outbox_lifespan(
     Args:
         lifespan: the application's own; entered first and left last, so that its pools are there for the parts. The state
             that it yields is kept.
-        relay, worker, archiver: called with the application at start, and again after a crash; None in return means: not here.
+        relay, worker, archiver, maintainer: called with the application at start, and again after a crash; None in return
+            means: not here. The maintainer is a `Maintenance`.
         get_session: the session dependency to check the routes for, where the publishers are not made by `publisher_for`.
         health: is told how the parts are, under their names.
         grace_period: from the server's being told to end; what still runs afterwards is cancelled.
     """
-    given = {"relay": relay, "worker": worker, "archiver": archiver}
+    given = {"relay": relay, "worker": worker, "archiver": archiver, "maintainer": maintainer}
     makers = {name: make for name, make in given.items() if make is not None}
 
     @asynccontextmanager

@@ -14,6 +14,7 @@ from outbox import (
     BoundPublisher,
     Consumer,
     HybridClock,
+    Maintenance,
     MessageRelay,
     OutboxMessage,
     Publisher,
@@ -33,6 +34,7 @@ PUBLIC_NAMES = {
     "Consumer",
     "DeadLetters",
     "HybridClock",
+    "Maintenance",
     "MessageRelay",
     "OutboxError",
     "OutboxMessage",
@@ -290,7 +292,7 @@ def test_the_signals_of_handlers_are_made_of_these_parameters() -> None:
     assert parameters(RetryAfter) == positional("delay")
 
 
-@pytest.mark.parametrize("class_", [MessageRelay, Worker, Archiver])
+@pytest.mark.parametrize("class_", [MessageRelay, Worker, Archiver, Maintenance])
 def test_relay_and_worker_run_and_stop_alike(class_: type) -> None:
     assert parameters(class_.run) == keyword_only({"handle_signals": True})  # type: ignore[attr-defined]
     assert parameters(class_.stop) == {}  # type: ignore[attr-defined]

@@ -1,0 +1,444 @@
+"""Every code block and command of README and docs runs: here, or in the test that is named, or there is a reason why not."""
+
+import asyncio
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Annotated, Any, NamedTuple
+
+import asyncpg
+import click
+import httpx
+import pytest
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from click.testing import CliRunner
+from fastapi import Depends, FastAPI
+from pydantic import BaseModel
+from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
+
+from outbox import Publisher, ensure_outbox_schema_async, ensure_outbox_schema_sync
+from outbox.cli import main
+from outbox.environment import KNOWN, OF_COMMANDS
+from outbox.observers.logging import FIELDS
+from outbox.postgres.pool import Pool, open_pool
+from outbox.postgres.schema.versions import HEAD
+from outbox.testing import RecordingPublisher
+from tests.admin.served import served
+from tests.dead_letters.repairs import bury, park
+from tests.schema.catalog import catalog
+
+ROOT = Path(__file__).parent.parent
+FENCED = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    """A code block: its page, its language, and what it says."""
+
+    page: str
+    language: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        """The page and the beginning of the first line, by which the tables below know it."""
+        first = " ".join(self.text.strip().splitlines()[0].split())
+        return f"{self.page}: {first if len(first) <= 60 else first[:60].rstrip() + ' …'}"
+
+
+BLOCKS = [
+    Block(str(path.relative_to(ROOT)), match["language"], match["text"])
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for match in FENCED.finditer(path.read_text())
+]
+
+NOT_RUN = {
+    "README.md: $ make run # the whole thing in one process: API, relay, wor …": (
+        "a clone of its own; tests/app/test_development.py starts what it starts, tests/test_makefile.py looks at the targets"
+    ),
+    "README.md: Dashboard http://127.0.0.1:8000/outbox/ui/#token=outbox_…": "a line of output",
+    "README.md: $ cp .env.example .env": "takes Docker; tests/app/test_compose.py reads its files",
+    'README.md: $ pip install "outbox[rabbitmq,fastapi,metrics,cli]"': (
+        "takes the registry; tests/system/test_wheel.py installs the wheel, and the extras are compared below"
+    ),
+    "docs/admin.md: retry: 2000": "an answer; tests/admin/test_events.py reads streams",
+    "docs/architecture.md: route relay worker": "a picture",
+    "docs/dashboard.md: Dashboard http://127.0.0.1:8000/outbox/ui/#token=outbox_…": "a line of output",
+    "docs/dashboard.md: default-src 'none'; script-src 'self'; style-src 'self'; img …": (
+        "a header; tests/admin/test_ui.py looks at it"
+    ),
+    "docs/dashboard.md: $ make run # in one terminal: the service": (
+        "a server for development that does not end; `make check` builds the same sources"
+    ),
+    "docs/operations.md: EVENT QUEUE PUBLISHED OUTBOX BROKER HANDLER TRIES STATE BY I …": (
+        "output; tests/reporting/test_chains.py compares such a tree"
+    ),
+    "docs/publishing.md: // publish.go": "takes Go and pgx; the statement is that of the other languages",
+    "docs/publishing.md: // publish.mjs": "takes pg of npm; it was run by hand with Node 20, and prints the id",
+    "docs/publishing.md: // Publish.java": "takes the JDBC driver; it was run by hand with Java 17, and prints the id",
+}
+"""Blocks that no test runs, and why."""
+
+RUN_BY = {
+    "README.md: # service.py": (
+        "tests/test_readme.py::test_the_service_and_the_handlers_bring_an_event_from_a_route_to_a_letter"
+    ),
+    "README.md: # handlers.py": (
+        "tests/test_readme.py::test_the_service_and_the_handlers_bring_an_event_from_a_route_to_a_letter"
+    ),
+    "README.md: $ export OUTBOX_DATABASE_URL=postgresql://… OUTBOX_BROKER_UR …": (
+        "tests/test_readme.py::test_the_service_and_the_handlers_bring_an_event_from_a_route_to_a_letter"
+    ),
+    "README.md: # plain.py": "tests/test_readme.py::test_the_program_without_fastapi_and_rabbitmq_greets_until_its_end",
+    "README.md: $ curl -s localhost:8000/orders -H 'content-type: applicatio …": (
+        "tests/app/test_orders.py::test_an_order_goes_through_every_event_until_it_is_confirmed"
+    ),
+    "docs/consumers.md: # consumers.py": "tests/worker/test_consumers_page.py::test_the_page_s_consumer_does_what_it_says",
+    "docs/consumers.md: import re": "tests/worker/test_consumers_page.py::test_the_page_s_redaction_takes_card_numbers_out",
+    "docs/embedding.md: # host.py": "tests/admin/test_embedding.py::test_both_keep_their_ways_behind_a_proxy",
+    "docs/fastapi.md: from contextlib import asynccontextmanager": (
+        "tests/fastapi/test_embedding.py::test_the_documented_host_publishes_relays_and_consumes_in_one_process"
+    ),
+    "docs/publishing.md: # publishing.py": "tests/publisher/test_page.py::test_the_program_on_the_page_runs",
+    "docs/repair.md: from datetime import timedelta": (
+        "tests/dead_letters/test_operations.py::test_the_program_in_the_documentation_does_what_it_says"
+    ),
+    "docs/repair.md: from outbox import DeadLetters": (
+        "tests/dead_letters/test_also.py::test_the_audit_in_the_documentation_is_there_with_its_deed"
+    ),
+    "docs/testing.md: # test_routes.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",
+    "docs/testing.md: # test_handlers.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",
+    "docs/testing.md: # conftest.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",
+    "docs/testing.md: # test_crashes.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",
+}
+"""Blocks that a test beside their subject runs."""
+
+FRAGMENTS = {
+    "docs/admin.md: from outbox.admin import Admin, admin_router",
+    'docs/fastapi.md: await publisher.publish("order.unpaid", order, eta=timedelta …',
+    "docs/fastapi.md: async def afterwards() -> None:",
+    "docs/fastapi.md: app.dependency_overrides[get_publisher] = lambda: recording_ …",
+    "docs/operations.md: from outbox.postgres.dead_letters import DeadLetterFilter, D …",
+    "docs/schema.md: from alembic import op",
+    "docs/schema.md: context.configure(connection=connection, target_metadata=met …",
+}
+"""Blocks that are run below, with what they take for granted."""
+
+
+def is_run_by_language(block: Block) -> bool:
+    """Whether the tests below run every block of the kind."""
+    commands = [command for command in commands_of(block) if command[0] in ("outbox", "curl")]
+    return block.language in ("json", "sql") or bool(commands) or set(map(first_word, lines_of(block))) == {"export"}
+
+
+def test_every_block_is_run_or_has_a_reason_not_to_be() -> None:
+    unknown = [
+        block.name
+        for block in BLOCKS
+        if block.name not in NOT_RUN.keys() | RUN_BY.keys() | FRAGMENTS and not is_run_by_language(block)
+    ]
+    assert unknown == []
+
+
+def test_the_tables_name_nothing_that_is_not_there() -> None:
+    names = {block.name for block in BLOCKS}
+    assert sorted((NOT_RUN.keys() | RUN_BY.keys() | FRAGMENTS) - names) == []
+    for place in RUN_BY.values():
+        file, _, test = place.partition("::")
+        assert re.search(rf"^(async )?def {test}\(", (ROOT / file).read_text(), re.MULTILINE), place
+
+
+def test_readme_lists_every_extra() -> None:
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    readme = (ROOT / "README.md").read_text()
+    listed = {name for line in re.findall(r"^\| (`.*?) \|", readme, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)}
+    extras = set(project["optional-dependencies"])
+    assert extras - {"service"} <= listed, "service is what the image installs"
+    for text in (path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))):
+        for installed in re.findall(rf"{project['name']}\[([\w,]+)\]", text):
+            assert set(installed.split(",")) <= extras
+
+
+# --- commands -----------------------------------------------------------------------------------------------------------
+
+NOT_WAITED_FOR = {
+    "outbox worker": "runs until it is told to end",
+    "outbox relay": "runs until it is told to end",
+    "outbox dlq requeue --canary": "waits for what becomes of the canary; tests/dead_letters do it",
+}
+"""Commands that are only read here, and not run."""
+FAILING = {
+    "outbox chain 0b5d7c1e-5a4f-4f0e-9a39-2f1f1d6f8f10",
+    "outbox doctor",
+    "outbox dlq requeue 12 13 99 outbox-14 --reason 'deployed 1.4.2'",
+    "outbox dlq pause 2",
+}
+"""Commands that end with another code than 0, as their pages say or because there is nothing of that id here."""
+
+
+def lines_of(block: Block) -> list[str]:
+    """The commands of a block, without what they print; those of several lines on one."""
+    text = block.text.replace("\\\n", " ")
+    if block.language == "console":
+        return [match[1] for match in re.finditer(r"^\$ ((?:[^\n'\"]|'[^']*'|\"[^\"]*\")*)", text, re.MULTILINE)]
+    return [line for line in text.splitlines() if line.strip()] if block.language == "sh" else []
+
+
+def first_word(line: str) -> str:
+    return line.split(maxsplit=1)[0]
+
+
+def commands_of(block: Block) -> list[list[str]]:
+    """The same as words."""
+    return [shlex.split(line, comments=True) for line in lines_of(block) if first_word(line) != "export"]
+
+
+def of_outbox() -> Iterator[tuple[str, list[str]]]:
+    for block in BLOCKS:
+        for words in commands_of(block):
+            if words[0] == "outbox":
+                yield block.page, words
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KNOWN | OF_COMMANDS:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("words", [words for _, words in of_outbox()], ids=shlex.join)
+def test_a_command_exists_with_its_options(words: list[str]) -> None:
+    command: click.Command = main
+    context, arguments = click.Context(main), [word for word in words[1:] if word not in (">", "body.json")]
+    while isinstance(command, click.Group):
+        found = command.get_command(context, arguments[0])
+        assert found is not None, f"there is no command {arguments[0]}"
+        command, arguments = found, arguments[1:]
+    for option in (word for word in arguments if word.startswith("--")):
+        assert any(option in parameter.opts for parameter in command.params), option
+
+
+async def _prepare(url: str, work: Callable[[Pool], Any]) -> Any:
+    pool = await open_pool(url, size=2, application_name="documents")
+    try:
+        return await work(pool)
+    finally:
+        await pool.close()
+
+
+async def _as_on_the_page(pool: Pool) -> None:
+    """The dead letters that docs/repair.md begins with: 1 to 10, 11 to 40, 41 to 46, and a parked message."""
+    await bury(pool, 10, queue="mail.welcome", fingerprint="2edc215aad11b9f9")
+    await bury(pool, 30, queue="orders.charge", fingerprint="d63623d0af109ec5", exception_type="ConnectionError")
+    await bury(pool, 6, queue="orders.charge", fingerprint="7cdcc6a7e383c429", exception_type="KeyError", attempt=3)
+    for _ in range(14):
+        await park(pool)
+
+
+@pytest.mark.parametrize("page", sorted({page for page, _ in of_outbox()}))
+def test_the_commands_of_a_page_do_what_they_say(
+    page: str, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure_outbox_schema_sync(database_url)
+    asyncio.run(_prepare(database_url, _as_on_the_page))
+    monkeypatch.chdir(tmp_path)
+    for words in [words for where, words in of_outbox() if where == page]:
+        if any(set(pattern.split()) <= set(words) for pattern in NOT_WAITED_FOR):
+            continue
+        arguments, _, file = shlex.join(words[1:]).partition(" '>' ")
+        answer = CliRunner(env={"OUTBOX_DATABASE_URL": database_url}).invoke(main, shlex.split(arguments))
+        assert answer.exception is None or isinstance(answer.exception, SystemExit), (words, answer.exception)
+        assert (answer.exit_code != 0) == (shlex.join(words) in FAILING), (words, answer.exit_code, answer.output)
+        if file:
+            Path(file).write_bytes(answer.stdout_bytes)
+
+
+def test_the_requests_of_the_page_on_the_api_are_answered(database_url: str) -> None:
+    ensure_outbox_schema_sync(database_url)
+    asyncio.run(_prepare(database_url, _as_on_the_page))
+    given = {"8f1c00d2aa31be47": "d63623d0af109ec5", "5c73762f-7c66-4b48-8146-637331cc91c6": "m1"}
+    page = [block for block in BLOCKS if block.page == "docs/admin.md"]
+    requests = [words for block in page for words in commands_of(block) if words[0] == "curl"]
+    with served(db_engine_url=database_url) as address, httpx.Client(headers={"authorization": "Bearer operator"}) as client:
+        for words in requests:
+            line = shlex.join(words)
+            for then, now in given.items():
+                line = line.replace(then, now)
+            answer = _requested(client, address, shlex.split(line))
+            assert answer.is_success, (line, answer.text)
+            with suppress(ValueError, KeyError):
+                given[re.findall(r'"confirm_token":"([\w-]+)"', "".join(block.text for block in page))[0]] = answer.json()[
+                    "confirm_token"
+                ]
+    assert len(requests) >= 8
+
+
+def _requested(client: httpx.Client, address: str, words: list[str]) -> httpx.Response:
+    """What curl would be answered."""
+    url, method, headers, body = "", None, {}, None
+    rest = iter(words[1:])
+    for word in rest:
+        match word:
+            case "-s" | "-si":
+                pass
+            case "-X":
+                method = next(rest)
+            case "-H":
+                name, _, value = next(rest).partition(": ")
+                headers |= {name: value} if value else {}
+            case "--json":
+                body = json.loads(next(rest))
+            case _:
+                url = word.replace("$URL", address)
+    return client.request(method or ("GET" if body is None else "POST"), url, headers=headers, json=body)
+
+
+# --- by language --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "json"], ids=lambda block: block.name)
+def test_json_is_json(block: Block) -> None:
+    assert json.loads(block.text)
+
+
+def test_a_log_line_has_the_names_that_lines_have() -> None:
+    (line,) = [json.loads(block.text) for block in BLOCKS if block.language == "json" and "logger" in block.text]
+    assert line.keys() == {"time", "level", "logger", "message", *FIELDS}
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "sql"], ids=lambda block: block.name)
+async def test_sql_can_be_executed(block: Block, database_url: str) -> None:
+    await ensure_outbox_schema_async(database_url)
+    connection = await asyncpg.connect(database_url)
+    try:
+        await connection.execute("create table orders (id int, sku text)")
+        await connection.execute(block.text.replace("= …", "= 1"))
+    finally:
+        await connection.close()
+
+
+# --- fragments ----------------------------------------------------------------------------------------------------------
+
+
+def fragment(beginning: str, number: int = 0) -> str:
+    """The text of a block of `FRAGMENTS`, of those with this beginning the one of that number."""
+    assert any(name.startswith(beginning) for name in FRAGMENTS)
+    return [block.text for block in BLOCKS if block.name.startswith(beginning)][number]
+
+
+async def run(text: str, **names: Any) -> dict[str, Any]:
+    """Executes it as the body of a coroutine; its names afterwards."""
+    body = "\n".join(f"    {line}" for line in text.splitlines())
+    exec(f"async def _body(names):\n{body}\n    names |= locals()", names)
+    found: dict[str, Any] = {}
+    await names["_body"](found)
+    return found
+
+
+async def test_the_admin_in_two_lines_has_its_routes(database_url: str) -> None:
+    text = fragment("docs/admin.md: from outbox.admin")
+    assert "postgresql://…" in text
+    app = FastAPI()
+    await run(text.replace("postgresql://…", database_url).replace("9a12cc…", "0" * 64), app=app)
+    assert "/outbox/dlq" in app.openapi()["paths"]
+
+
+class Order(BaseModel):
+    """What the page's order may be."""
+
+    id: int
+
+
+async def test_a_timer_is_set_and_cancelled() -> None:
+    from datetime import timedelta
+
+    publisher = RecordingPublisher()
+    text = fragment("docs/fastapi.md: await publisher.publish")
+    await run(text, publisher=publisher, order=Order(id=7), timedelta=timedelta)
+    publisher.assert_not_published("order.unpaid")
+
+
+async def test_a_background_task_has_a_transaction_of_its_own(database_url: str) -> None:
+    await ensure_outbox_schema_async(database_url)
+    engine = create_async_engine(database_url.replace("postgresql://", "postgresql+asyncpg://"))
+    sessions: async_sessionmaker[AsyncSession] = async_sessionmaker(engine)
+    text = fragment("docs/fastapi.md: async def afterwards")
+    try:
+        names = await run(text, sessions=sessions, Publisher=Publisher, report={"pages": 3})
+        await names["afterwards"]()
+    finally:
+        await engine.dispose()
+    connection = await asyncpg.connect(database_url)
+    assert await connection.fetchval("select routing_key from outbox_table") == "report.ready"
+    await connection.close()
+
+
+async def test_a_test_of_a_host_replaces_the_publisher() -> None:
+    app, recording_publisher = FastAPI(), RecordingPublisher()
+
+    def get_publisher() -> None:
+        raise AssertionError("replaced")
+
+    @app.post("/")
+    async def route(publisher: Annotated[Any, Depends(get_publisher)]) -> None:
+        await publisher.publish("a", {})
+
+    names = {"app": app, "get_publisher": get_publisher, "recording_publisher": recording_publisher}
+    await run(fragment("docs/fastapi.md: app.dependency_overrides"), **names)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        assert (await client.post("/")).is_success
+    recording_publisher.assert_published("a")
+
+
+async def test_dead_letters_are_listed(database_url: str) -> None:
+    await ensure_outbox_schema_async(database_url)
+    await _prepare(database_url, lambda pool: run(fragment("docs/operations.md: from outbox.postgres"), pool=pool))
+
+
+async def test_the_revisions_of_an_alembic_of_ones_own_go_up_and_down(database_url: str) -> None:
+    whole, step = fragment("docs/schema.md: from alembic"), fragment("docs/schema.md: from alembic", 1)
+    engine = create_async_engine(database_url.replace("postgresql://", "postgresql+asyncpg://"))
+
+    async def revise(text: str, function: str) -> None:
+        def on(connection: Connection) -> None:
+            with Operations.context(MigrationContext.configure(connection)):
+                names: dict[str, Any] = {}
+                exec(text, names)
+                names[function]()
+
+        async with engine.begin() as connection:
+            await connection.run_sync(on)
+
+    connection = await asyncpg.connect(database_url)
+    try:
+        await revise(whole, "upgrade")
+        assert await connection.fetchval("select version_num from outbox_schema_version") == HEAD
+        made = await catalog(connection)
+        await revise(step, "downgrade")
+        older = await connection.fetchval("select version_num from outbox_schema_version")
+        assert f'since="{older}"' in step
+        await revise(step, "upgrade")
+        assert await catalog(connection) == made
+        await revise(whole, "downgrade")
+        assert (await catalog(connection))["tables"] == []
+    finally:
+        await connection.close()
+        await engine.dispose()
+
+
+async def test_autogenerate_leaves_the_tables_alone() -> None:
+    from outbox import schema
+
+    told: dict[str, Any] = {}
+    text = fragment("docs/schema.md: context.configure")
+    context = SimpleNamespace(configure=lambda **given: told.update(given))
+    await run(text, context=context, connection=None, metadata=None, schema=schema)
+    assert told["include_name"]("outbox_table", "table", {}) is False
+    assert told["include_name"]("orders", "table", {}) is True
