@@ -1,6 +1,7 @@
 """Names that programs written for the predecessor import from here; each lives elsewhere."""
 
 from outbox.duration import parse_duration
+from outbox.errors import Reject
 from outbox.schema import (
     ensure_outbox_schema_async,
     ensure_outbox_schema_sync,
@@ -10,6 +11,7 @@ from outbox.schema import (
 from outbox.tracking import get_tracking_ids, tracking
 
 __all__ = [
+    "Reject",
     "ensure_outbox_schema_async",
     "ensure_outbox_schema_sync",
     "ensure_outbox_table_async",
@@ -18,3 +20,14 @@ __all__ = [
     "parse_duration",
     "tracking",
 ]
+
+
+def __getattr__(name: str) -> object:
+    moved = {
+        "get_rmq_connection": "aio_pika.connect_robust does the same",
+        "tracking_ids_contextvar": "write `from outbox import get_tracking_ids, tracking`",
+        "truncate_body": "bodies are not logged any more",
+    }
+    if name in moved:
+        raise ImportError(f"outbox.utils.{name} was the predecessor's: {moved[name]}", name=__name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -311,3 +311,10 @@ def _one_for_each_queue(consumers: Iterable[Consumer]) -> tuple[Consumer, ...]:
 
 def _inbox_wait(value: float) -> timedelta:
     return seconds("inbox_wait", value, most=LONGEST_INBOX_WAIT, because="a longer wait is taken for an outage of the database")
+
+
+def __getattr__(name: str) -> object:
+    """Says where the predecessor's other names of this module are."""
+    if name in ("Reject", "consume"):
+        raise ImportError(f"outbox.worker.{name} was the predecessor's: write `from outbox import {name}`", name=__name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
