@@ -2,13 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
+import asyncpg
 import pytest
+from fastapi import FastAPI
 
+from outbox import Maintenance, ensure_outbox_schema_async
 from outbox.errors import ConfigurationError, SchemaError
-from outbox.fastapi import supervised, supervision
+from outbox.fastapi import outbox_lifespan, supervised, supervision
 from outbox.health import HealthChecks
 from tests.support import eventually
 
@@ -138,3 +141,33 @@ async def test_passwords_in_a_crash_reach_no_report(caplog: pytest.LogCaptureFix
         problem = await eventually(lambda: running.problem("relay"))
     assert "postgresql://ada:***@db/orders" in problem
     assert "hunter2" not in problem
+
+
+async def test_a_lifespan_runs_every_part_that_it_is_given() -> None:
+    made: dict[str, Working] = {}
+
+    def part(name: str) -> Callable[[FastAPI], Working]:
+        return lambda _app: made.setdefault(name, Working())
+
+    names = ("relay", "worker", "archiver", "maintainer")
+    health = HealthChecks()
+    app = FastAPI(lifespan=outbox_lifespan(**{name: part(name) for name in names}, health=health))
+    async with app.router.lifespan_context(app):
+        await eventually(lambda: [name for name in names if name in made and made[name].running] == list(names))
+        assert set((await health.report()).parts) == {*names, "server"}
+    assert not any(working.running for working in made.values())
+
+
+async def test_a_host_can_run_maintenance(database_url: str) -> None:
+    await ensure_outbox_schema_async(database_url)
+    app = FastAPI(lifespan=outbox_lifespan(maintainer=lambda _app: Maintenance(database_url)))
+    connection = await asyncpg.connect(database_url)
+
+    async def is_doing_it() -> bool:
+        return await connection.fetchval("select count(*) from outbox_lease") == 1
+
+    try:
+        async with app.router.lifespan_context(app):
+            await eventually(is_doing_it)
+    finally:
+        await connection.close()

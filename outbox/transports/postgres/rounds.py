@@ -102,6 +102,9 @@ class HandoverRounds:
             return message.refused
         if message.state is HandedState.TOO_LARGE:
             return Dead(Cause.REFUSED, too_large(self._handover.max_body_bytes))
+        if message.state is HandedState.HELD and message.queue is None and not message.was_held:
+            # The first of its key that is found so tells of it; the others wait for that one, silently.
+            return Held(None if message.routing_key in self._intervals else FIRST_PROBE)
         return _OUTCOMES[message.state]
 
 
