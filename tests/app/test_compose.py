@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from outbox.cli import main
 from outbox.environment import KNOWN
+from tests.support.compose import resolved
 
 ENV_EXAMPLE = Path(".env.example")
 COMPOSE: dict[str, Any] = yaml.safe_load(Path("docker-compose.yml").read_text())
@@ -85,14 +86,6 @@ def test_a_token_is_made_with_one_command() -> None:
     assert "depends_on" not in service
     answer = CliRunner().invoke(main, service["command"][1:])
     assert re.search(r"^ +OUTBOX_ADMIN_TOKENS=admin:admin:[0-9a-f]{64}$", answer.output, re.MULTILINE)
-
-
-def resolved(text: str, **variables: str) -> str:
-    """The text with its variables, as Compose puts them in: those that are empty or not set have their defaults."""
-    inner = re.compile(r"\$\{(\w+):-([^${}]*)\}")
-    while inner.search(text):
-        text = inner.sub(lambda match: variables.get(match[1]) or match[2], text)
-    return text
 
 
 def test_commands_exist() -> None:

@@ -12,6 +12,7 @@ import yaml
 
 from tests.app.support import Service
 from tests.support import eventually_sync
+from tests.support.compose import resolved
 from tests.support.processes import free_port, running
 
 pytestmark = [pytest.mark.slow]
@@ -26,7 +27,7 @@ def _command(name: str, port: int) -> list[str]:
 
 
 def _settings(name: str, database_url: str, broker_url: str, port: int) -> dict[str, str]:
-    settings = {key: str(value) for key, value in COMPOSE[name]["environment"].items()}
+    settings = {key: resolved(str(value)) for key, value in COMPOSE[name]["environment"].items()}
     settings |= {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_BROKER_URL": broker_url}
     for variable in {"OUTBOX_MONITORING_PORT", "HEALTH_PORT"} & set(settings):
         settings[variable] = str(port)
