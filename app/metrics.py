@@ -5,7 +5,8 @@ import secrets
 from fastapi import Depends, FastAPI, HTTPException, Request, status
 from prometheus_fastapi_instrumentator import Instrumentator
 
-from app.settings import Settings
+from app.settings import Runs, Settings
+from outbox.admin import measure_health
 
 PATH = "/metrics"
 _UNINTERESTING = (f"^{PATH}$", "^/outbox/health/", "^/outbox/events$")
@@ -15,7 +16,14 @@ _UNINTERESTING = (f"^{PATH}$", "^/outbox/health/", "^/outbox/events$")
 def install(app: FastAPI) -> None:
     """Counts requests, and serves all metrics of the process."""
     instrumentator = Instrumentator(excluded_handlers=list(_UNINTERESTING), should_exclude_streaming_duration=True)
-    instrumentator.instrument(app).expose(app, endpoint=PATH, include_in_schema=False, dependencies=[Depends(_may_read)])
+    before = [Depends(_may_read), Depends(_judge)]
+    instrumentator.instrument(app).expose(app, endpoint=PATH, include_in_schema=False, dependencies=before)
+
+
+async def _judge(request: Request) -> None:
+    """The gauges of the verdict are set when somebody asks for them; only the API's process judges."""
+    if Runs.API in request.app.state.settings.run:
+        await measure_health(request.app.state.admin)
 
 
 def _may_read(request: Request) -> None:

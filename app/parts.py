@@ -8,7 +8,7 @@ from app import development
 from app.settings import Runs, Settings
 from app.startup import Installation
 from outbox import MessageRelay, Worker
-from outbox.admin import Admin
+from outbox.admin import Admin, HealthThresholds
 from outbox.archiver import Archiver
 from outbox.fastapi.supervision import Part
 from outbox.loading import load_consumers
@@ -117,6 +117,13 @@ def make_admin(installation: Installation) -> Admin:
         masking=masking_of(settings),
         inbox_retention=settings.inbox_retention,
         history=settings.history,
+        thresholds=HealthThresholds(
+            late_after=settings.health_late_after,
+            overdue_after=settings.health_overdue_after,
+            queue_depth=settings.health_queue_depth,
+            lost_for=settings.health_lost_for,
+            dead_letter_window=settings.health_dead_letter_window,
+        ),
     )
 
 

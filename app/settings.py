@@ -229,6 +229,24 @@ class Settings(BaseSettings):
         default=timedelta(seconds=5), description="How often relay and worker give a sign of life."
     )
 
+    health_late_after: PositiveSeconds = Field(
+        default=timedelta(seconds=60),
+        description="Age of a message that waits for a relay or a worker from which on the health verdict is a warning.",
+    )
+    health_overdue_after: PositiveSeconds = Field(
+        default=timedelta(minutes=5), description="The same, from which on it is an error; also of held and stalled messages."
+    )
+    health_queue_depth: int = Field(
+        default=10_000, ge=1, le=LARGEST_NUMBER, description="Messages in one queue beyond which the verdict is a warning."
+    )
+    health_lost_for: PositiveSeconds = Field(
+        default=timedelta(minutes=15), description="How long a lost component is in the verdict that no other has replaced."
+    )
+    health_dead_letter_window: PositiveSeconds = Field(
+        default=timedelta(hours=1),
+        description="How long an open dead letter is an error in the verdict; then it is a warning.",
+    )
+
     grace_period: PositiveSeconds = Field(
         default=timedelta(seconds=30), description="How long running handlers may take to finish when the process is to end."
     )
@@ -329,6 +347,8 @@ class Settings(BaseSettings):
             yield "OUTBOX_METRICS_TOKEN guards metrics that OUTBOX_METRICS turns off: unset one of them"
         if self.development and self.admin_tokens:
             yield "OUTBOX_DEVELOPMENT makes a token for the admin beside those of OUTBOX_ADMIN_TOKENS: unset one of them"
+        if self.health_overdue_after < self.health_late_after:
+            yield "OUTBOX_HEALTH_OVERDUE_AFTER is shorter than OUTBOX_HEALTH_LATE_AFTER: late comes first"
         if self.clean_up_after not in ("IMMEDIATELY", "NEVER") and self.clean_up_after == timedelta(0):
             yield "OUTBOX_CLEAN_UP_AFTER of no time is called IMMEDIATELY"
 

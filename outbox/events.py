@@ -1,6 +1,6 @@
 """What the engine tells its observers. Each event is a fact; what becomes of it (a counter, a span, a line) is theirs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -352,6 +352,14 @@ class Archived:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HealthJudged:
+    """The verdict on the installation: its status, `ok`, `warning` or `error`, and how many findings there are of each code."""
+
+    status: str
+    findings: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
     """Something works, but not as well as it could; `text` names it and what would mend it."""
 
@@ -391,5 +399,6 @@ Event = (
     | CircuitOpened
     | CircuitClosed
     | HistoryLost
+    | HealthJudged
     | Advice
 )

@@ -24,6 +24,7 @@ from outbox.admin.security.routes import login_routes, logout
 from outbox.admin.stats import router as stats
 from outbox.admin.topology import topology
 from outbox.admin.ui import ui_routes
+from outbox.admin.verdict import router as verdict
 from outbox.health import HealthChecks
 
 AREAS: tuple[APIRouter, ...] = (
@@ -38,6 +39,7 @@ AREAS: tuple[APIRouter, ...] = (
     components,
     events,
     topology,
+    verdict,
     audit,
 )
 """The routers of the endpoints that ask who is asking."""

@@ -13,6 +13,6 @@ TAGS = [
     {"name": "events", "description": "What happens, as it happens."},
     {"name": "topology", "description": "Exchanges, queues and bindings, and what would mend them."},
     {"name": "audit", "description": "Who did what, or was not allowed to."},
-    {"name": "health", "description": "Whether the process lives and can do its work."},
+    {"name": "health", "description": "Whether the process can do its work, and whether all is well with the installation."},
 ]
 """Each with a sentence, in the order in which they are shown."""

@@ -2,10 +2,12 @@
 
 import asyncio
 import sys
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from textwrap import fill
 from typing import Any
 
+import asyncpg
 import click
 
 from outbox.cli import options
@@ -13,8 +15,8 @@ from outbox.cli.command import Command, Sentence
 from outbox.cli.options import SECONDS, setting
 from outbox.cli.printing import echo, styled
 from outbox.doctor import Patient, Report, examine
-from outbox.errors import ConfigurationError
-from outbox.findings import Finding, Severity
+from outbox.errors import ConfigurationError, MissingExtraError, OutboxError
+from outbox.findings import Finding, Severity, warning, well
 from outbox.loading import load_consumers
 
 EXIT_CODES = {Severity.OK: 0, Severity.WARNING: 1, Severity.ERROR: 2}
@@ -42,6 +44,7 @@ class _Doctor(Command):
 @setting("management_url", help="RabbitMQ's HTTP API, http://user:password@host:15672, which knows policies and bindings.")
 @setting("lanes", type=click.IntRange(min=1), default=2, help="Batches that a relay has in flight at once.")
 @setting("prefetch_count", type=click.IntRange(min=1), default=10, help="Messages that each consumer has in hand at once.")
+@options.health
 @click.option("--consumer-timeout", type=SECONDS, default="30m", show_default=True, help="The broker's own consumer_timeout.")
 @click.option("--fix", is_flag=True, help="Print only the SQL that would mend what SQL can mend. Nothing is executed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
@@ -60,13 +63,14 @@ def doctor(
     """
     if database_url is None:
         raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
+    health = {name.removeprefix("health_"): given.pop(name) for name in list(given) if name.startswith("health_")}
     patient = Patient(
         database_url=database_url,
         consumer_timeout=consumer_timeout,
         consumers=load_consumers(consumers) if consumers else (),
         **given,
     )
-    report = asyncio.run(examine(patient))
+    report = asyncio.run(_examine(patient, health))
     if fix:
         echo("".join(f"{statement};\n" for statement in report.sql) or "-- There is nothing that SQL could mend.")
     elif as_json:
@@ -74,6 +78,44 @@ def doctor(
     else:
         _print(report)
     sys.exit(EXIT_CODES[report.worst])
+
+
+async def _examine(patient: Patient, thresholds: Mapping[str, Any]) -> Report:
+    """What is set up wrong, and then, unless there is no database to ask, what is wrong with how it goes now."""
+    report = await examine(patient)
+    if any(finding.check == "database" and finding.severity is Severity.ERROR for finding in report.findings):
+        return report
+    return Report((*report.findings, *await _health(patient, thresholds)))
+
+
+async def _health(patient: Patient, thresholds: Mapping[str, Any]) -> Sequence[Finding]:
+    """The verdict of the admin, which the dashboard shows, too."""
+    try:
+        from outbox.admin import Admin, HealthThresholds
+        from outbox.admin.verdict import VerdictView
+    except MissingExtraError as missing:
+        return [well("health", f"not judged: {missing}")]
+    admin = Admin(
+        patient.database_url,
+        table_name=patient.table_name,
+        broker=patient.broker_url,
+        exchange_name=patient.exchange_name,
+        management_url=patient.management_url,
+        thresholds=HealthThresholds(**thresholds),
+    )
+    try:
+        async with admin:
+            verdict = (await admin.shared(VerdictView).now()).value
+    except (OutboxError, asyncpg.PostgresError) as failure:
+        return [warning("health", f"it could not be judged: {failure}", "mend what is said above first")]
+    return [
+        Finding(check="health", severity=each.severity, summary=_with_time(each.summary, each.since), advice=each.hint)
+        for each in verdict.findings
+    ] or [well("health", "messages are on their way in time, and nothing needs attention")]
+
+
+def _with_time(summary: str, since: datetime | None) -> str:
+    return summary if since is None else f"{summary} (since {since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC)"
 
 
 def _print(report: Report) -> None:

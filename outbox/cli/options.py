@@ -189,6 +189,15 @@ reports = together(
 )
 
 
+health = together(
+    setting("health_late_after", type=SECONDS, default="60", help="Age of a waiting message that is a warning."),
+    setting("health_overdue_after", type=SECONDS, default="300", help="Age of a waiting message that is an error."),
+    setting("health_queue_depth", type=click.IntRange(1, LARGEST_NUMBER), default=10_000, help="Messages in a deep queue."),
+    setting("health_lost_for", type=SECONDS, default="900", help="How long a lost component counts."),
+    setting("health_dead_letter_window", type=SECONDS, default="3600", help="How long a dead letter is new."),
+)
+
+
 def monitoring_port(default: int) -> Callable[[F], F]:
     """The port of metrics and health; `default`, or a free one, if none is asked for."""
     return setting(

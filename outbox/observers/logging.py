@@ -29,6 +29,7 @@ from outbox.events import (
     DutyFailed,
     Event,
     HandlersAbandoned,
+    HealthJudged,
     HistoryLost,
     IsolationStep,
     MaintenanceStarted,
@@ -320,6 +321,10 @@ def _part(event: Paused | Resumed) -> str:
     return f"the relay to exchange {event.exchange_name}" if event.queue is None else f"queue {event.queue}"
 
 
+def _health_judged(event: HealthJudged) -> None:
+    _tell(event, logging.DEBUG, "health of the installation: %s, %d findings", event.status, sum(event.findings.values()))
+
+
 def _history_lost(event: HistoryLost) -> None:
     _tell(event, logging.WARNING, "%d facts were not written to the history: %s", event.count, _safe(event.reason))
 
@@ -346,6 +351,7 @@ _TELLERS: Mapping[type, Callable[[Any], None]] = {
     DutyDone: _duty_done,
     DutyFailed: _duty_failed,
     HandlersAbandoned: _handlers_abandoned,
+    HealthJudged: _health_judged,
     HistoryLost: _history_lost,
     MaintenanceStarted: _maintenance_started,
     MaintenanceStopped: _maintenance_stopped,

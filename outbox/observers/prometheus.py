@@ -18,6 +18,7 @@ from outbox.events import (
     DeadLettersMeasured,
     Duplicate,
     Event,
+    HealthJudged,
     HistoryLost,
     Paused,
     Processed,
@@ -31,6 +32,7 @@ from outbox.events import (
     WakeMode,
     WakeModeChanged,
 )
+from outbox.findings import Severity
 from outbox.outcome import Retry
 
 AGE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 21600, 86400)
@@ -106,6 +108,15 @@ class PrometheusObserver:
             queue_and_exchange,
             multiprocess_mode="livesum",
         )
+        self._health_status = Gauge(
+            "outbox_health_status",
+            "1 for the status of the verdict on the installation, 0 for the others",
+            ("status",),
+            multiprocess_mode=_LATEST,
+        )
+        self._health_findings = Gauge(
+            "outbox_health_findings", "Findings of that verdict by code", ("code",), multiprocess_mode=_LATEST
+        )
         self._consumers: dict[tuple[str, str], _Consumer] = {}
         self._reactions: Mapping[type, Callable[[Any], None]] = {
             Archived: self._count_archived,
@@ -116,6 +127,7 @@ class PrometheusObserver:
             ConsumerStarted: self._consumer_started,
             ConsumerStopped: self._consumer_stopped,
             DeadLettersMeasured: self._dead_letters_measured,
+            HealthJudged: self._health_judged,
             Duplicate: self._duplicate,
             HistoryLost: self._count_lost_history,
             Paused: self._count_paused,
@@ -190,6 +202,12 @@ class PrometheusObserver:
 
     def _count_lost_history(self, event: HistoryLost) -> None:
         self._history_lost.inc(event.count)
+
+    def _health_judged(self, event: HealthJudged) -> None:
+        for status in Severity:
+            self._health_status.labels(status.value).set(status.value == event.status)
+        for code, count in event.findings.items():
+            self._health_findings.labels(code).set(count)
 
     def _message_received(self, event: Received) -> None:
         self._consumer(event).received.inc()

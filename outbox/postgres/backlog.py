@@ -82,11 +82,14 @@ class Counts:
 class BacklogFigures:
     """`oldest_seconds`: how long the first row has been due. `inserted`: ids that were given out so far.
 
+    `waited`: how long, in seconds, the first of the held, stalled and parked rows has been so.
+
     `out_per_second` is what relays said of the last seconds, or that of the last minutes; None: nobody told.
     """
 
     counts: Counts
     oldest_seconds: float | None = None
+    waited: Mapping[MessageState, float] = field(default_factory=dict)
     inserted: int | None = None
     out_per_second: float | None = None
     deliveries: Sequence[QueueCounts] = field(default=())
@@ -104,6 +107,7 @@ class BacklogReader:
         return BacklogFigures(
             counts=await self._counts(connection),
             oldest_seconds=await connection.fetchval(self._sql["oldest"]),
+            waited=_waited(await connection.fetch(self._sql["waited"], COUNTED)),
             inserted=await connection.fetchval(self._sql["inserted"]),
             out_per_second=await self._out_per_second(connection),
             deliveries=await self._deliveries(connection) if deliveries else (),
@@ -168,6 +172,10 @@ def backlog_queries(table: TableName) -> Mapping[str, str]:
     """The statements of `backlog.sql`."""
     names = {**outbox_names(table), **satellite_names(table.schema)}
     return queries("backlog.sql", **names, **queries("backlog_parts.sql", **names))
+
+
+def _waited(rows: Sequence[asyncpg.Record]) -> dict[MessageState, float]:
+    return {MessageState(row["state"]): row["seconds"] for row in rows if row["seconds"] is not None}
 
 
 def _table_of(rows: Sequence[asyncpg.Record]) -> dict[tuple[MessageState, str], Count]:

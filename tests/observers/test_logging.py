@@ -27,6 +27,7 @@ from outbox.events import (
     DutyFailed,
     Event,
     HandlersAbandoned,
+    HealthJudged,
     HistoryLost,
     IsolationStep,
     MaintenanceStarted,
@@ -87,6 +88,7 @@ LEVELS: list[tuple[Event, int]] = [
             ConsumerStopped,
             Received,
             DeadLettersMeasured,
+            HealthJudged,
             Duplicate,
         )
     ),

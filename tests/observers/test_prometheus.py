@@ -53,6 +53,8 @@ FAMILIES = {
     "outbox_consumer_paused": ("gauge", {"queue", "exchange_name"}),
     "outbox_oldest_unsent_age_seconds": ("gauge", {"exchange_name"}),
     "outbox_wake_mode": ("gauge", {"channel", "mode"}),
+    "outbox_health_status": ("gauge", {"status"}),
+    "outbox_health_findings": ("gauge", {"code"}),
     "outbox_paused": ("gauge", {"queue", "exchange_name"}),
     "outbox_history_lost": ("counter", set()),
 }

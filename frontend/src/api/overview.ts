@@ -9,6 +9,10 @@ export type Component = Schemas["ComponentNow"];
 /** Who has given a sign of life lately, and what is paused. */
 export type Living = Schemas["Components"];
 export type Pause = Schemas["PauseNow"];
+/** Whether all is well, as the server judges: the doctor and the metrics tell the same. */
+export type Verdict = Schemas["VerdictNow"];
+export type Finding = Schemas["VerdictFinding"];
+export type FindingCode = Finding["code"];
 
 const TOP_GROUPS = 5;
 const NEW_WITHIN = 3_600_000;
@@ -37,6 +41,16 @@ export function useOpenLetters() {
 
 export function useNewLetters() {
   return useQuery({ ...newLetters, refetchInterval: useInterval(MINUTE) });
+}
+
+/** Whether all is well, and if not, what is wrong. */
+export function useVerdict() {
+  return useQuery({
+    queryKey: ["backlog", "verdict"] as const,
+    queryFn: ({ signal }) => answered(client.GET("/health/verdict", { signal })),
+    placeholderData: keepPreviousData,
+    refetchInterval: useInterval(5_000),
+  });
 }
 
 /** The failure groups with the most open dead letters. */

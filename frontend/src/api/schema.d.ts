@@ -309,6 +309,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/health/verdict": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Verdict
+         * @description Whether all is well with the installation, and if not, what is wrong, since when, and what to do.
+         *
+         *     It takes in the age and depth of outbox and queues, queues without a consumer, pauses, held, stalled and parked messages,
+         *     the topology, components that are missing, late or lost, and dead letters. The dashboard, `outbox doctor` and the gauges
+         *     `outbox_health_…` tell the same. It is judged at most every two seconds. A database that is away is a finding.
+         */
+        get: operations["outbox_health_verdict"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/messages": {
         parameters: {
             query?: never;
@@ -764,10 +788,20 @@ export interface components {
              */
             drained_in_seconds: number | null;
             /**
+             * Oldest Held Seconds
+             * @description How long the first held message has been held.
+             */
+            oldest_held_seconds: number | null;
+            /**
              * Oldest Pending Seconds
              * @description How long the first message has been due.
              */
             oldest_pending_seconds: number | null;
+            /**
+             * Oldest Stalled Seconds
+             * @description How long the first stalled message has been stalled.
+             */
+            oldest_stalled_seconds: number | null;
             other_routing_keys: components["schemas"]["OtherRoutingKeys"];
             per_second: components["schemas"]["Rates"];
             /**
@@ -1842,6 +1876,37 @@ export interface components {
             fact: "processed" | "retried" | "died" | "requeued" | "duplicate";
             /** Queue */
             queue: string;
+        };
+        /**
+         * HealthThresholdsShown
+         * @description From when on something is told, as the settings have it.
+         */
+        HealthThresholdsShown: {
+            /**
+             * Dead Letter Window Seconds
+             * @description How long a dead letter counts as new.
+             */
+            dead_letter_window_seconds: number;
+            /**
+             * Late After Seconds
+             * @description Age of a waiting message that is a warning.
+             */
+            late_after_seconds: number;
+            /**
+             * Lost For Seconds
+             * @description How long a lost component counts that was not replaced.
+             */
+            lost_for_seconds: number;
+            /**
+             * Overdue After Seconds
+             * @description Age of a waiting message that is an error.
+             */
+            overdue_after_seconds: number;
+            /**
+             * Queue Depth
+             * @description Messages in one queue beyond which it is deep.
+             */
+            queue_depth: number;
         };
         /**
          * Hindering
@@ -3488,6 +3553,73 @@ export interface components {
             /** Error Type */
             type: string;
         };
+        /**
+         * VerdictFinding
+         * @description Something that needs attention.
+         */
+        VerdictFinding: {
+            /**
+             * Code
+             * @description A word for it that stays the same.
+             * @enum {string}
+             */
+            code: "database_unreachable" | "broker_unreachable" | "outbox_late" | "messages_parked" | "messages_held" | "messages_stalled" | "queue_late" | "queue_deep" | "paused" | "no_relay" | "no_worker" | "no_maintenance" | "no_archiver" | "component_late" | "component_lost" | "component_waiting" | "consumer_failing" | "dead_letters" | "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding";
+            /**
+             * Hint
+             * @description What to do about it.
+             */
+            hint: string;
+            /**
+             * Severity
+             * @enum {string}
+             */
+            severity: "warning" | "error";
+            /**
+             * Since
+             * @description Since when it is so, as far as that is known.
+             */
+            since: string | null;
+            /**
+             * Subject
+             * @description Its name; empty: all of that kind.
+             */
+            subject: string;
+            /**
+             * Subject Kind
+             * @description `outbox`, `queue`, `exchange`, `relay`, `worker`, `archiver`, `maintenance`, `broker` or `database`.
+             */
+            subject_kind: string;
+            /** Summary */
+            summary: string;
+        };
+        /**
+         * VerdictNow
+         * @description Whether all is well.
+         */
+        VerdictNow: {
+            /**
+             * As Of
+             * Format: date-time
+             */
+            as_of: string;
+            /**
+             * Findings
+             * @description The gravest first.
+             */
+            findings: components["schemas"]["VerdictFinding"][];
+            /**
+             * Since
+             * @description When the first finding of that severity began; null: all is well, or not known.
+             */
+            since: string | null;
+            /**
+             * Status
+             * @description The worst severity of the findings.
+             * @enum {string}
+             */
+            status: "ok" | "warning" | "error";
+            thresholds: components["schemas"]["HealthThresholdsShown"];
+        };
     };
     responses: never;
     parameters: never;
@@ -4684,6 +4816,80 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Readiness"];
+                };
+            };
+        };
+    };
+    outbox_health_verdict: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VerdictNow"];
+                };
+            };
+            /** @description `unauthenticated`: Nobody known is asking */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid-request`: The request makes no sense */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too-many-logins`: Too many failed logins */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Something is wrong on our side */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };

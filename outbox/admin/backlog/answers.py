@@ -93,6 +93,8 @@ class BacklogNow(Model):
     states: ByState
     sent_kept: Counted = Field(description="Sent, and kept in the table until clean-up.")
     oldest_pending_seconds: float | None = Field(description="How long the first message has been due.")
+    oldest_held_seconds: float | None = Field(description="How long the first held message has been held.")
+    oldest_stalled_seconds: float | None = Field(description="How long the first stalled message has been stalled.")
     per_second: Rates
     drained_in_seconds: float | None = Field(
         description="Until nothing is due any more, at these rates; null: not at these rates, or not known."
@@ -117,6 +119,8 @@ def told(backlog: Backlog, *, top: int) -> BacklogNow:
         states=ByState(**_of_states(states)),
         sent_kept=_counted(states[MessageState.SENT]),
         oldest_pending_seconds=_rounded(figures.oldest_seconds),
+        oldest_held_seconds=_rounded(figures.waited.get(MessageState.HELD)),
+        oldest_stalled_seconds=_rounded(figures.waited.get(MessageState.STALLED)),
         per_second=rates,
         drained_in_seconds=_rounded(
             drained_in(states[MessageState.PENDING].value, incoming=backlog.incoming, outgoing=figures.out_per_second)

@@ -50,9 +50,12 @@ class BacklogView:
         self._estimate = Snapshots(self._guess, max_age=MAX_AGE, timeout=DATABASE_TIMEOUT)
         self._depths = Snapshots(self._look, max_age=MAX_AGE, timeout=BROKER_TIMEOUT)
 
-    async def now(self) -> Backlog:
-        """The latest figures that can be had soon. Raises what reading raised if there are none at all."""
-        figures, depths = await asyncio.gather(self._latest(), self._latest_depths())
+    async def now(self, *, patience: timedelta | None = PATIENCE) -> Backlog:
+        """The latest figures that can be had within `patience`, or an estimate; without patience's end, all of them.
+
+        Raises what reading raised if there are none at all.
+        """
+        figures, depths = await asyncio.gather(self._latest(patience), self._latest_depths(patience))
         snapshot, complete = figures
         return Backlog(
             figures=snapshot.value,
@@ -76,19 +79,19 @@ class BacklogView:
         for snapshots in (self._figures, self._estimate, self._depths):
             await snapshots.close()
 
-    async def _latest(self) -> tuple[Snapshot[BacklogFigures], bool]:
+    async def _latest(self, patience: timedelta | None = PATIENCE) -> tuple[Snapshot[BacklogFigures], bool]:
         """Figures, and whether they are all that is told."""
         try:
-            return await self._figures.get(patience=PATIENCE), True
+            return await self._figures.get(patience=patience), True
         except TimeoutError:
             return await self._estimate.get(), False
 
-    async def _latest_depths(self) -> Depths | None:
+    async def _latest_depths(self, patience: timedelta | None = PATIENCE) -> Depths | None:
         """What the broker holds; None if it has not answered yet, or not in time."""
         if self._broker.kind is not BrokerKind.RABBITMQ:
             return Depths()
         try:
-            snapshot = await self._depths.get(patience=PATIENCE)
+            snapshot = await self._depths.get(patience=patience)
         except (DatabaseUnavailableError, TimeoutError):
             return None
         return snapshot.value if snapshot.error is None else Depths(problem="the broker does not answer any more")

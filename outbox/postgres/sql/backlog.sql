@@ -116,6 +116,37 @@ from (
     )
 ) as due
 
+-- name: waited
+-- How long the first held, stalled and parked rows have been so, of up to $1 of each, read as they are counted.
+select state, (extract(epoch from now()) - extract(epoch from min(since)))::float8 as seconds
+from (
+    (
+        select 'held' as state, coalesce(held_at, created_at) as since
+        from {table}
+        where sent_at is null and failed_at is null and last_error = 'unroutable'
+        order by routing_key, send_after, id
+        limit $1
+    )
+    union all
+    (
+        select 'stalled', coalesce(held_at, created_at)
+        from {table}
+        where sent_at is null and failed_at is null and last_error = 'stalled'
+        order by routing_key, coalesce(target_queue, ''), attempts, id
+        limit $1
+    )
+    union all
+    (
+        select 'parked', failed_at
+        from {table}
+        where failed_at is not null
+        order by failed_at desc, id desc
+        limit $1
+    )
+) as waiting
+where isfinite(since)
+group by state
+
 -- name: inserted
 -- How many ids were given out so far; null for who may not know.
 select case when has_sequence_privilege(sequence, 'select') then pg_sequence_last_value(sequence::regclass) end
@@ -204,3 +235,19 @@ select queue, case when available_at <= now() then 'queued' when lease_token is 
     count(*) as count
 from {delivery} tablesample system ($1) repeatable (0)
 group by 1, 2
+
+-- name: last_handled
+-- When a message of each of the queues $1 was handled last, to the minute, in the last hour.
+select queue, max(starts_at) as minute
+from {stats}
+where queue = any($1::text[]) and seconds = 60 and starts_at > now() - interval '1 hour'
+    and processed + failed + dead + duplicates > 0
+group by queue
+
+-- name: sent_since
+-- The minutes of the last hour in which messages were sent, with their routing keys, the first first.
+select starts_at as minute, routing_key
+from {stats}
+where queue = '' and seconds = 60 and sent > 0 and starts_at > now() - interval '1 hour'
+order by starts_at
+limit 10000

@@ -7,8 +7,17 @@ import { Tiles } from "./Tiles";
 
 const since = "2026-11-20T19:30:00.000Z";
 
+const verdict = vi.hoisted(() => ({
+  findings: [
+    { code: "outbox_late", severity: "error" },
+    { code: "component_lost", severity: "warning" },
+  ],
+  thresholds: { late_after_seconds: 60, overdue_after_seconds: 300, lost_for_seconds: 900 },
+}));
+
 vi.mock("~/api/overview", () => ({
   useOpenLetters: () => ({ data: { value: 10_000, relation: "gte" }, error: null }),
+  useVerdict: () => ({ data: verdict, error: null }),
   useNewLetters: () => ({ data: { since, total: { value: 3, relation: "eq" } }, error: null }),
 }));
 
@@ -25,6 +34,8 @@ const backlog = {
     parked: eq(2),
   },
   oldest_pending_seconds: 3_735.98,
+  oldest_held_seconds: null,
+  oldest_stalled_seconds: null,
   per_second: { incoming: 120.4, outgoing: 2_104 },
   drained_in_seconds: 505.2,
   queues: null,
@@ -62,9 +73,10 @@ function tile(name: string) {
 }
 
 describe("the numbers of now", () => {
-  it("tell how old the oldest pending message is, in words too, and lead to the pending ones", () => {
-    const { text, links } = tile("Oldest pending");
+  it("tell how old the oldest waiting message is, in words too, and lead to those of its state", () => {
+    const { text, links } = tile("Oldest waiting");
     expect(text).toContain("Overdue");
+    expect(text).toContain("Late after 1 min, overdue after 5 min.");
     expect(links).toEqual([["1 h 2 min", "/messages?state=pending"]]);
   });
 

@@ -1,21 +1,10 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { type Backlog, inQueues, type WaitingState } from "~/api/backlog";
-import { type Living, useNewLetters, useOpenLetters } from "~/api/overview";
+import { type Living, useNewLetters, useOpenLetters, useVerdict } from "~/api/overview";
 import { capital, count, number, plural, rate, span } from "~/lib/format";
 import { Badge, Loading, Problem } from "~/ui";
-import {
-  flow,
-  freshInWords,
-  gravityOf,
-  judged,
-  LATE_AFTER,
-  living,
-  MISSED_FOR,
-  OVERDUE_AFTER,
-  oldestPending,
-  WORTH_TELLING,
-} from "./health";
+import { ALIVE, flow, freshInWords, judged, living, oldestWaiting, toneOf, WORTH_TELLING } from "./health";
 import { Tile } from "./Tile";
 import styles from "./Tiles.module.css";
 
@@ -29,7 +18,7 @@ export function Tiles({
 }) {
   return (
     <div className={styles.tiles}>
-      <Oldest seconds={oldestPending(backlog)} />
+      <Oldest backlog={backlog} />
       <Waiting backlog={backlog} />
       <Speed backlog={backlog} />
       <Letters />
@@ -38,17 +27,29 @@ export function Tiles({
   );
 }
 
-function Oldest({ seconds }: { seconds: number | null }) {
-  const { tone, word } = judged(seconds);
+function Oldest({ backlog }: { backlog: Backlog }) {
+  const { data: verdict } = useVerdict();
+  const waiting = oldestWaiting(backlog);
+  const { tone, word } = judged(verdict, waiting);
   return (
     <Tile
-      name="Oldest pending"
+      name="Oldest waiting"
       tone={tone}
-      value={<Link href="/messages?state=pending">{seconds === null ? "None" : span(seconds)}</Link>}
+      value={
+        <Link href={`/messages?state=${waiting?.state ?? "pending"}`}>
+          {waiting ? span(waiting.seconds) : "None"}
+        </Link>
+      }
+      beside={waiting && <span className={styles.unit}>{waiting.state}</span>}
     >
       <Badge tone={tone}>{word}</Badge>
-      <br />
-      Late after {span(LATE_AFTER)}, overdue after {span(OVERDUE_AFTER)}.
+      {verdict && (
+        <>
+          <br />
+          Late after {span(verdict.thresholds.late_after_seconds)}, overdue after{" "}
+          {span(verdict.thresholds.overdue_after_seconds)}.
+        </>
+      )}
     </Tile>
   );
 }
@@ -105,11 +106,12 @@ function Speed({ backlog }: { backlog: Backlog }) {
 function Letters() {
   const open = useOpenLetters();
   const fresh = useNewLetters();
+  const { data: verdict } = useVerdict();
   if (!open.data) return <Waits name="Dead letters" error={open.error} />;
   return (
     <Tile
       name="Dead letters"
-      tone={gravityOf({ open: open.data, fresh: fresh.data?.total })}
+      tone={open.data.value > 0 ? toneOf(verdict, ["dead_letters"]) : "neutral"}
       value={<Link href="/dead-letters">{count(open.data)}</Link>}
       beside={<span className={styles.unit}>open</span>}
     >
@@ -123,15 +125,17 @@ function Letters() {
 }
 
 function Alive({ components }: { components: UseQueryResult<Pick<Living, "items" | "as_of">> }) {
+  const { data: verdict } = useVerdict();
   if (!components.data) return <Waits name="Alive" error={components.error} />;
   const { items, as_of: asOf } = components.data;
-  const [relays, workers] = [living(items, "relay", asOf), living(items, "worker", asOf)];
+  const within = verdict?.thresholds.lost_for_seconds ?? 0;
+  const relays = living(items, "relay", asOf, within);
+  const workers = living(items, "worker", asOf, within);
   const [late, lost] = [relays.late + workers.late, relays.lost + workers.lost];
-  const nobody = relays.alive === 0 || workers.alive === 0;
   return (
     <Tile
       name="Alive"
-      tone={nobody ? "bad" : late + lost > 0 ? "warn" : "good"}
+      tone={toneOf(verdict, ALIVE)}
       value={
         <Link href="/components" className={styles.speeds ?? ""}>
           <span>
@@ -145,16 +149,16 @@ function Alive({ components }: { components: UseQueryResult<Pick<Living, "items"
         </Link>
       }
     >
-      {missed(late, lost)}
+      {missed(late, lost, within)}
     </Tile>
   );
 }
 
-function missed(late: number, lost: number): string {
+function missed(late: number, lost: number, within: number): string {
   if (late + lost === 0) return "All have been heard of as often as they should.";
   const parts = [
     late > 0 && `${plural(late, "is", "are")} late`,
-    lost > 0 && `${plural(lost, "was", "were")} lost in the last ${span(MISSED_FOR)}`,
+    lost > 0 && `${plural(lost, "was", "were")} lost in the last ${span(within)}`,
   ];
   return `${parts.filter(Boolean).join(", ")}.`;
 }

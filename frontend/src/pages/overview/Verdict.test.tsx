@@ -1,15 +1,13 @@
 import { render, screen } from "@testing-library/react";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Backlog } from "~/api/backlog";
-import type { Living } from "~/api/overview";
+import type { Finding, Living } from "~/api/overview";
 import { Verdict } from "./Verdict";
 
-type Answer = { data: unknown; error: null };
-const letters = vi.hoisted(() => ({ open: {} as Answer, fresh: {} as Answer }));
+const answer = vi.hoisted(() => ({ data: undefined as unknown, error: null as Error | null }));
 
 vi.mock("~/api/overview", () => ({
-  useOpenLetters: () => letters.open,
-  useNewLetters: () => letters.fresh,
+  useVerdict: () => answer,
   lastSentAt: () => "2026-11-20T20:00:00Z",
 }));
 
@@ -18,37 +16,60 @@ const states = ["pending", "scheduled", "held", "stalled", "blocked", "retrying"
   state,
   eq(0),
 ]);
-const backlog = { states: Object.fromEntries(states), oldest_pending_seconds: null, queues: [] } as unknown;
-const alive = ["relay", "worker"].map((kind) => ({ kind, condition: "alive" }));
-const living = { items: alive, as_of: "2026-11-20T20:00:03Z", pauses: [] } as unknown;
+const backlog = { states: Object.fromEntries(states), queues: [] } as unknown;
+const living = { items: [], as_of: "2026-11-20T20:00:03Z", pauses: [] } as unknown;
+
+const late: Finding = {
+  code: "queue_late",
+  severity: "warning",
+  summary: "in the queue 'mail' 3,255 messages wait, the oldest for 100 s",
+  hint: "see that its worker runs",
+  since: "2026-11-20T19:58:20Z",
+  subject_kind: "queue",
+  subject: "mail",
+};
 
 function shown(): void {
   render(<Verdict backlog={backlog as Backlog} living={living as Living} />);
 }
 
 beforeEach(() => {
-  letters.open = { data: eq(0), error: null };
-  letters.fresh = { data: { since: "2026-11-20T19:00:00Z", total: eq(0) }, error: null };
+  answer.data = { status: "ok", findings: [] };
+  answer.error = null;
 });
 
 describe("the verdict", () => {
-  it("says that all is well once it is known that nothing has died", () => {
+  it("says that all is well once the server has judged so", () => {
     shown();
     expect(screen.getByText("Nothing pending. Last sent 3 s ago.").closest("[data-sure]")).not.toBeNull();
   });
 
-  it("is not sure before that is known", () => {
-    letters.open = { data: undefined, error: null };
+  it("says nothing about it before", () => {
+    answer.data = undefined;
     shown();
-    expect(screen.getByText("Nothing pending. Last sent 3 s ago.").closest("[data-sure]")).toBeNull();
+    expect(screen.getByText("Last sent 3 s ago.").closest("[data-sure]")).toBeNull();
   });
 
-  it("leads to the dead letters while any is open, though messages are in time", () => {
-    letters.open = { data: eq(3), error: null };
-    letters.fresh = { data: { since: "", total: eq(2) }, error: null };
+  it("tells each finding in the server's words, since when, and where to look at it", () => {
+    answer.data = { status: "warning", findings: [late] };
     shown();
-    const link = screen.getByRole("link", { name: "3 dead letters are open, 2 new in the last hour." });
-    expect(link.getAttribute("href")).toBe("/dead-letters");
+    const link = screen.getByRole("link", { name: /^In the queue 'mail' 3,255 messages wait/ });
+    expect(link.getAttribute("href")).toBe("/topology");
+    expect(screen.getByRole("listitem").textContent).toMatch(/ since .+ ago$/);
     expect(screen.queryByText(/Nothing pending/)).toBeNull();
+  });
+
+  it("does not call well what is paused, which is told above", () => {
+    answer.data = { status: "warning", findings: [{ ...late, code: "paused" }] };
+    shown();
+    expect(screen.queryByRole("listitem")).toBeNull();
+    expect(screen.queryByText(/Nothing pending/)).toBeNull();
+  });
+
+  it("says that it is not known when the server cannot be asked", () => {
+    answer.data = undefined;
+    answer.error = new Error("away");
+    shown();
+    expect(screen.queryByText(/Last sent/)).toBeNull();
   });
 });

@@ -1,26 +1,45 @@
 import { Link } from "wouter";
 import type { Backlog } from "~/api/backlog";
-import { type Living, lastSentAt, useNewLetters, useOpenLetters } from "~/api/overview";
+import { type Finding, type Living, lastSentAt, useVerdict } from "~/api/overview";
 import { useStatistics } from "~/api/statistics";
-import { Icon } from "~/ui";
-import { isIdle, lastSent, lastSentByMinutes, troubles } from "./health";
+import { Ago, Icon, Problem } from "~/ui";
+import { isIdle, lastSent, lastSentByMinutes, whereOf } from "./health";
 import styles from "./Verdict.module.css";
 
-/** One look: what is wrong, or that nothing is. */
+/** What the server found wrong, or that nothing is. Pauses are told above, with who asked for them. */
 export function Verdict({ backlog, living }: { backlog: Backlog; living: Living | undefined }) {
-  const open = useOpenLetters().data;
-  const fresh = useNewLetters().data?.total;
-  const found = troubles(backlog, living?.items, { open, fresh });
-  if (found.length === 0) return <Well backlog={backlog} living={living} isSure={open !== undefined} />;
+  const { data: verdict, error } = useVerdict();
+  if (error && !verdict) return <Problem of={error} />;
+  if (!verdict || verdict.status === "ok") {
+    return <Well backlog={backlog} living={living} isSure={verdict !== undefined} />;
+  }
+  const found = verdict.findings.filter(({ code }) => code !== "paused");
   return (
     <ul className={styles.troubles} aria-label="What is wrong">
-      {found.map(({ tone, text, href }) => (
-        <li key={text} data-tone={tone}>
-          <Icon name={tone === "bad" ? "dead" : "clock"} />
-          <Link href={href}>{text}</Link>
-        </li>
+      {found.map((finding) => (
+        <Found key={`${finding.code} ${finding.subject_kind} ${finding.subject}`} finding={finding} />
       ))}
     </ul>
+  );
+}
+
+function Found({ finding }: { finding: Finding }) {
+  const { severity, summary, hint, since } = finding;
+  return (
+    <li data-tone={severity === "error" ? "bad" : "warn"}>
+      <Icon name={severity === "error" ? "dead" : "clock"} />
+      <span>
+        <Link href={whereOf(finding)} title={hint}>
+          {summary.charAt(0).toUpperCase() + summary.slice(1)}
+        </Link>
+        {since && (
+          <span className="quiet">
+            {" "}
+            since <Ago at={since} />
+          </span>
+        )}
+      </span>
+    </li>
   );
 }
 
@@ -31,7 +50,7 @@ function Well({
 }: {
   backlog: Backlog;
   living: Living | undefined;
-  /** It is known that nothing has died, either. */
+  /** The server has judged. */
   isSure: boolean;
 }) {
   const at = living && lastSentAt(living.items);
@@ -39,7 +58,7 @@ function Well({
     <p className={styles.well} data-sure={isSure || undefined}>
       <Icon name={isSure ? "check" : "info"} />
       <span>
-        {isIdle(backlog) ? "Nothing pending." : "Messages are on their way, all in time."}{" "}
+        {isSure && (isIdle(backlog) ? "Nothing pending. " : "Messages are on their way, all in time. ")}
         {at !== undefined && lastSent(at, living?.as_of ?? at)}
         {living && at === undefined && <SentByMinutes />}
       </span>

@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
 import type { Backlog } from "~/api/backlog";
-import type { Component } from "~/api/overview";
+import type { Component, Finding, Verdict } from "~/api/overview";
 import {
   flow,
   isIdle,
   judged,
-  LATE_AFTER,
   lastSent,
   lastSentByMinutes,
-  OVERDUE_AFTER,
-  oldestPending,
+  living,
+  oldestWaiting,
   perSecond,
-  troubles,
+  toneOf,
+  whereOf,
 } from "./health";
 
 const none = { value: 0, relation: "eq" } as const;
@@ -33,6 +33,8 @@ function backlog(changes: Partial<Backlog> = {}, states: Partial<Backlog["states
     },
     sent_kept: none,
     oldest_pending_seconds: null,
+    oldest_held_seconds: null,
+    oldest_stalled_seconds: null,
     per_second: { incoming: 0, outgoing: 0 },
     drained_in_seconds: 0,
     routing_keys: [],
@@ -48,19 +50,58 @@ const some = (value: number) => ({ value, relation: "eq" }) as const;
 const queue = { queue: "mail", exists: true, queued: some(3), in_hand: null, retrying: none };
 const waiting = backlog({ queues: [{ ...queue, consumers: null, oldest_seconds: 1 }] });
 
-function component(kind: string, condition: string): Component {
-  return { kind, condition } as Component;
+function finding(code: Finding["code"], severity: Finding["severity"], kind = "outbox"): Finding {
+  return { code, severity, summary: "", hint: "", since: null, subject_kind: kind, subject: "" };
+}
+
+function verdict(...findings: Finding[]): Verdict {
+  return { findings } as unknown as Verdict;
 }
 
 describe("what the numbers mean", () => {
-  it("calls the oldest pending message late and overdue from the thresholds on", () => {
-    const words = [null, LATE_AFTER - 1, LATE_AFTER, OVERDUE_AFTER].map((age) => judged(age).word);
-    expect(words).toEqual(["Nothing waits", "In time", "Late", "Overdue"]);
+  it("calls the oldest waiting message what the verdict calls it", () => {
+    const waiting = { state: "held", seconds: 240 } as const;
+    expect(judged(undefined, waiting).word).toBe("…");
+    expect(judged(verdict(), waiting)).toEqual({ tone: "good", word: "In time" });
+    expect(judged(verdict(finding("messages_held", "warning")), waiting).word).toBe("Late");
+    expect(judged(verdict(finding("outbox_late", "error")), waiting).word).toBe("Overdue");
+    expect(judged(verdict(), null).word).toBe("Nothing waits");
+  });
+
+  it("shows the age of held messages where they have waited for longer than the pending ones", () => {
+    const held = { oldest_held_seconds: 240, oldest_pending_seconds: 2 };
+    expect(oldestWaiting(backlog(held, { pending: some(1), held: some(3) }))).toEqual({
+      state: "held",
+      seconds: 240,
+    });
+    expect(oldestWaiting(backlog(held, { pending: some(1) }))).toEqual({ state: "pending", seconds: 2 });
   });
 
   it("takes the oldest age and the counts as one, whichever was read first", () => {
-    expect(oldestPending(backlog({ oldest_pending_seconds: 0.2 }))).toBeNull();
-    expect(oldestPending(backlog({}, { pending: some(1) }))).toBe(0);
+    expect(oldestWaiting(backlog({ oldest_pending_seconds: 0.2 }))).toBeNull();
+    expect(oldestWaiting(backlog({}, { pending: some(1) }))?.seconds).toBe(0);
+  });
+
+  it("takes the tone of a tile from the findings that are about it", () => {
+    const found = verdict(finding("dead_letters", "warning"), finding("no_relay", "error"));
+    expect(toneOf(found, ["dead_letters"])).toBe("warn");
+    expect(toneOf(found, ["dead_letters", "no_relay"])).toBe("bad");
+    expect(toneOf(found, ["paused"])).toBe("good");
+    expect(toneOf(undefined, ["paused"])).toBe("neutral");
+  });
+
+  it("counts who was lost lately, not who was replaced long ago", () => {
+    const lost = { kind: "relay", condition: "lost", since: "2026-11-20T19:30:00Z" } as Component;
+    expect(living([lost], "relay", "2026-11-20T19:40:00Z", 900).lost).toBe(1);
+    expect(living([lost], "relay", "2026-11-20T19:50:00Z", 900).lost).toBe(0);
+  });
+
+  it("leads from each finding to where it can be looked at", () => {
+    expect(whereOf(finding("messages_stalled", "error"))).toBe("/messages?state=stalled");
+    expect(whereOf(finding("outbox_late", "error"))).toBe("/messages?state=pending");
+    expect(whereOf(finding("dead_letters", "error"))).toBe("/dead-letters");
+    expect(whereOf(finding("queue_deep", "warning", "queue"))).toBe("/topology");
+    expect(whereOf(finding("component_lost", "warning", "worker"))).toBe("/components");
   });
 
   it("is idle only when nothing waits for workers either", () => {
@@ -96,32 +137,5 @@ describe("what the numbers mean", () => {
     const startsAt = [0, 60, 120];
     expect(perSecond([60, 60, 60], { startsAt, step: 60, asOf: 150 })).toEqual([1, 1, 2]);
     expect(perSecond([60, null, 1], { startsAt, step: 60, asOf: 125 })).toEqual([1, null, null]);
-  });
-
-  it("names what is wrong, the gravest first, and where to look at it", () => {
-    const found = troubles(
-      backlog({ oldest_pending_seconds: 90 }, { pending: some(9), held: some(1), parked: some(2) }),
-      [component("relay", "lost"), component("worker", "late")],
-      { open: some(0), fresh: some(0) },
-    );
-    expect(found.map(({ text }) => text)).toEqual([
-      "No relay is alive: nothing leaves the outbox.",
-      "2 messages are parked: publishing failed for good.",
-      "Late: the oldest pending message has waited for 1 min 30 s.",
-      "1 message is held: no queue is bound.",
-    ]);
-    expect(found[1]?.href).toBe("/messages?state=parked");
-    expect(troubles(backlog(), undefined, { open: undefined, fresh: undefined })).toEqual([]);
-  });
-
-  it("is not content while dead letters are open, and alarmed while new ones come", () => {
-    const told = (open: number, fresh: number) =>
-      troubles(backlog(), undefined, { open: some(open), fresh: some(fresh) }).map(({ tone, text }) => [
-        tone,
-        text,
-      ]);
-    expect(told(3, 2)).toEqual([["bad", "3 dead letters are open, 2 new in the last hour."]]);
-    expect(told(1, 0)).toEqual([["warn", "1 dead letter is open, none new in the last hour."]]);
-    expect(told(0, 0)).toEqual([]);
   });
 });

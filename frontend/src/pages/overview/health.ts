@@ -1,20 +1,50 @@
-// What the numbers mean: from when on something is late, and what is wrong, in words.
+// What the numbers mean, in words. Whether all is well is the server's verdict.
 
 import { type Backlog, inQueues } from "~/api/backlog";
-import type { Component } from "~/api/overview";
+import type { Component, Finding, FindingCode, Verdict } from "~/api/overview";
 import type { Column, Statistics } from "~/api/statistics";
-import { age, type Counted, count, plural, span } from "~/lib/format";
+import { age, type Counted, count } from "~/lib/format";
 import type { Tone } from "~/ui";
 
-/** Seconds that the oldest pending message may have been due before it is called late: as in the advised alert. */
-export const LATE_AFTER = 60;
-/** Seconds after which it is called overdue, because that is longer than a deployment or a restart takes. */
-export const OVERDUE_AFTER = 300;
+/** What waits though it should not, and for how long: the oldest of the pending, held and stalled messages. */
+export interface Waiting {
+  state: "pending" | "held" | "stalled";
+  seconds: number;
+}
 
-/** How long the oldest has been due; null where nothing is. Its age and the counts are taken one after the other. */
-export function oldestPending({ states, oldest_pending_seconds: oldest }: Backlog): number | null {
-  const due = [states.pending, states.blocked, states.retrying, states.held].some(({ value }) => value > 0);
-  return due ? (oldest ?? 0) : null;
+/** The oldest message that waits; null where none does. Its age and the counts are taken one after the other. */
+export function oldestWaiting(backlog: Backlog): Waiting | null {
+  const { states } = backlog;
+  const ages = [
+    ["pending", backlog.oldest_pending_seconds],
+    ["held", backlog.oldest_held_seconds],
+    ["stalled", backlog.oldest_stalled_seconds],
+  ] as const;
+  const waiting = ages
+    .filter(([state]) => states[state].value > 0)
+    .map(([state, seconds]) => ({ state, seconds: seconds ?? 0 }));
+  return waiting.reduce<Waiting | null>(
+    (one, other) => (one && one.seconds >= other.seconds ? one : other),
+    null,
+  );
+}
+
+const WAITS: readonly FindingCode[] = ["outbox_late", "messages_held", "messages_stalled"];
+/** What is about relays and workers, which the tile counts. */
+export const ALIVE: readonly FindingCode[] = [
+  "no_relay",
+  "no_worker",
+  "component_late",
+  "component_lost",
+  "component_waiting",
+];
+
+/** How grave the verdict finds those codes; neutral while there is none. */
+export function toneOf(verdict: Verdict | undefined, codes: readonly FindingCode[]): Tone {
+  if (!verdict) return "neutral";
+  const found = verdict.findings.filter(({ code }) => codes.includes(code));
+  if (found.length === 0) return "good";
+  return found.some(({ severity }) => severity === "error") ? "bad" : "warn";
 }
 
 export interface Judgement {
@@ -22,12 +52,11 @@ export interface Judgement {
   word: string;
 }
 
-/** How grave the age of the oldest pending message is; null: nothing is pending. */
-export function judged(oldest: number | null): Judgement {
-  if (oldest === null) return { tone: "good", word: "Nothing waits" };
-  if (oldest < LATE_AFTER) return { tone: "good", word: "In time" };
-  if (oldest < OVERDUE_AFTER) return { tone: "warn", word: "Late" };
-  return { tone: "bad", word: "Overdue" };
+/** How grave it is that the oldest message waits, as the verdict says. */
+export function judged(verdict: Verdict | undefined, waiting: Waiting | null): Judgement {
+  const tone = toneOf(verdict, WAITS);
+  const words: Partial<Record<Tone, string>> = { bad: "Overdue", warn: "Late", good: "In time" };
+  return { tone, word: waiting ? (words[tone] ?? "…") : "Nothing waits" };
 }
 
 /** Seconds of work: a backlog that is smaller comes and goes by itself. */
@@ -47,14 +76,11 @@ export interface Alive {
   lost: number;
 }
 
-/** Seconds for which one that was lost counts as trouble: by then it has been replaced, or is known to be gone. */
-export const MISSED_FOR = 900;
-
-/** How many of a kind live, and how many were lost lately, as of then. */
-export function living(components: readonly Component[], kind: string, asOf: string): Alive {
+/** How many of a kind live, and how many were lost in the last `within` seconds, as of then. */
+export function living(components: readonly Component[], kind: string, asOf: string, within: number): Alive {
   const ofKind = components.filter((one) => one.kind === kind);
   const count = (condition: string) => ofKind.filter((one) => one.condition === condition);
-  const lost = count("lost").filter(({ since }) => Date.parse(asOf) - Date.parse(since) < MISSED_FOR * 1000);
+  const lost = count("lost").filter(({ since }) => Date.parse(asOf) - Date.parse(since) < within * 1000);
   return { alive: count("alive").length, late: count("late").length, lost: lost.length };
 }
 
@@ -74,7 +100,9 @@ export function perSecond(
 
 /** Whether nothing waits anywhere: neither in the outbox for a relay, nor at the broker for a worker. */
 export function isIdle(backlog: Backlog): boolean {
-  return oldestPending(backlog) === null && (inQueues(backlog) ?? 0) === 0;
+  const { states } = backlog;
+  const waits = [states.pending, states.blocked, states.retrying, states.held, states.stalled];
+  return waits.every(({ value }) => value === 0) && (inQueues(backlog) ?? 0) === 0;
 }
 
 /** `Last sent 3 s ago.`, by the clock of whoever says both. */
@@ -100,91 +128,17 @@ function latestOf(column: Column): number | undefined {
   return index < 0 ? undefined : index;
 }
 
-export interface Trouble {
-  tone: "warn" | "bad";
-  text: string;
-  href: string;
-}
-
-/** Dead letters about which nobody has decided, and how many of them died in the last hour; undefined: not known yet. */
-export interface Letters {
-  open: Counted | undefined;
-  fresh: Counted | undefined;
-}
-
-/** How grave they are: those that come now say that something is wrong now. */
-export function gravityOf({ open, fresh }: Letters): Tone {
-  if (fresh && fresh.value > 0) return "bad";
-  return open && open.value > 0 ? "warn" : "neutral";
-}
-
 /** `2 new in the last hour`. */
 export function freshInWords(fresh: Counted): string {
   return `${fresh.value > 0 ? count(fresh) : "none"} new in the last hour`;
 }
 
-/** What somebody has to look at, the gravest first. Pauses are told elsewhere on the page. */
-export function troubles(
-  backlog: Backlog,
-  components: readonly Component[] | undefined,
-  letters: Letters,
-): Trouble[] {
-  const { states } = backlog;
-  const oldest = oldestPending(backlog);
-  const found: Trouble[] = [];
-  if (components) found.push(...missing(components));
-  found.push(...died(letters));
-  const { tone, word } = judged(oldest);
-  if (tone === "warn" || tone === "bad") {
-    found.push({
-      tone,
-      text: `${word}: the oldest pending message has waited for ${span(oldest)}.`,
-      href: "/messages?state=pending",
-    });
-  }
-  if (states.parked.value > 0) {
-    const them = plural(states.parked.value, "message is", "messages are");
-    found.push({
-      tone: "bad",
-      text: `${them} parked: publishing failed for good.`,
-      href: "/messages?state=parked",
-    });
-  }
-  if (states.held.value > 0) {
-    const them = plural(states.held.value, "message is", "messages are");
-    found.push({
-      tone: "warn",
-      text: `${them} held: no queue is bound.`,
-      href: "/messages?state=held",
-    });
-  }
-  if (states.stalled.value > 0) {
-    const them = plural(states.stalled.value, "message is", "messages are");
-    found.push({
-      tone: "warn",
-      text: `${them} stalled: a queue confirms nothing or is full.`,
-      href: "/messages?state=stalled",
-    });
-  }
-  return found.sort((one, other) => Number(one.tone === "warn") - Number(other.tone === "warn"));
-}
+const PROCESSES: readonly string[] = ["relay", "worker", "archiver", "maintenance"];
 
-function died({ open, fresh }: Letters): Trouble[] {
-  const tone = gravityOf({ open, fresh });
-  if (!open || (tone !== "warn" && tone !== "bad")) return [];
-  const them = `${count(open)} ${open.value === 1 ? "dead letter is" : "dead letters are"} open`;
-  return [{ tone, text: `${them}${fresh ? `, ${freshInWords(fresh)}` : ""}.`, href: "/dead-letters" }];
-}
-
-const LIVES: readonly string[] = ["alive", "late"];
-
-function missing(components: readonly Component[]): Trouble[] {
-  const meanings = [
-    ["relay", "No relay is alive: nothing leaves the outbox."],
-    ["worker", "No worker is alive: nobody handles messages."],
-  ] as const;
-  return meanings.flatMap(([kind, text]) => {
-    const lives = components.some((one) => one.kind === kind && LIVES.includes(one.condition));
-    return lives ? [] : [{ tone: "bad" as const, text, href: "/components" }];
-  });
+/** Where a finding is to be looked at. */
+export function whereOf({ code, subject_kind: kind }: Finding): string {
+  if (code.startsWith("messages_")) return `/messages?state=${code.slice("messages_".length)}`;
+  if (code === "outbox_late") return "/messages?state=pending";
+  if (code === "dead_letters") return "/dead-letters";
+  return code === "paused" || PROCESSES.includes(kind) ? "/components" : "/topology";
 }

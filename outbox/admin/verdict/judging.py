@@ -1,0 +1,447 @@
+"""The judgement itself: what was observed of an installation, and what of it needs attention, since when."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal, get_args
+
+from outbox.admin.backlog.view import Backlog
+from outbox.admin.brokers import BrokerKind
+from outbox.admin.thresholds import HealthThresholds
+from outbox.admin.topology.judging import Judged, WarningCode
+from outbox.findings import Severity
+from outbox.postgres.backlog import NONE, Count, MessageState, Relation
+from outbox.postgres.reporting.component import ComponentKind
+from outbox.postgres.reporting.components import Condition, KnownComponent
+from outbox.postgres.reporting.control import Pause
+
+FindingCode = Literal[
+    "database_unreachable",
+    "broker_unreachable",
+    "outbox_late",
+    "messages_parked",
+    "messages_held",
+    "messages_stalled",
+    "queue_late",
+    "queue_deep",
+    "paused",
+    "no_relay",
+    "no_worker",
+    "no_maintenance",
+    "no_archiver",
+    "component_late",
+    "component_lost",
+    "component_waiting",
+    "consumer_failing",
+    "dead_letters",
+    "unroutable",
+    "queue_without_consumer",
+    "subscription_without_consumer",
+    "exchange_missing",
+    "queue_missing",
+    "dead_letter_queue_missing",
+    "retry_queue_missing",
+    "dead_letters_vanish",
+    "queue_limit",
+    "old_binding",
+]
+CODES: tuple[str, ...] = get_args(FindingCode)
+"""Every code, in the order in which findings of the same severity are listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthFinding:
+    """Something that needs attention. `code` stays the same from release to release; `since` None: that is not known.
+
+    `subject` is the name of what it is about, a `subject_kind`; empty where it is about all of that kind.
+    """
+
+    code: FindingCode
+    severity: Severity
+    summary: str
+    hint: str
+    since: datetime | None = None
+    subject_kind: str = "outbox"
+    subject: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """All findings, the gravest first; without any, all is well."""
+
+    findings: tuple[HealthFinding, ...] = ()
+
+    @property
+    def status(self) -> Severity:
+        """The worst severity."""
+        return self.findings[0].severity if self.findings else Severity.OK
+
+    @property
+    def since(self) -> datetime | None:
+        """When the first of what is as bad as `status` began; None if all is well, or that is not known."""
+        return min((each.since for each in self.findings if each.severity is self.status and each.since), default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedQueue:
+    """A queue of a consumer. `oldest_seconds`: how long its first message has waited at least; None: not known, or none."""
+
+    name: str
+    queued: Count
+    oldest_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedLetters:
+    """Open dead letters, how many of them are in the window, and when the first open one, and of the window, failed.
+
+    `unarchived` are at the broker still.
+    """
+
+    open: Count = NONE
+    fresh: Count = NONE
+    open_since: datetime | None = None
+    fresh_since: datetime | None = None
+    unarchived: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observations:
+    """What the judgement is made of, at one time."""
+
+    at: datetime
+    broker: BrokerKind
+    backlog: Backlog
+    queues: Sequence[ObservedQueue] = ()
+    topology: Sequence[Judged] = ()
+    components: Sequence[KnownComponent] = ()
+    pauses: Sequence[Pause] = ()
+    letters: ObservedLetters = field(default_factory=ObservedLetters)
+
+
+def judge(observed: Observations, thresholds: HealthThresholds) -> Verdict:
+    """The verdict on what was observed. It is a function of its arguments alone: whoever asks is told the same."""
+    return _ordered(
+        [
+            *_unreachable(observed),
+            *_outbox(observed, thresholds),
+            *_queues(observed, thresholds),
+            *_paused(observed),
+            *_missing(observed),
+            *_unwell(observed, thresholds),
+            *_letters(observed),
+            *_topology(observed),
+        ]
+    )
+
+
+def database_unreachable(reason: str) -> Verdict:
+    """The verdict when nothing can be observed."""
+    hint = "see that PostgreSQL runs and answers; until then nothing else is known"
+    return _ordered(
+        [
+            HealthFinding(
+                code="database_unreachable",
+                severity=Severity.ERROR,
+                summary=f"the database does not answer: {reason}",
+                hint=hint,
+                subject_kind="database",
+            )
+        ]
+    )
+
+
+def _ordered(findings: Iterable[HealthFinding]) -> Verdict:
+    def rank(each: HealthFinding) -> tuple[bool, int, str]:
+        return each.severity is not Severity.ERROR, CODES.index(each.code), each.subject
+
+    return Verdict(findings=tuple(sorted(findings, key=rank)))
+
+
+def _unreachable(observed: Observations) -> Iterator[HealthFinding]:
+    backlog = observed.backlog
+    if backlog.stale:
+        yield HealthFinding(
+            code="database_unreachable",
+            severity=Severity.ERROR,
+            summary="the database does not answer: what is said of the outbox is the last that it told",
+            hint="see that PostgreSQL runs and answers",
+            since=backlog.as_of,
+            subject_kind="database",
+        )
+    problem = "it has not answered yet" if backlog.queues is None else backlog.queues.problem
+    if problem:
+        yield HealthFinding(
+            code="broker_unreachable",
+            severity=Severity.ERROR,
+            summary=f"the broker does not answer: {problem}",
+            hint="see that RabbitMQ runs, and that address and password are right; what waits in its queues is not known",
+            subject_kind="broker",
+        )
+
+
+def _outbox(observed: Observations, thresholds: HealthThresholds) -> Iterator[HealthFinding]:
+    figures = observed.backlog.figures
+    states = figures.counts.states
+    if grade := _grade(figures.oldest_seconds, thresholds):
+        yield HealthFinding(
+            code="outbox_late",
+            severity=grade,
+            summary=f"the oldest pending message has waited for {_span(figures.oldest_seconds)}",
+            hint="see that a relay runs and keeps up, and what its last error was",
+            since=_ago(observed, figures.oldest_seconds),
+        )
+    if (parked := states[MessageState.PARKED]).value:
+        yield HealthFinding(
+            code="messages_parked",
+            severity=Severity.ERROR,
+            summary=f"{_are(parked)} parked: publishing failed for good",
+            hint="see their errors, and requeue or discard them",
+            since=_ago(observed, figures.waited.get(MessageState.PARKED)),
+        )
+    waits: tuple[tuple[FindingCode, MessageState, str, str], ...] = (
+        ("messages_held", MessageState.HELD, "no queue is bound", "start their consumer, or bind a queue for them"),
+        (
+            "messages_stalled",
+            MessageState.STALLED,
+            "a queue confirms nothing or is full",
+            "see which queue it is, and let it drain or raise its limit",
+        ),
+    )
+    for code, state, why, hint in waits:
+        if (count := states[state]).value:
+            waited = figures.waited.get(state)
+            overdue = _grade(waited, thresholds) is Severity.ERROR
+            yield HealthFinding(
+                code=code,
+                severity=Severity.ERROR if overdue else Severity.WARNING,
+                summary=f"{_are(count)} {state.value}: {why}",
+                hint=hint,
+                since=_ago(observed, waited),
+            )
+
+
+def _queues(observed: Observations, thresholds: HealthThresholds) -> Iterator[HealthFinding]:
+    for queue in observed.queues:
+        if grade := _grade(queue.oldest_seconds, thresholds):
+            yield HealthFinding(
+                code="queue_late",
+                severity=grade,
+                summary=f"in the queue {queue.name!r} {_wait(queue.queued)}, the oldest for {_span(queue.oldest_seconds)}",
+                hint="see that its worker runs, is not paused, and keeps up",
+                since=_ago(observed, queue.oldest_seconds),
+                subject_kind="queue",
+                subject=queue.name,
+            )
+        if queue.queued.value > thresholds.queue_depth:
+            yield HealthFinding(
+                code="queue_deep",
+                severity=Severity.WARNING,
+                summary=f"in the queue {queue.name!r} {_wait(queue.queued)}, more than {thresholds.queue_depth:,}",
+                hint="add workers, or find out what makes its handler slow",
+                subject_kind="queue",
+                subject=queue.name,
+            )
+
+
+def _paused(observed: Observations) -> Iterator[HealthFinding]:
+    waiting = {queue.name: queue.queued for queue in observed.queues if queue.queued.value}
+    for pause in observed.pauses:
+        scope = pause.scope.value
+        what = f"the {scope} {pause.name!r} is" if pause.name else f"all {scope}s are"
+        by = f" by {pause.requested_by}" if pause.requested_by else ""
+        why = f": {pause.reason}" if pause.reason else ""
+        count = waiting.get(pause.name) if scope == "queue" else None
+        yield HealthFinding(
+            code="paused",
+            severity=Severity.WARNING,
+            summary=f"{what} paused{by}{why}{f'; {_wait(count)} in it' if count else ''}",
+            hint="resume it when the reason is gone",
+            since=pause.requested_at,
+            subject_kind=scope,
+            subject=pause.name,
+        )
+
+
+_MISSING: Mapping[ComponentKind, tuple[FindingCode, Severity, str, str]] = {
+    ComponentKind.RELAY: ("no_relay", Severity.ERROR, "nothing leaves the outbox", "start one: `outbox relay`"),
+    ComponentKind.WORKER: ("no_worker", Severity.ERROR, "no message is handled", "start one: `outbox worker`"),
+    ComponentKind.MAINTENANCE: (
+        "no_maintenance",
+        Severity.WARNING,
+        "operations do not go on, and nothing is cleaned up",
+        "start it: `outbox maintain`",
+    ),
+    ComponentKind.ARCHIVER: (
+        "no_archiver",
+        Severity.WARNING,
+        "dead letters stay at the broker, where the dashboard does not see them",
+        "start one: `outbox archiver`",
+    ),
+}
+
+
+def _missing(observed: Observations) -> Iterator[HealthFinding]:
+    """Kinds of which none lives. A worker or an archiver is missed where one was, or has something to do."""
+    for kind, (code, severity, consequence, hint) in _MISSING.items():
+        known = [one for one in observed.components if one.kind is kind]
+        if any(_lives(one) for one in known):
+            continue
+        unheard = not known
+        if kind is ComponentKind.WORKER and unheard:
+            continue
+        if kind is ComponentKind.ARCHIVER and (observed.broker is not BrokerKind.RABBITMQ or not _consumes(observed)):
+            continue
+        name = kind.value
+        so, left = consequence, observed.letters.unarchived
+        if kind is ComponentKind.ARCHIVER and left:
+            so = f"{left:,} dead letter{' stays' if left == 1 else 's stay'} at the broker, unseen by the dashboard"
+        yield HealthFinding(
+            code=code,
+            severity=Severity.WARNING if unheard else severity,
+            summary=f"no {name} has ever reported: none runs, or its reports are off"
+            if unheard
+            else f"no {name} is alive: {so}",
+            hint=hint,
+            since=max((one.stopped_at or one.seen_at for one in known), default=None),
+            subject_kind=name,
+        )
+
+
+def _lives(component: KnownComponent) -> bool:
+    return component.condition in (Condition.ALIVE, Condition.LATE)
+
+
+def _consumes(observed: Observations) -> bool:
+    return any(one.kind is ComponentKind.WORKER and one.consumers for one in observed.components)
+
+
+def _unwell(observed: Observations, thresholds: HealthThresholds) -> Iterator[HealthFinding]:
+    for one in observed.components:
+        name = f"the {one.kind.value} {one.name!r}"
+        about = {"subject_kind": one.kind.value, "subject": one.name}
+        if one.condition is Condition.LATE:
+            yield HealthFinding(
+                code="component_late",
+                severity=Severity.WARNING,
+                summary=f"{name} is late: its heartbeat is missing",
+                hint="see that its process runs and reaches the database",
+                since=one.seen_at,
+                **about,
+            )
+        elif one.condition is Condition.LOST and _is_missed(one, observed, thresholds):
+            yield HealthFinding(
+                code="component_lost",
+                severity=Severity.WARNING,
+                summary=f"{name} was lost: it ended without saying so, or cannot reach the database",
+                hint="see why its process ended, and start another",
+                since=one.seen_at,
+                **about,
+            )
+        if _lives(one):
+            yield from _hindered(one, name, about)
+
+
+def _is_missed(lost: KnownComponent, observed: Observations, thresholds: HealthThresholds) -> bool:
+    replaced = any(one.kind is lost.kind and _lives(one) and one.started_at > lost.seen_at for one in observed.components)
+    return not replaced and observed.at - lost.seen_at < thresholds.lost_for
+
+
+def _hindered(one: KnownComponent, name: str, about: Mapping[str, Any]) -> Iterator[HealthFinding]:
+    waits_for = one.activity.get("waiting_for")
+    if isinstance(waits_for, Mapping) and waits_for:
+        yield HealthFinding(
+            code="component_waiting",
+            severity=Severity.WARNING,
+            summary=f"{name} waits for the {' and the '.join(sorted(map(str, waits_for)))}",
+            hint="see its log: it goes on by itself as soon as it has an answer",
+            **about,
+        )
+    failing = one.activity.get("failing_queues")
+    for queue in failing if isinstance(failing, Sequence) and not isinstance(failing, str) else ():
+        yield HealthFinding(
+            code="consumer_failing",
+            severity=Severity.WARNING,
+            summary=f"the consumer of the queue {queue!r} at {name} handles nothing: its handler fails with what it pauses on",
+            hint="see the handler's last error: it is asked again from time to time",
+            subject_kind="queue",
+            subject=str(queue),
+        )
+
+
+def _letters(observed: Observations) -> Iterator[HealthFinding]:
+    letters = observed.letters
+    if not letters.open.value:
+        return
+    fresh = letters.fresh.value > 0
+    one = letters.open.value == 1
+    yield HealthFinding(
+        code="dead_letters",
+        severity=Severity.ERROR if fresh else Severity.WARNING,
+        summary=f"{_number(letters.open)} dead letter{' is' if one else 's are'} open"
+        + (f", {_number(letters.fresh)} of them new" if fresh else ""),
+        hint="see what failed, then requeue or discard them",
+        since=letters.fresh_since if fresh else letters.open_since,
+    )
+
+
+def _topology(observed: Observations) -> Iterator[HealthFinding]:
+    held = observed.backlog.figures.counts.states[MessageState.HELD].value
+    for each in observed.topology:
+        code = _code_of(each.code)
+        if code == "unroutable" and held:
+            continue  # told once, with how many they are and since when
+        kind, _, name = (each.node or "").partition(":")
+        yield HealthFinding(
+            code=code,
+            severity=each.finding.severity,
+            summary=each.finding.summary,
+            hint=each.finding.advice,
+            since=_unconsumed_since(observed, name) if code.endswith("_without_consumer") else None,
+            subject_kind=kind or "outbox",
+            subject=name,
+        )
+
+
+def _code_of(code: WarningCode) -> FindingCode:
+    return next(each for each in get_args(FindingCode) if each == code.replace("-", "_"))
+
+
+def _unconsumed_since(observed: Observations, queue: str) -> datetime | None:
+    """When the last worker of that queue gave its last heartbeat, or ended."""
+    ended = (
+        one.stopped_at or one.seen_at
+        for one in observed.components
+        if any(isinstance(consumer, Mapping) and consumer.get("queue") == queue for consumer in one.consumers)
+    )
+    return max(ended, default=None)
+
+
+def _grade(seconds: float | None, thresholds: HealthThresholds) -> Severity | None:
+    if seconds is None or seconds < thresholds.late_after.total_seconds():
+        return None
+    return Severity.ERROR if seconds >= thresholds.overdue_after.total_seconds() else Severity.WARNING
+
+
+def _ago(observed: Observations, seconds: float | None) -> datetime | None:
+    return None if seconds is None else observed.at - timedelta(seconds=seconds)
+
+
+def _number(count: Count) -> str:
+    return {Relation.EXACT: "", Relation.ABOUT: "about ", Relation.AT_LEAST: "at least "}[count.relation] + f"{count.value:,}"
+
+
+def _are(count: Count) -> str:
+    return f"{_number(count)} message{' is' if count.value == 1 else 's are'}"
+
+
+def _wait(count: Count) -> str:
+    return f"{_number(count)} message{' waits' if count.value == 1 else 's wait'}"
+
+
+def _span(seconds: float | None) -> str:
+    """`47 s`, `12 min` or `3.5 h`."""
+    seconds = seconds or 0.0
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3_600:.1f} h"

@@ -1,0 +1,87 @@
+"""`GET /health/verdict`."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from outbox.admin.access import Viewer
+from outbox.admin.models import Model, Moment
+from outbox.admin.routing import area
+from outbox.admin.verdict.judging import FindingCode, Verdict
+from outbox.admin.verdict.view import VerdictView
+
+router = area("health")
+
+
+class HealthThresholdsShown(Model):
+    """From when on something is told, as the settings have it."""
+
+    late_after_seconds: float = Field(description="Age of a waiting message that is a warning.")
+    overdue_after_seconds: float = Field(description="Age of a waiting message that is an error.")
+    queue_depth: int = Field(description="Messages in one queue beyond which it is deep.")
+    lost_for_seconds: float = Field(description="How long a lost component counts that was not replaced.")
+    dead_letter_window_seconds: float = Field(description="How long a dead letter counts as new.")
+
+
+class VerdictFinding(Model):
+    """Something that needs attention."""
+
+    code: FindingCode = Field(description="A word for it that stays the same.")
+    severity: Literal["warning", "error"]
+    summary: str
+    hint: str = Field(description="What to do about it.")
+    since: Moment | None = Field(description="Since when it is so, as far as that is known.")
+    subject_kind: str = Field(
+        description="`outbox`, `queue`, `exchange`, `relay`, `worker`, `archiver`, `maintenance`, `broker` or `database`."
+    )
+    subject: str = Field(description="Its name; empty: all of that kind.")
+
+
+class VerdictNow(Model):
+    """Whether all is well."""
+
+    as_of: Moment
+    status: Literal["ok", "warning", "error"] = Field(description="The worst severity of the findings.")
+    since: Moment | None = Field(description="When the first finding of that severity began; null: all is well, or not known.")
+    findings: list[VerdictFinding] = Field(description="The gravest first.")
+    thresholds: HealthThresholdsShown
+
+
+@router.get("/health/verdict", operation_id="outbox_health_verdict", summary="Show Verdict")
+async def show(asked: Viewer) -> VerdictNow:
+    """Whether all is well with the installation, and if not, what is wrong, since when, and what to do.
+
+    It takes in the age and depth of outbox and queues, queues without a consumer, pauses, held, stalled and parked messages,
+    the topology, components that are missing, late or lost, and dead letters. The dashboard, `outbox doctor` and the gauges
+    `outbox_health_…` tell the same. It is judged at most every two seconds. A database that is away is a finding.
+    """
+    snapshot = await asked.admin.shared(VerdictView).now()
+    verdict, thresholds = snapshot.value, asked.admin.thresholds
+    return VerdictNow(
+        as_of=snapshot.as_of,
+        status=_status(verdict),
+        since=verdict.since,
+        findings=[
+            VerdictFinding(
+                code=each.code,
+                severity="error" if each.severity == "error" else "warning",
+                summary=each.summary,
+                hint=each.hint,
+                since=each.since,
+                subject_kind=each.subject_kind,
+                subject=each.subject,
+            )
+            for each in verdict.findings
+        ],
+        thresholds=HealthThresholdsShown(
+            late_after_seconds=thresholds.late_after.total_seconds(),
+            overdue_after_seconds=thresholds.overdue_after.total_seconds(),
+            queue_depth=thresholds.queue_depth,
+            lost_for_seconds=thresholds.lost_for.total_seconds(),
+            dead_letter_window_seconds=thresholds.dead_letter_window.total_seconds(),
+        ),
+    )
+
+
+def _status(verdict: Verdict) -> Literal["ok", "warning", "error"]:
+    return "error" if verdict.status == "error" else "warning" if verdict.status == "warning" else "ok"

@@ -1,0 +1,293 @@
+"""Whether all is well, as the API, the doctor and the metrics say it."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import aio_pika
+import asyncpg
+import httpx
+import pytest
+from click.testing import CliRunner
+from prometheus_client import REGISTRY
+
+from outbox.admin import Admin, HealthThresholds, Role, measure_health
+from outbox.admin.topology import routes as topology
+from outbox.admin.verdict import view
+from outbox.admin.verdict.judging import CODES
+from outbox.cli import main as cli
+from outbox.errors import ConfigurationError
+from tests.admin.conftest import client_of, serving
+from tests.admin.rows import insert
+
+NOW = timedelta(0)
+
+
+@pytest.fixture
+async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(database)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture(autouse=True)
+def judged_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (view, topology):
+        monkeypatch.setattr(module, "MAX_AGE", NOW)
+
+
+async def verdict(client: httpx.AsyncClient) -> dict[str, Any]:
+    answer = await client.get("/health/verdict")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def told(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """The severity and the subject of each code."""
+    return {each["code"]: (each["severity"], each["subject"]) for each in found["findings"]}
+
+
+async def component(connection: asyncpg.Connection, kind: str, *queues: str, ago: str = "0 s", **columns: Any) -> None:
+    """A component that gave a sign of life `ago`, and ends or does what `columns` say."""
+    consumers = [{"queue": queue, "binding_key": "order.*", "retry": {"delays_seconds": []}} for queue in queues]
+    await connection.execute(
+        "insert into outbox_component (id, kind, name, host, process_id, version, every, consumers, activity, seen_at, "
+        "stopped_at, started_at) values ($1, $2, $1, 'h', 1, '1', '5 s', $3, $4, now() - $5::text::interval, "
+        "case when $6 then now() - $5::text::interval end, now() - $7::text::interval)",
+        columns.get("name", f"{kind}-1"),
+        kind,
+        json.dumps(consumers),
+        json.dumps(columns.get("activity", {})),
+        ago,
+        columns.get("stopped", False),
+        columns.get("started", "1 hour"),
+    )
+
+
+@pytest.fixture
+async def well(connection: asyncpg.Connection) -> asyncpg.Connection:
+    """An installation where everything runs: one of each, and a queue with its consumer."""
+    for kind in ("relay", "maintenance"):
+        await component(connection, kind)
+    await component(connection, "worker", "mail")
+    await connection.execute("insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'mail', 'a')")
+    return connection
+
+
+async def deliver(connection: asyncpg.Connection, queue: str, number: int, *, ago: str) -> None:
+    await connection.execute(
+        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, attempt, available_at) "
+        "select 'outbox', $1, n::text, 'a', '', '[]', 1, now() - $3::text::interval from generate_series(1, $2::integer) as n",
+        queue,
+        number,
+        ago,
+    )
+
+
+async def test_all_is_well_where_everything_runs(viewer: httpx.AsyncClient, well: asyncpg.Connection) -> None:
+    found = await verdict(viewer)
+    assert (found["status"], found["since"], found["findings"]) == ("ok", None, [])
+    assert found["thresholds"] == {
+        "late_after_seconds": 60.0,
+        "overdue_after_seconds": 300.0,
+        "queue_depth": 10_000,
+        "lost_for_seconds": 900.0,
+        "dead_letter_window_seconds": 3_600.0,
+    }
+
+
+async def test_a_queue_whose_messages_wait_is_late_and_so_is_its_pause_told(
+    viewer: httpx.AsyncClient, well: asyncpg.Connection
+) -> None:
+    await deliver(well, "mail", 3_255, ago="100 seconds")
+    await well.execute("insert into outbox_control (scope, name, requested_by) values ('queue', 'mail', 'ada')")
+    found = await verdict(viewer)
+    assert found["status"] == "warning"
+    assert told(found) == {"queue_late": ("warning", "mail"), "paused": ("warning", "mail")}
+    [late, paused] = found["findings"]
+    assert late["summary"] == "in the queue 'mail' 3,255 messages wait, the oldest for 100 s"
+    assert paused["summary"] == "the queue 'mail' is paused by ada; 3,255 messages wait in it"
+    waiting = datetime.fromisoformat(found["as_of"]) - datetime.fromisoformat(late["since"])
+    assert timedelta(seconds=95) < waiting < timedelta(seconds=115)
+    assert found["since"] == late["since"]
+
+
+async def test_what_waits_for_longer_is_an_error_and_comes_first(viewer: httpx.AsyncClient, well: asyncpg.Connection) -> None:
+    await deliver(well, "mail", 1, ago="100 seconds")
+    await insert(well, send_after="-6 minutes")
+    found = await verdict(viewer)
+    assert [(each["code"], each["severity"]) for each in found["findings"]] == [
+        ("outbox_late", "error"),
+        ("queue_late", "warning"),
+    ]
+    assert found["status"] == "error"
+
+
+async def test_held_stalled_and_parked_messages_are_told_with_their_time(
+    viewer: httpx.AsyncClient, well: asyncpg.Connection
+) -> None:
+    await insert(well, last_error="unroutable", send_after="1 second", held_at="-4 minutes")
+    await insert(well, last_error="stalled", send_after="infinity", held_at="-6 minutes")
+    await insert(well, failed_at="-1 day", last_error="nacked", attempts=20)
+    found = await verdict(viewer)
+    assert told(found) == {
+        "messages_parked": ("error", ""),
+        "messages_stalled": ("error", ""),
+        "messages_held": ("warning", ""),
+        "dead_letters": ("warning", ""),  # what is parked is a dead letter, too, and this one is not new
+    }
+    backlog = (await viewer.get("/backlog")).json()
+    assert 230 < backlog["oldest_held_seconds"] < 260
+    assert 350 < backlog["oldest_stalled_seconds"] < 380
+
+
+async def test_new_dead_letters_are_an_error_and_old_ones_a_warning(
+    viewer: httpx.AsyncClient, well: asyncpg.Connection
+) -> None:
+    letter = (
+        "insert into outbox_dead_letter (source, exchange, queue, routing_key, message_id, body, tracking_ids, created_at, "
+        "attempt, cause, exception_type, exception_message, exception_traceback, failed_at) "
+        "values ('worker', 'outbox', 'mail', 'a', $1, '', '[]', now(), 1, 'rejected', 'E', 'no', '', "
+        "now() - $2::text::interval)"
+    )
+    await well.execute(letter, "1", "2 hours")
+    assert told(await verdict(viewer)) == {"dead_letters": ("warning", "")}
+    await well.execute(letter, "2", "1 minute")
+    [finding] = (await verdict(viewer))["findings"]
+    assert (finding["severity"], finding["summary"]) == ("error", "2 dead letters are open, 1 of them new")
+
+
+async def test_components_that_are_missing_late_or_lost_are_told(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    await component(connection, "relay", ago="15 s", started="1 day")
+    await component(connection, "worker", "mail", ago="10 min")
+    await component(connection, "archiver", ago="10 min", name="was replaced")
+    await component(connection, "archiver", name="replaces it", started="5 min")
+    found = await verdict(viewer)
+    assert told(found) == {
+        "no_worker": ("error", ""),
+        "no_maintenance": ("warning", ""),
+        "component_late": ("warning", "relay-1"),
+        "component_lost": ("warning", "worker-1"),
+    }
+    ended = datetime.fromisoformat(found["as_of"]) - datetime.fromisoformat(found["since"])
+    assert timedelta(minutes=9) < ended < timedelta(minutes=11)
+
+
+async def test_a_worker_that_waits_for_its_broker_and_a_consumer_that_pauses_are_told(
+    viewer: httpx.AsyncClient, well: asyncpg.Connection
+) -> None:
+    activity = {"waiting_for": {"broker": "amqp://ada:secret@rabbit"}, "failing_queues": ["mail"]}
+    await component(well, "worker", name="worker-2", activity=activity)
+    found = await verdict(viewer)
+    assert told(found) == {"component_waiting": ("warning", "worker-2"), "consumer_failing": ("warning", "mail")}
+    assert "secret" not in str(found)
+
+
+async def test_a_queue_without_consumer_is_told_since_its_last_worker_ended(
+    viewer: httpx.AsyncClient, well: asyncpg.Connection
+) -> None:
+    await well.execute("insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'bills', 'a')")
+    await component(well, "worker", "bills", name="worker-2", ago="20 min", stopped=True)
+    [finding] = (await verdict(viewer))["findings"]
+    assert (finding["code"], finding["subject_kind"], finding["subject"]) == (
+        "subscription_without_consumer",
+        "queue",
+        "bills",
+    )
+    assert finding["since"] is not None
+
+
+async def test_a_queue_of_rabbitmq_is_as_old_as_the_first_message_since_the_last_was_handled(
+    database: str, well: asyncpg.Connection, broker_url: str
+) -> None:
+    await component(well, "archiver")
+    await well.executemany(
+        "insert into outbox_stats (starts_at, seconds, routing_key, queue, sent, processed) "
+        "values (date_trunc('minute', now()) - $1::text::interval, 60, 'order.placed', $2, $3, $4)",
+        [
+            ("20 minutes", "", 5, 0),
+            ("20 minutes", "mail", 0, 5),
+            ("9 minutes", "", 3, 0),
+            ("1 minutes", "", 3, 0),
+        ],
+    )
+    async with await aio_pika.connect(broker_url) as rabbit:
+        channel = await rabbit.channel()
+        exchange = await channel.declare_exchange("outbox", aio_pika.ExchangeType.TOPIC, durable=True)
+        await channel.declare_exchange("outbox.dlx", aio_pika.ExchangeType.TOPIC, durable=True)
+        await channel.declare_queue("mail.dlq", durable=True)
+        queue = await channel.declare_queue("mail", durable=True)
+        await queue.bind(exchange, "order.*")
+        for _ in range(4):
+            await exchange.publish(aio_pika.Message(b"{}"), "order.placed")
+        async with serving(Admin(database, broker=broker_url)) as app, client_of(app, Role.VIEWER) as client:
+            found = await verdict(client)
+    [late] = [each for each in found["findings"] if each["code"] == "queue_late"]
+    assert (late["subject"], late["severity"]) == ("mail", "error")
+    waiting = datetime.fromisoformat(found["as_of"]) - datetime.fromisoformat(late["since"])
+    assert timedelta(minutes=8) < waiting < timedelta(minutes=10)
+
+
+async def test_thresholds_are_the_installations_own(database: str, well: asyncpg.Connection) -> None:
+    await deliver(well, "mail", 12, ago="30 seconds")
+    thresholds = HealthThresholds(late_after=timedelta(seconds=10), overdue_after=timedelta(seconds=20), queue_depth=11)
+    async with serving(Admin(database, thresholds=thresholds)) as app, client_of(app, Role.VIEWER) as client:
+        assert told(await verdict(client)) == {"queue_late": ("error", "mail"), "queue_deep": ("warning", "mail")}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"late_after": timedelta(0)},
+        {"late_after": timedelta(minutes=9)},
+        {"queue_depth": 0},
+    ],
+)
+def test_thresholds_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        HealthThresholds(**wrong)
+
+
+async def test_a_broker_that_is_away_is_a_finding(database: str, well: asyncpg.Connection) -> None:
+    async with serving(Admin(database, broker="amqp://ada:secret@127.0.0.1:1/")) as app, client_of(app, Role.VIEWER) as client:
+        found = await verdict(client)
+    assert told(found)["broker_unreachable"] == ("error", "")
+    assert "secret" not in str(found)
+
+
+async def test_a_database_that_is_away_is_a_finding(database: str) -> None:
+    admin = Admin(database)
+    async with serving(admin) as app, client_of(app, Role.VIEWER) as client:
+        assert (await verdict(client))["status"] != "ok"
+        await admin.pool.close()
+        found = await verdict(client)
+    assert told(found) == {"database_unreachable": ("error", "")}
+
+
+async def test_metrics_and_doctor_tell_the_same(database: str, well: asyncpg.Connection) -> None:
+    await deliver(well, "mail", 3, ago="6 minutes")
+    async with Admin(database) as admin:
+        await measure_health(admin)
+    status = {name: REGISTRY.get_sample_value("outbox_health_status", {"status": name}) for name in ("ok", "warning", "error")}
+    assert status == {"ok": 0, "warning": 0, "error": 1}
+    assert REGISTRY.get_sample_value("outbox_health_findings", {"code": "queue_late"}) == 1
+    assert REGISTRY.get_sample_value("outbox_health_findings", {"code": "paused"}) == 0
+
+
+def test_the_doctor_tells_what_waits(database: str) -> None:
+    result = CliRunner().invoke(cli, ["doctor", "--database-url", database, "--json"])
+    found = [each for each in json.loads(result.output)["findings"] if each["check"] == "health"]
+    assert [each["summary"] for each in found] == [
+        "no relay has ever reported: none runs, or its reports are off",
+        "no maintenance has ever reported: none runs, or its reports are off",
+    ]
+
+
+def test_every_finding_is_documented() -> None:
+    page = Path("docs/operations.md").read_text()
+    assert [code for code in CODES if f"`{code}`" not in page] == []
