@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from outbox.arguments import exactly_one
 from outbox.byte_limits import ByteLimits
 from outbox.errors import ConfigurationError, DatabaseUnavailableError, MissingExtraError
-from outbox.urls import ServerKind, amqp_url, postgres_url, server_kind
+from outbox.urls import ServerKind, amqp_url, postgres_url, server_address, server_kind
 
 if TYPE_CHECKING:
     import asyncio
@@ -186,6 +186,21 @@ def _connection(given: "AbstractConnection") -> "AbstractConnection":
 def _require_aio_pika() -> None:
     if find_spec("aio_pika") is None:
         raise MissingExtraError(purpose="RabbitMQ", extra="rabbitmq")
+
+
+def destination_of(source: "BrokerSource", *, exchange_name: str) -> str:
+    """Where messages go that are sent through `source`, in words that hold no secret, alike for those that go to one place."""
+    url = source if isinstance(source, str) else getattr(source, "url", None)  # a connection of aio-pika has one
+    if url is None or hasattr(source, "send"):
+        where = f"{type(source).__module__}.{type(source).__qualname__}"
+    else:
+        where = server_address(str(url))
+    return f"{where}, exchange {exchange_name}"
+
+
+def own_database(*, exchange_name: str) -> str:
+    """The same of messages that stay in the database of their outbox."""
+    return f"PostgreSQL, the outbox's own database, exchange {exchange_name}"
 
 
 def keeps_dead_letters(source: "ConsumableSource") -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
+from outbox.brokers import destination_of, own_database
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError
 from outbox.findings import Finding, Severity, error, warning
 from outbox.postgres.doctor.drift import examine_schema
@@ -110,12 +111,22 @@ async def _examine_tables(connection: Connection, table: TableName, patient: Pat
         examination.rights(worker=bool(patient.consumers)),
         examination.connections(needed=_connections(patient)),
         examination.leftovers(),
+        examination.relays(wanted=_destination(patient)),
     ):
         try:
             findings += await look
         except asyncpg.InsufficientPrivilegeError as refusal:
             findings.append(warning("rights", f"something could not be looked at: {refusal}", "examine as a role that may"))
     return findings
+
+
+def _destination(patient: Patient) -> str | None:
+    """Where a relay with these settings would send; None: the database that they name may be the outbox's own, or not."""
+    if patient.broker_url is None:
+        return own_database(exchange_name=patient.exchange_name)
+    if server_kind(patient.broker_url) is ServerKind.POSTGRES:
+        return None
+    return destination_of(patient.broker_url, exchange_name=patient.exchange_name)
 
 
 def _connections(patient: Patient) -> int:

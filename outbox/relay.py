@@ -1,12 +1,13 @@
 """MessageRelay: moves committed events from the outbox table to the broker. Turns URLs and objects into adapters."""
 
 import asyncio
+import logging
 import random
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from outbox import arguments
 from outbox.arguments import at_least_one, byte_limits, exactly_one, interval, one_of, seconds
@@ -20,7 +21,7 @@ from outbox.engine.outages import until_it_answers
 from outbox.engine.pausing import OPEN
 from outbox.engine.relaying import Relay, RelaySettings
 from outbox.engine.sending import SendingPolicy
-from outbox.errors import ConfigurationError
+from outbox.errors import ConfigurationError, DatabaseUnavailableError
 from outbox.observing import HEARTBEAT_INTERVAL, Reports, build_observer, component_name, observed_by
 from outbox.outcome import Cause
 from outbox.retry import Backoff, RetryPolicy
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from outbox.ports import Observer, Transport
     from outbox.postgres.pool import Connect, Pool
+    from outbox.postgres.relays import OtherRelay
     from outbox.postgres.reporting import Reporter
     from outbox.postgres.sent_facts import SentFacts
     from outbox.postgres.store import PostgresStore
@@ -42,6 +44,11 @@ LONGEST_BACKOFF = timedelta(minutes=5)
 BELL_CONNECTIONS = 2
 SPARE_CONNECTIONS = 4
 """For the three duties of housekeeping, so that a lane never waits for one of them, and for probes of stalled routes."""
+
+SAY_SO_EVERY = timedelta(seconds=5)
+"""How often a relay says where it sends, which counts four times as long (`outbox.postgres.relays.HELD_FOR`)."""
+LOOK_AGAIN = timedelta(seconds=1)
+_log = logging.getLogger("outbox")
 
 
 class CleanUp(StrEnum):
@@ -122,6 +129,7 @@ class MessageRelay:
         self._listen_url = None if listen_url is None else postgres_url(listen_url, argument="listen_url")
         self._pool = _checked_pool(db_pool)
         self._table = TableName.parse(table_name)
+        self._name = component_name(name)
         self._enable_metrics = enable_metrics
         self._grace_period = arguments.grace_period(grace_period)
         self._stopping = Stopping()
@@ -203,11 +211,62 @@ class MessageRelay:
         doorbell = PostgresDoorbell(
             self._connect(pool), bell_of(self._table), observer=observer, poll_interval=self._settings.poll_interval
         )
-        async with self._source.open(pool, store, facts, observer, stopping) as rounds, asyncio.TaskGroup() as companions:
-            listening = companions.create_task(doorbell.run())
+        async with AsyncExitStack() as stack:
+            rounds = await stack.enter_async_context(self._source.open(pool, store, facts, observer, stopping))
+            destination = self._source.destination(rounds)
+            keep_saying = await stack.enter_async_context(self._sending_to(destination, pool, observer, stopping))
+            companions = await stack.enter_async_context(asyncio.TaskGroup())
+            duties = [companions.create_task(doorbell.run()), companions.create_task(keep_saying())]
             gate = OPEN if reporter is None else reporter.gate()
             await Relay(rounds, store, doorbell, observer, self._settings, gate).run(stopping)
-            listening.cancel()
+            for duty in duties:
+                duty.cancel()
+
+    @asynccontextmanager
+    async def _sending_to(
+        self, destination: str, pool: "Pool", observer: "Observer", stopping: Stopping
+    ) -> AsyncIterator[Callable[[], Coroutine[Any, Any, NoReturn]]]:
+        """Within the block no other relay of the table begins to send elsewhere, as long as the function that is given runs.
+
+        Raises `ConfigurationError` if another one that runs does so already. One that ended without saying so is waited for.
+        """
+        from outbox.postgres.relays import RelayDestination
+
+        ours = RelayDestination(pool, self._table, destination=destination, name=self._name)
+        first: OtherRelay | None = None
+
+        async def agree() -> None:
+            nonlocal first
+            while (other := await ours.hold()) is not None:
+                if first is None:
+                    first = other
+                    _log.warning("the relay %s sends elsewhere, to %s: does it still run?", other.name, other.destination)
+                elif other.held_until > first.held_until:
+                    await refuse(other)
+                if await stopping.wait(LOOK_AGAIN):
+                    return
+
+        async def keep_saying() -> NoReturn:
+            while True:
+                await asyncio.sleep(SAY_SO_EVERY.total_seconds())
+                with suppress(DatabaseUnavailableError):  # whoever uses it tells that it is away
+                    if (other := await ours.hold()) is not None:
+                        await refuse(other)
+
+        async def refuse(other: "OtherRelay") -> NoReturn:
+            await ours.refuse()
+            raise ConfigurationError(
+                f"this relay sends to {destination}, but the relay {other.name} sends the messages of {self._table} to "
+                f"{other.destination}: all relays of a table send to one place. If that one is right, give this relay the same "
+                "broker and exchange (OUTBOX_BROKER_URL, OUTBOX_EXCHANGE_NAME). If this one is right, stop the others, and "
+                "start it then: a relay that is gone counts for 20 s at most"
+            )
+
+        await until_it_answers(agree, stopping, observer)
+        try:
+            yield keep_saying
+        finally:
+            await ours.release()
 
     @asynccontextmanager
     async def _open_pool(self) -> AsyncIterator["Pool"]:

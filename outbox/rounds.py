@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from outbox.brokers import open_transport
+from outbox.brokers import destination_of, open_transport, own_database
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.ordering import OrderingRules
 from outbox.engine.outages import until_it_answers
@@ -55,6 +55,14 @@ class RoundsSource:
             facts=facts,
             byte_limits=self.byte_limits,
         )
+
+    def destination(self, rounds: "Rounds") -> str:
+        """Where `rounds`, which `open` gave, send to; it holds no secret."""
+        from outbox.transports.postgres.rounds import HandoverRounds
+
+        if isinstance(rounds, HandoverRounds):
+            return own_database(exchange_name=self.policy.exchange_name)
+        return destination_of(self.broker, exchange_name=self.policy.exchange_name)
 
     @asynccontextmanager
     async def open(

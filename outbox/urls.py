@@ -2,7 +2,7 @@
 
 import re
 from enum import StrEnum
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from outbox.errors import UrlError
 
@@ -59,6 +59,27 @@ def amqp_url(url: str, *, argument: str = "rmq_connection_url") -> str:
     if server_kind(url, argument=argument) is not ServerKind.AMQP:
         raise UrlError(f"{argument} must be an amqp:// or amqps:// URL, not {_scheme(url, argument)}://")
     return url
+
+
+def server_address(url: str) -> str:
+    """Which server, and which database or virtual host, `url` names: without user, password and options."""
+    parts = urlsplit(url)
+    kind = server_kind(url)
+    hosts = parts.netloc.rpartition("@")[2].lower()
+    path = unquote(parts.path.removeprefix("/"))
+    if kind is ServerKind.POSTGRES:
+        named = parse_qs(parts.query)
+        hosts = hosts or ",".join(named.get("host", ["localhost"]))
+        return f"PostgreSQL at {_with_ports(hosts, 5432)}, database {path or ','.join(named.get('dbname', ['']))}"
+    port = 5671 if parts.scheme.lower() == "amqps" else 5672
+    return f"RabbitMQ at {_with_ports(hosts or 'localhost', port)}, virtual host {path or '/'}"
+
+
+def _with_ports(hosts: str, port: int) -> str:
+    """Each of several hosts with its port; a path is a socket."""
+    return ",".join(
+        host if re.search(r":[0-9]+$", host) or host.startswith("/") else f"{host}:{port}" for host in hosts.split(",")
+    )
 
 
 def redacted(text: str) -> str:

@@ -53,6 +53,7 @@ async def test_alembic_and_ensure_outbox_schema_make_the_same(
         "outbox_login_failure",
         "outbox_operation",
         "outbox_operation_item",
+        "outbox_relay",
         "outbox_schema_version",
         "outbox_session",
         "outbox_stats",

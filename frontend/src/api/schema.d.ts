@@ -3455,7 +3455,7 @@ export interface components {
              * @description A word for it that stays the same.
              * @enum {string}
              */
-            code: "unroutable" | "queue-without-consumer" | "subscription-without-consumer" | "exchange-missing" | "queue-missing" | "dead-letter-queue-missing" | "retry-queue-missing" | "dead-letters-vanish" | "queue-limit" | "old-binding";
+            code: "unroutable" | "queue-without-consumer" | "subscription-without-consumer" | "exchange-missing" | "queue-missing" | "dead-letter-queue-missing" | "retry-queue-missing" | "dead-letters-vanish" | "queue-limit" | "old-binding" | "relays-disagree";
             /**
              * Mend
              * @description What would mend it.
@@ -3563,7 +3563,7 @@ export interface components {
              * @description A word for it that stays the same.
              * @enum {string}
              */
-            code: "database_unreachable" | "broker_unreachable" | "outbox_late" | "messages_parked" | "messages_held" | "messages_stalled" | "queue_late" | "queue_deep" | "paused" | "no_relay" | "no_worker" | "no_maintenance" | "no_archiver" | "component_late" | "component_lost" | "component_waiting" | "consumer_failing" | "dead_letters" | "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding";
+            code: "database_unreachable" | "broker_unreachable" | "outbox_late" | "messages_parked" | "messages_held" | "messages_stalled" | "queue_late" | "queue_deep" | "paused" | "no_relay" | "no_worker" | "no_maintenance" | "no_archiver" | "component_late" | "component_lost" | "component_waiting" | "consumer_failing" | "dead_letters" | "relays_disagree" | "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding";
             /**
              * Hint
              * @description What to do about it.

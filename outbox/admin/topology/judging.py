@@ -7,6 +7,7 @@ from typing import Literal
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.topology.seen import Seen
 from outbox.findings import Finding, error, warning
+from outbox.postgres.relays import AGREE, disagreement
 
 WarningCode = Literal[
     "unroutable",
@@ -19,6 +20,7 @@ WarningCode = Literal[
     "dead-letters-vanish",
     "queue-limit",
     "old-binding",
+    "relays-disagree",
 ]
 
 
@@ -33,8 +35,13 @@ class Judged:
 
 def judged(seen: Seen) -> list[Judged]:
     """Errors first."""
-    found = [*_held(seen), *_unconsumed(seen), *(_of_rabbitmq(seen) if _looked_at_rabbitmq(seen) else ())]
+    found = [*_disagreeing(seen), *_held(seen), *_unconsumed(seen), *(_of_rabbitmq(seen) if _looked_at_rabbitmq(seen) else ())]
     return sorted(found, key=lambda each: each.finding.severity != "error")
+
+
+def _disagreeing(seen: Seen) -> Iterator[Judged]:
+    if (problem := disagreement(seen.relays)) is not None:
+        yield Judged("relays-disagree", f"exchange:{seen.exchange}", error("topology", problem, AGREE))
 
 
 def _held(seen: Seen) -> Iterator[Judged]:

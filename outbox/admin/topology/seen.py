@@ -8,6 +8,7 @@ from outbox.admin.brokers import BrokerKind
 from outbox.admin.declared import DeclaredConsumer, declared
 from outbox.errors import BrokerUnavailableError
 from outbox.postgres.backlog import QueueCounts
+from outbox.postgres.relays import KnownRelay, known_relays
 from outbox.postgres.reporting.components import recent_components
 from outbox.postgres.topology import HeldKey, Subscribed, held_keys, subscriptions
 
@@ -45,6 +46,7 @@ class Seen:
     queues: Mapping[str, SeenQueue] = field(default_factory=dict)
     bindings: Sequence[Subscribed] | None = None
     problem: str | None = None
+    relays: Sequence[KnownRelay] = ()
 
 
 async def look(admin: "Admin", broker: BrokerKind, rabbitmq: "Overview | None", depths: Sequence[QueueCounts]) -> Seen:
@@ -52,8 +54,9 @@ async def look(admin: "Admin", broker: BrokerKind, rabbitmq: "Overview | None", 
     async with admin.reading("looking at the topology") as connection:
         consumers = declared(await recent_components(connection, schema=admin.table.schema))
         held = await held_keys(connection, admin.table)
+        relays = await known_relays(connection, admin.table)
         subscribed = await subscriptions(connection, admin.table) if broker is BrokerKind.POSTGRESQL else []
-    seen = Seen(broker=broker, exchange=admin.exchange_name, consumers=consumers, held=held)
+    seen = Seen(broker=broker, exchange=admin.exchange_name, consumers=consumers, held=held, relays=relays)
     if broker is BrokerKind.POSTGRESQL:
         return _with_subscriptions(seen, subscribed, depths)
     if rabbitmq is None:

@@ -34,6 +34,7 @@ FindingCode = Literal[
     "component_waiting",
     "consumer_failing",
     "dead_letters",
+    "relays_disagree",
     "unroutable",
     "queue_without_consumer",
     "subscription_without_consumer",

@@ -10,6 +10,7 @@ from outbox.findings import Finding, error, warning, well
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import queries
+from outbox.postgres.relays import AGREE, disagreement, known_relays
 from outbox.postgres.schema.ensure import OLDEST_SERVER
 from outbox.postgres.schema.objects import SATELLITES, satellite_names, table_names
 
@@ -163,6 +164,21 @@ class Examination:
                 )
             )
         return findings
+
+    async def relays(self, *, wanted: str | None) -> list[Finding]:
+        """Whether all relays send to one place, and to the one that is `wanted`, if that is known."""
+        relays = await known_relays(self._connection, self._table)
+        if (problem := disagreement(relays)) is not None:
+            return [error("relays", problem, AGREE)]
+        elsewhere = [relay for relay in relays if wanted is not None and relay.destination != wanted]
+        if elsewhere:
+            text = (
+                f"the relay {elsewhere[0].name} sends to {elsewhere[0].destination}; with these settings it would be {wanted}"
+            )
+            return [
+                warning("relays", text, "examine with the relay's OUTBOX_BROKER_URL and OUTBOX_EXCHANGE_NAME, or correct one")
+            ]
+        return [well("relays", f"those that run ({len(relays)}) send to {relays[0].destination}")] if relays else []
 
 
 _SHORT_LIMIT = 15_000

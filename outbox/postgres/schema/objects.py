@@ -21,6 +21,7 @@ SATELLITES = {
     "component": "outbox_component",
     "control": "outbox_control",
     "lease": "outbox_lease",
+    "relay": "outbox_relay",
     "audit": "outbox_audit",
     "session": "outbox_session",
     "login_failure": "outbox_login_failure",
@@ -119,6 +120,7 @@ _SATELLITE_OBJECTS = {
     "component": {"primary_key": "pkey", "check_kind": "check_kind"},
     "control": {"primary_key": "pkey", "check_scope": "check_scope", "check_name": "check_name"},
     "lease": {"primary_key": "pkey"},
+    "relay": {"primary_key": "pkey"},
     "audit": {
         "primary_key": "pkey",
         "check_outcome": "check_outcome",

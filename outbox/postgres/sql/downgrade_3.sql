@@ -36,3 +36,6 @@ drop trigger if exists {control_ring_trigger} on {control}
 
 -- name: drop_control_ring
 drop function if exists {control_ring_function}()
+
+-- name: drop_relay_table
+drop table if exists {relay}

@@ -1,0 +1,164 @@
+"""All relays of an outbox table send to one place, and a second place is refused before anything is taken."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+
+from outbox import MessageRelay
+from outbox import relay as relays
+from outbox.doctor import Patient, examine
+from outbox.errors import ConfigurationError
+from outbox.findings import Finding
+from outbox.postgres import relays as rows
+from outbox.urls import server_address
+from tests.relay.support import ScriptedTransport
+from tests.relay.test_message_relay import running
+from tests.relay.test_relay import INSERT
+from tests.support.eventually import eventually
+
+OWN = "PostgreSQL, the outbox's own database, exchange outbox"
+SCRIPTED = "tests.relay.support.ScriptedTransport, exchange outbox"
+
+
+@pytest.fixture(autouse=True)
+def saying_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relays, "SAY_SO_EVERY", timedelta(milliseconds=100))
+    monkeypatch.setattr(relays, "LOOK_AGAIN", timedelta(milliseconds=20))
+    monkeypatch.setattr(rows, "HELD_FOR", timedelta(seconds=2))
+
+
+def made(url: str, broker: Any = None, **options: Any) -> MessageRelay:
+    """A relay without reports, to the outbox's own database unless another broker is given."""
+    return MessageRelay(url, broker=broker or url, **{"reporting": False, "history": False, **options})
+
+
+async def running_relays(connection: asyncpg.Connection) -> list[tuple[str, str]]:
+    found = await connection.fetch("select name, destination from outbox_relay where not refused order by name")
+    return [tuple(row) for row in found]
+
+
+async def test_a_relay_with_another_broker_refuses_to_start_and_takes_nothing(url: str, connection: asyncpg.Connection) -> None:
+    transport = ScriptedTransport()
+    async with running(made(url, transport, name="first")):
+        await eventually(lambda: running_relays(connection))
+        await connection.execute(INSERT, "order.placed")
+        with pytest.raises(ConfigurationError) as refused:
+            async with asyncio.timeout(10):
+                await made(url, name="second").run(handle_signals=False)
+        await eventually(lambda: transport.sent)
+    for named in (OWN, SCRIPTED, "first", "OUTBOX_BROKER_URL", "stop the others"):
+        assert named in str(refused.value)
+    assert await connection.fetchval("select count(*) from outbox_delivery") == 0
+
+
+async def test_relays_with_the_same_destination_run_together(url: str, connection: asyncpg.Connection) -> None:
+    async with running(made(url, ScriptedTransport(), name="a")), running(made(url, ScriptedTransport(), name="b")):
+        await eventually(lambda: _are(connection, [("a", SCRIPTED), ("b", SCRIPTED)]))
+    assert await running_relays(connection) == []
+
+
+async def _are(connection: asyncpg.Connection, expected: list[tuple[str, str]]) -> bool:
+    return await running_relays(connection) == expected
+
+
+async def test_a_relay_that_ended_does_not_count(url: str, connection: asyncpg.Connection) -> None:
+    async with running(made(url, ScriptedTransport(), name="first")):
+        await eventually(lambda: running_relays(connection))
+    async with running(made(url, name="second")):
+        await eventually(lambda: _are(connection, [("second", OWN)]))
+
+
+async def test_a_relay_that_died_counts_only_until_its_row_runs_out(url: str, connection: asyncpg.Connection) -> None:
+    await connection.execute(
+        "insert into outbox_relay (id, outbox_table, destination, name, held_until) "
+        "values (gen_random_uuid(), 'outbox_table'::regclass::oid, 'elsewhere', 'dead', clock_timestamp() + interval '1 s')"
+    )
+    async with running(made(url, name="second")):
+        await eventually(lambda: _are(connection, [("second", OWN)]))
+        assert await connection.fetchval(
+            "select clock_timestamp() > max(held_until) from outbox_relay where name = 'dead'"
+        ) in (
+            None,
+            True,
+        )
+
+
+async def test_of_two_that_start_at_once_one_is_refused(url: str) -> None:
+    both = [made(url, ScriptedTransport(), name="a"), made(url, name="b")]
+    tasks = [asyncio.create_task(each.run(handle_signals=False)) for each in both]
+    try:
+        async with asyncio.timeout(10):
+            done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            assert [type(task.exception()) for task in done] == [ConfigurationError]
+            assert len(pending) == 1
+    finally:
+        for each in both:
+            each.stop()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_relay_whose_place_was_taken_while_it_could_not_say_so_ends(url: str, connection: asyncpg.Connection) -> None:
+    task = asyncio.create_task(made(url, name="frozen").run(handle_signals=False))
+    await eventually(lambda: running_relays(connection))
+    async with connection.transaction():
+        await connection.execute("delete from outbox_relay")
+        await connection.execute(
+            "insert into outbox_relay (id, outbox_table, destination, name, held_until) "
+            "values (gen_random_uuid(), 'outbox_table'::regclass::oid, 'elsewhere', 'other', 'infinity')"
+        )
+    with pytest.raises(ConfigurationError, match="other"):
+        async with asyncio.timeout(10):
+            await task
+
+
+async def test_without_their_table_relays_run_and_warn(
+    url: str, connection: asyncpg.Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    await connection.execute("drop table outbox_relay")
+    transport = ScriptedTransport()
+    async with running(made(url, transport)):
+        await connection.execute(INSERT, "order.placed")
+        await eventually(lambda: transport.sent)
+    assert sum("would go unnoticed" in record.getMessage() for record in caplog.records) == 1
+
+
+async def found(url: str, **settings: Any) -> list[Finding]:
+    report = await examine(Patient(database_url=url, consumer_timeout=timedelta(minutes=30), **settings))
+    return [finding for finding in report.findings if finding.check == "relays"]
+
+
+async def test_the_doctor_names_relays_that_disagree_with_each_other_or_with_its_settings(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    assert await found(url) == []
+    async with running(made(url, name="first")):
+        await eventually(lambda: running_relays(connection))
+        [agreed] = await found(url)
+        assert (agreed.severity, agreed.summary) == ("ok", f"those that run (1) send to {OWN}")
+        [differs] = await found(url, broker_url="amqp://ada:secret@rabbit.example/shop")
+        assert differs.severity == "warning"
+        assert "RabbitMQ at rabbit.example:5672, virtual host shop, exchange outbox" in differs.summary
+        assert "secret" not in differs.summary
+        with pytest.raises(ConfigurationError):
+            await made(url, ScriptedTransport(), name="second").run(handle_signals=False)
+        [disagree] = await found(url)
+    assert disagree.severity == "error"
+    assert f"first sends to {OWN}" in disagree.summary
+    assert f"second was refused, as it would send to {SCRIPTED}" in disagree.summary
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("amqp://ada:s3cret@Rabbit/", "RabbitMQ at rabbit:5672, virtual host /"),
+        ("amqps://ada:s3@cret@rabbit/shop%2Feu?heartbeat=5", "RabbitMQ at rabbit:5671, virtual host shop/eu"),
+        ("amqp://rabbit:5673", "RabbitMQ at rabbit:5673, virtual host /"),
+        ("postgresql+asyncpg://ada:s3cret@a,b:5433/shop?password=s3cret", "PostgreSQL at a:5432,b:5433, database shop"),
+        ("postgresql:///shop?host=/run/postgres&user=ada", "PostgreSQL at /run/postgres, database shop"),
+    ],
+)
+def test_an_address_names_the_server_and_no_secret(url: str, address: str) -> None:
+    assert server_address(url) == address
