@@ -89,7 +89,9 @@ class Reports:
             async with keeping_time(connect, self.clock):
                 yield None
             return
-        component = Component(kind=ComponentKind(self.kind), name=component_name(self.name), consumers=consumers)
+        # Chains tell that a message waits in a queue from the missing word of a worker that would have told of it.
+        told = [{**consumer, "history": self.history} for consumer in consumers]
+        component = Component(kind=ComponentKind(self.kind), name=component_name(self.name), consumers=told)
         settings = ReportingSettings(
             history=self.history,
             borrows=self.url is None,

@@ -4,14 +4,27 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, cast
 
-from outbox.chains.model import Beginning, Chain, ChainState, Leg, Node, Try, TryError, TryOutcome
+from outbox.chains.model import Beginning, Chain, ChainState, Leg, Node, Try, TryError, TryOutcome, Waiting, WaitReason
 from outbox.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from outbox.postgres.chains import ChainReader
     from outbox.postgres.pool import Connection, Pool
 
-__all__ = ["Beginning", "Chain", "ChainState", "Leg", "Node", "Try", "TryError", "TryOutcome", "chain", "recent"]
+__all__ = [
+    "Beginning",
+    "Chain",
+    "ChainState",
+    "Leg",
+    "Node",
+    "Try",
+    "TryError",
+    "TryOutcome",
+    "WaitReason",
+    "Waiting",
+    "chain",
+    "recent",
+]
 
 MOST_NODES = 2_000
 

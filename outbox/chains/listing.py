@@ -7,7 +7,7 @@ from typing import Any
 
 from outbox.chains.model import Beginning, ChainState, worst
 from outbox.postgres.beginnings import FACTS_OF_EACH, BeginningsReader, Place, Span, place_of
-from outbox.postgres.chains import moment
+from outbox.postgres.chains import expecting, moment
 
 MOST_LOOKED_AT = 1_000
 """Chains of which a page under a filter by state looks at the facts."""
@@ -65,14 +65,20 @@ class _Walk:
         self._looked_at = self._begun = 0
 
     async def go(self) -> None:
+        consumers, subscribed = await self._reader.consumers()
         while self._more and not self._is_full() and self._looked_at < MOST_LOOKED_AT and self._begun < MOST_BEGINNINGS:
             rows = await self._next_rows()
             members = await self._reader.members(rows)
+            live: dict[str, list[Mapping[str, Any]]] = {}
+            for found in await self._reader.live([row["root_id"] for row in rows]):
+                live.setdefault(found["root_id"], []).append(found)
             resolved = await self._reader.resolved([message for facts in members for message in _dead(facts)])
             second = await self._reader.second([row for row, facts in zip(rows, members, strict=True) if _goes_on(row, facts)])
             for row, facts in zip(rows, members, strict=True):
                 if place_of(row) not in second:
-                    self._take(row, facts, worst(_states(facts, resolved).values()))
+                    waiting = _waiting(facts, consumers, subscribed)
+                    states = _with_live(_states(facts, resolved), waiting, live.get(row["root_id"], ()))
+                    self._take(row, facts, worst(states.values()))
 
     def page(self) -> Beginnings:
         """What was found, and where it goes on: behind what was looked at last, or what fitted last."""
@@ -140,6 +146,42 @@ def _states(
         else state
         for (message, queue), state in states.items()
         if queue is not None or message not in handled
+    }
+
+
+def _waiting(
+    facts: Sequence[Mapping[str, Any]], consumers: Sequence[Mapping[str, Any]], subscribed: frozenset[str]
+) -> Iterable[tuple[str, str]]:
+    """Messages and the queues of RabbitMQ in which they must be, as nothing was told of them since they were sent."""
+    seen: set[str] = set()
+    for fact in facts[:FACTS_OF_EACH]:
+        first = fact["message_id"] not in seen
+        seen.add(fact["message_id"])
+        if first and fact["fact"] == "sent":  # what was requeued before goes to one queue alone
+            for queue in expecting(consumers, subscribed, fact["routing_key"], fact["at"]):
+                yield fact["message_id"], queue
+
+
+def _with_live(
+    states: Mapping[tuple[str, str | None], ChainState],
+    waiting: Iterable[tuple[str, str]],
+    live: Iterable[Mapping[str, Any]],
+) -> Mapping[tuple[str, str | None], ChainState]:
+    """The same with the messages that are on their way: what is in the outbox is nowhere else, a delivery is in its queue."""
+    found = dict(states)
+    for message, queue in waiting:
+        found.pop((message, None), None)
+        found.setdefault((message, queue), ChainState.QUEUED)
+    rows: dict[str, ChainState] = {}
+    for each in live:
+        if "queue" in each:
+            found.pop((each["message_id"], None), None)
+            found[each["message_id"], each["queue"]] = ChainState(each["state"])
+        else:
+            rows[each["message_id"]] = ChainState(each["state"])
+    unsent = {message: state for message, state in rows.items() if state is not ChainState.SENT}
+    return {key: state for key, state in found.items() if key[0] not in unsent} | {
+        (message, None): state for message, state in unsent.items()
     }
 
 

@@ -80,12 +80,38 @@ class Try:
     component: str = ""
 
 
+class WaitReason(StrEnum):
+    """Why a delivery waits; `NEXT`: for no reason but that a worker has not taken it yet."""
+
+    PAUSED = "paused"
+    NO_CONSUMER = "no_consumer"
+    RETRY = "retry"
+    BEHIND = "behind"
+    NEXT = "next"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Why a delivery waits, and `text`, the same in words.
+
+    `ahead` is how many are due before it, up to 10,001; None where that is not known, as at RabbitMQ. Who paused it, when, and
+    why, if it is paused.
+    """
+
+    reason: WaitReason
+    text: str
+    ahead: int | None = None
+    paused_by: str | None = None
+    paused_at: datetime | None = None
+    pause_reason: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leg:
     """What became of a message in one queue.
 
     `waited` is its time in the broker before the first attempt; `due_at` when it is to be tried again. `tries` are the attempts
-    that are known, oldest first; `attempts` is how many there were.
+    that are known, oldest first; `attempts` is how many there were. `waiting` says why it waits, if it does.
     """
 
     queue: str
@@ -94,6 +120,7 @@ class Leg:
     received_at: datetime | None = None
     waited: timedelta | None = None
     due_at: datetime | None = None
+    waiting: Waiting | None = None
     tries: tuple[Try, ...] = ()
 
     @property

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from outbox.chains.model import Chain, ChainState, Leg, Node, Try, TryError, TryOutcome, worst
+from outbox.chains.model import Chain, ChainState, Leg, Node, Try, TryError, TryOutcome, Waiting, WaitReason, worst
 from outbox.failures import decode_trail
-from outbox.postgres.chains import Row, Traces, ids_of, moment, span
+from outbox.postgres.chains import MOST_AHEAD, Row, Traces, expecting, ids_of, moment, span
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Tree:
     def chain(self) -> Chain:
         """The tree of everything that was found, at most `max_nodes` of it."""
         self._gather()
-        nodes = [replace(_node(self._drafts[id_]), depth=depth) for id_, depth in self._in_order()]
+        nodes = [replace(_node(self._drafts[id_], self._traces), depth=depth) for id_, depth in self._in_order()]
         kept = tuple(nodes[: self._max_nodes])
         return Chain(
             root_id=self._traces.root_id,
@@ -155,10 +155,10 @@ def _began(draft: _Draft) -> float:
     return min((float(time) for time in times if time is not None), default=float("inf"))
 
 
-def _node(draft: _Draft) -> Node:
+def _node(draft: _Draft, traces: Traces) -> Node:
     sends = [fact for fact in draft.facts if fact["fact"] == "sent"]
     row: Mapping[str, Any] = draft.row or {}
-    legs = tuple(_legs(draft, sends))
+    legs = tuple(_legs(draft, sends, traces))
     sent_at = sends[0]["at"] if sends else row.get("sent_at")
     began = _began(draft)
     return Node(
@@ -184,29 +184,14 @@ def _requeue_count(draft: _Draft) -> int:
     return max(told, *counted, 0)
 
 
-_URGENT = (
-    ChainState.DEAD,
-    ChainState.IN_HAND,
-    ChainState.RETRYING,
-    ChainState.QUEUED,
-    ChainState.REQUEUED,
-    ChainState.SENT,
-    ChainState.DISCARDED,
-    ChainState.PROCESSED,
-)
-"""Of the states of its legs a message has the one that comes first here."""
-
-
 def _state(row: Mapping[str, Any], legs: Sequence[Leg], *, sent: bool) -> ChainState:
     if row and row["state"] != "sent":
         return ChainState(row["state"])
-    for state in _URGENT:
-        if any(leg.state is state for leg in legs):
-            return state
-    return ChainState.SENT if sent or row else ChainState.UNKNOWN
+    state = worst(leg.state for leg in legs)
+    return ChainState.SENT if state is ChainState.UNKNOWN and (sent or row) else state
 
 
-def _legs(draft: _Draft, sends: Sequence[Row]) -> Iterable[Leg]:
+def _legs(draft: _Draft, sends: Sequence[Row], traces: Traces) -> Iterable[Leg]:
     """One for each queue that anything is known of, by the time of the first that is."""
     queues: dict[str, None] = {}
     for each in (*draft.facts, *draft.deliveries, *draft.letters):
@@ -220,7 +205,14 @@ def _legs(draft: _Draft, sends: Sequence[Row]) -> Iterable[Leg]:
             next((row for row in draft.deliveries if row["queue"] == queue), None),
             [letter for letter in draft.letters if letter["queue"] == queue],
             sends,
+            traces,
         )
+    # What was requeued before it was sent goes to one queue alone.
+    if draft.facts and draft.facts[0]["fact"] == "sent":
+        for queue in expecting(traces.consumers, traces.subscribed, draft.routing_key, sends[0]["at"]):
+            if queue not in queues:
+                queues[queue] = None
+                yield Leg(queue=queue, state=ChainState.QUEUED, waiting=_waiting(queue, ChainState.QUEUED, None, traces))
 
 
 def _leg(
@@ -230,18 +222,49 @@ def _leg(
     delivery: Row | None,
     letters: Sequence[Row],
     sends: Sequence[Row],
+    traces: Traces,
 ) -> Leg:
     tries = tuple(_try(fact) for fact in facts) or tuple(_tries_of(letters))
     received = facts[0]["at"] - (facts[0]["ran"] or 0.0) if facts else None
+    state = _leg_state(facts, delivery, [] if _lives_on(facts, requeues, letters) else letters)
     return Leg(
         queue=queue,
-        state=_leg_state(facts, delivery, [] if _lives_on(facts, requeues, letters) else letters),
+        state=state,
         attempts=max([each.attempt for each in tries] + [letter["attempt"] for letter in letters], default=0),
         received_at=moment(received),
         waited=span(received - sends[0]["at"]) if received is not None and sends else None,
         due_at=moment(delivery["due_at"]) if delivery is not None and delivery["state"] == "retrying" else None,
+        waiting=_waiting(queue, state, delivery, traces),
         tries=tries,
     )
+
+
+def _waiting(queue: str, state: ChainState, delivery: Row | None, traces: Traces) -> Waiting | None:
+    """Why a delivery waits; None if it does not. A pause holds retries back, too."""
+    if state not in (ChainState.QUEUED, ChainState.RETRYING):
+        return None
+    ahead = None if delivery is None or state is ChainState.RETRYING else int(delivery["ahead"])
+    pause = next((each for each in traces.pauses if (each["scope"], each["name"]) in (("queue", queue), ("worker", ""))), None)
+    if pause is not None:
+        what = "the queue is" if pause["scope"] == "queue" else "all workers are"
+        by = f" by {pause['requested_by']}" if pause["requested_by"] else ""
+        return Waiting(
+            reason=WaitReason.PAUSED,
+            text=f"{what} paused{by}" + (f": {pause['reason']}" if pause["reason"] else ""),
+            ahead=ahead,
+            paused_by=pause["requested_by"],
+            paused_at=moment(pause["requested_at"]),
+            pause_reason=pause["reason"],
+        )
+    known = [each for each in traces.consumers if each["queue"] == queue]
+    if (known and not any(each["lives"] for each in known)) or (not known and queue in traces.subscribed):
+        return Waiting(reason=WaitReason.NO_CONSUMER, text="no worker consumes the queue", ahead=ahead)
+    if state is ChainState.RETRYING:
+        return Waiting(reason=WaitReason.RETRY, text="an attempt failed, and the next one is not due yet")
+    if ahead:
+        number = f"{ahead:,}" if ahead <= MOST_AHEAD else f"more than {MOST_AHEAD:,}"
+        return Waiting(reason=WaitReason.BEHIND, text=f"{number} ahead of it in the queue", ahead=ahead)
+    return Waiting(reason=WaitReason.NEXT, text="no worker has taken it yet", ahead=ahead)
 
 
 def _lives_on(facts: Sequence[Row], requeues: Sequence[Row], letters: Sequence[Row]) -> bool:

@@ -131,6 +131,8 @@ def _cells(node: Node, leg: Leg | None, branch: str, *, first: bool) -> Sequence
 
 
 def _error(node: Node, leg: Leg | None) -> str:
+    if leg is not None and leg.waiting is not None:
+        return _one_line(leg.waiting.text)
     last = None if leg is None else leg.last
     if last is not None and last.error is not None and last.error.type:
         return _one_line(f"{last.error.type}: {last.error.message}" if last.error.message else last.error.type)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+import asyncpg
+
 from outbox.postgres.chains import LOOK_TIMEOUT, statements
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
@@ -47,7 +49,7 @@ class BeginningsReader:
 
     def __init__(self, connection: Connection, table: TableName) -> None:
         self._connection = connection
-        self._sql = statements(table)
+        self._sql = statements(table, bounded=True)
 
     async def behind(self, place: Place | None, span: Span, limit: int) -> Sequence[Mapping[str, Any]]:
         """Up to `limit` beginnings, newest first, behind the place; None: from the first one."""
@@ -76,6 +78,27 @@ class BeginningsReader:
         """What somebody made of the dead letters of these messages, by message and queue."""
         rows = await self._connection.fetch(self._sql["resolved"], list(message_ids)) if message_ids else []
         return {(row["message_id"], row["queue"]): row["status"] for row in rows}
+
+    async def live(self, root_ids: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        """The messages of these chains that are in the outbox, or in queues of the Postgres transport, as far as one looks."""
+        rows: list[Mapping[str, Any]] = []
+        for name in ("live_rows", "live_deliveries"):
+            rows += await self._if_there(name, list(root_ids)) if root_ids else []
+        return rows
+
+    async def consumers(self) -> tuple[Sequence[Mapping[str, Any]], frozenset[str]]:
+        """What workers have told of their consumers, and the queues that are in the database."""
+        subscribed = await self._if_there("subscribed")
+        return await self._if_there("consumers"), frozenset(row["queue"] for row in subscribed)
+
+    async def _if_there(self, name: str, *arguments: object) -> Sequence[Mapping[str, Any]]:
+        """The rows; none if there is no such table, no right to read it, or not enough time."""
+        try:
+            async with self._connection.transaction():
+                rows: Sequence[Any] = await self._connection.fetch(self._sql[name], *arguments)
+                return rows
+        except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError, asyncpg.QueryCanceledError):
+            return []
 
     async def _beginnings(self, name: str, place: Place | None, span: Span, limit: int) -> Sequence[Mapping[str, Any]]:
         at, hash_ = place or (None, None)

@@ -8,6 +8,7 @@ from typing import Any
 
 import asyncpg
 
+from outbox import topics
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, reason_of
 from outbox.postgres.queries import queries, query
@@ -20,6 +21,8 @@ SCAN_TIMEOUT = timedelta(seconds=2)
 MOST_ROWS = 5_000
 """Rows of those tables that are looked at where an answer must not take long."""
 FACTS_PER_NODE = 10
+MOST_AHEAD = 10_000
+"""Deliveries that are counted in front of one that waits."""
 
 Row = Mapping[str, Any]
 
@@ -33,6 +36,9 @@ class Traces:
     letters: Sequence[Row] = ()
     rows: Sequence[Row] = ()
     deliveries: Sequence[Row] = ()
+    consumers: Sequence[Row] = ()
+    pauses: Sequence[Row] = ()
+    subscribed: frozenset[str] = frozenset()
     truncated: bool = False
     unseen: dict[str, str] = field(default_factory=dict)
     """The tables that could not be read, and why."""
@@ -61,10 +67,25 @@ class ChainReader:
             letters = await self._read("letters", root, most + 1)
             rows = await self._read("rows", root, most + 1, timeout=SCAN_TIMEOUT)
             deliveries = await self._read("deliveries", root, most + 1, timeout=SCAN_TIMEOUT)
+            consumers, pauses = await self._read("consumers"), await self._read("pauses")
+            subscribed = frozenset(row["queue"] for row in await self._read("subscribed"))
+            for place in ("components", "pauses", "subscriptions"):  # they only add to what is told of a waiting message
+                self._unseen.pop(place, None)
             if self._bounded:
                 await self._note_what_was_left_out()
         truncated = len(facts) > most * FACTS_PER_NODE or any(len(each) > most for each in (letters, rows, deliveries))
-        return Traces(root, facts, letters, rows, deliveries, truncated, self._unseen)
+        return Traces(
+            root_id=root,
+            facts=facts,
+            letters=letters,
+            rows=rows,
+            deliveries=deliveries,
+            consumers=consumers,
+            pauses=pauses,
+            subscribed=subscribed,
+            truncated=truncated,
+            unseen=self._unseen,
+        )
 
     async def _root(self, place: str, any_id: str) -> str | None:
         timeout = SCAN_TIMEOUT if place in ("outbox", "deliveries") else LOOK_TIMEOUT
@@ -113,6 +134,9 @@ _PLACES = {
     "deliveries": "deliveries",
     "more_rows": "outbox",
     "more_deliveries": "deliveries",
+    "consumers": "components",
+    "pauses": "pauses",
+    "subscribed": "subscriptions",
 }
 _LEFT_OUT = {"more_rows": "outbox", "more_deliveries": "deliveries"}
 
@@ -120,9 +144,31 @@ _LEFT_OUT = {"more_rows": "outbox", "more_deliveries": "deliveries"}
 def statements(table: TableName, *, bounded: bool = False) -> Mapping[str, str]:
     """The SQL of chains; `bounded` as in `ChainReader`."""
     names = {"table": table.sql, "most_rows": str(MOST_ROWS), **satellite_names(table.schema)}
-    parts = {name: query("chains.sql", name, **names) for name in ("newest_rows", "newest_deliveries")}
-    rows, deliveries = (parts["newest_rows"], parts["newest_deliveries"]) if bounded else (table.sql, names["delivery"])
-    return queries("chains.sql", **names, rows_looked_at=rows, deliveries_looked_at=deliveries)
+    parts = ("newest_rows", "newest_deliveries", "row_state", "delivery_state")
+    newest_rows, newest_deliveries, row_state, delivery_state = (query("chains.sql", name, **names) for name in parts)
+    return queries(
+        "chains.sql",
+        **names,
+        rows_looked_at=newest_rows if bounded else f"{table.sql} as looked_at",
+        deliveries_looked_at=newest_deliveries if bounded else f"{names['delivery']} as looked_at",
+        row_state=row_state,
+        delivery_state=delivery_state,
+    )
+
+
+def expecting(consumers: Sequence[Row], subscribed: frozenset[str], routing_key: str, sent_at: float) -> Sequence[str]:
+    """The queues of RabbitMQ that got a message, as far as workers tell that were there when it was sent, and write history.
+
+    What none of them has told anything of waits there still.
+    """
+    return [
+        each["queue"]
+        for each in consumers
+        if each["history"]
+        and each["since"] <= sent_at
+        and each["queue"] not in subscribed
+        and topics.matches(each["binding_key"] or "", routing_key)
+    ]
 
 
 def ids_of(chain: str | None) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Chains over HTTP: the whole tree for any id, and the list of those that began last."""
 
+import json
 from typing import Any
 from urllib.parse import quote
 
@@ -9,6 +10,7 @@ import pytest
 
 from outbox.admin import Role
 from outbox.admin.chains import LONGEST_ID
+from outbox.chains import ChainState
 from tests.admin.conftest import MakeClient
 from tests.admin.rows import insert
 
@@ -294,3 +296,134 @@ async def test_chains_are_for_those_who_are_known(make_client: MakeClient) -> No
     nobody = make_client(None)
     assert {(await nobody.get(path)).status_code for path in ("/chains", "/chains/x")} == {401}
     assert (await make_client(Role.VIEWER).get("/chains")).status_code == 200
+
+
+# --- what waits ----------------------------------------------------------------------------------------------------------
+
+
+async def deliver(
+    connection: asyncpg.Connection, id_: str, queue: str, *, chain: str, due: str = "-1 s", **columns: Any
+) -> None:
+    await connection.execute(
+        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, attempt, available_at, "
+        "lease_token, leased_until) values ('outbox', $1, $2, 'a', '', $3, $4, now() + $5::text::interval, "
+        "case when $6 then gen_random_uuid() end, case when $6 then now() + interval '1 minute' end)",
+        queue,
+        id_,
+        chain,
+        columns.get("attempt", 1),
+        due,
+        columns.get("leased", False),
+    )
+
+
+async def worker(
+    connection: asyncpg.Connection, queue: str, *, started: str = "1 hour", history: bool = True, ago: str = "0"
+) -> None:
+    """A worker of that queue for everything."""
+    consumers = json.dumps([{"queue": queue, "binding_key": "#", "history": history}])
+    await connection.execute(
+        "insert into outbox_component (id, kind, name, host, process_id, version, every, consumers, started_at, seen_at) "
+        "values (gen_random_uuid(), 'worker', 'w', 'h', 1, '1', '5 s', $1, now() - $2::text::interval, "
+        "now() - $3::text::interval)",
+        consumers,
+        started,
+        ago,
+    )
+
+
+async def both(client: httpx.AsyncClient, id_: str) -> set[str]:
+    """The state of a chain in the list, by itself, and under its own filter."""
+    [line] = [item for item in (await client.get("/chains")).json()["items"] if item["root_id"] == id_]
+    state = line["state"]
+    filtered = await client.get("/chains", params={"state": state})
+    assert filtered.status_code == 200, filtered.text
+    assert id_ in ids(filtered.json())
+    return {state, (await client.get(f"/chains/{id_}")).json()["state"]}
+
+
+async def test_a_delivery_that_nobody_handled_keeps_its_chain_from_being_processed(
+    viewer: httpx.AsyncClient, history: History, database: str
+) -> None:
+    connection = await asyncpg.connect(database)
+    for id_ in ("waits", "fails", "runs", "unsent", "held"):
+        await history.tells(60, "sent", id_, id_)
+        await history.tells(59, "processed", id_, id_, None, "mail")
+    await deliver(connection, "waits", "stock", chain='["waits"]')
+    await deliver(connection, "fails", "stock", chain='["fails"]', attempt=2, due="1 minute")
+    await deliver(connection, "runs", "stock", chain='["runs"]', due="1 minute", leased=True)
+    await insert(connection, tracking_ids='["unsent", "child"]')
+    await insert(connection, tracking_ids='["held", "child"]', last_error="unroutable", send_after="infinity")
+    await connection.close()
+    assert await both(viewer, "waits") == {"in a queue"}
+    assert await both(viewer, "fails") == {"retrying"}
+    assert await both(viewer, "runs") == {"in hand"}
+    assert await both(viewer, "unsent") == {"pending"}
+    assert await both(viewer, "held") == {"held"}
+
+
+async def test_at_rabbitmq_a_queue_that_told_nothing_of_a_message_holds_it_still(
+    viewer: httpx.AsyncClient, history: History, database: str
+) -> None:
+    connection = await asyncpg.connect(database)
+    for id_ in ("order", "older"):
+        await history.tells(60 if id_ == "order" else 7_200, "sent", id_, id_)
+        await history.tells(59 if id_ == "order" else 7_199, "processed", id_, id_, None, "mail")
+    for queue in ("mail", "stock"):
+        await worker(connection, queue)
+    await worker(connection, "silent", history=False)
+    await worker(connection, "new", started="1 s")
+    assert await both(viewer, "order") == {"in a queue"}
+    assert await both(viewer, "older") == {"processed"}  # of that time nothing is known of other workers
+    [node] = (await viewer.get("/chains/order")).json()["nodes"]
+    assert [(leg["queue"], leg["state"]) for leg in node["legs"]] == [("mail", "processed"), ("stock", "in a queue")]
+    assert node["legs"][1]["waiting"]["reason"] == "next"
+    await history.tells(1, "processed", "order", "order", None, "stock")
+    assert await both(viewer, "order") == {"processed"}
+    await connection.close()
+
+
+async def test_a_delivery_that_waits_says_why(viewer: httpx.AsyncClient, history: History, database: str) -> None:
+    connection = await asyncpg.connect(database)
+    await history.tells(60, "sent", "m", "m")
+    await connection.execute(
+        "insert into outbox_subscription (exchange, queue, binding_key) "
+        "select 'outbox', queue, '#' from unnest(array['paused', 'alone', 'busy', 'fails', 'free']) as queue"
+    )
+    await connection.execute(
+        "insert into outbox_control (scope, name, reason, requested_by) values ('queue', 'paused', 'stocktaking', 'ada')"
+    )
+    for queue in ("paused", "busy", "fails", "free"):
+        await worker(connection, queue)
+    await worker(connection, "alone", ago="10 min")
+    for number in range(3):
+        await deliver(connection, f"before-{number}", "busy", chain="[]", due="-1 minute")
+    for queue in ("paused", "alone", "busy", "free"):
+        await deliver(connection, "m", queue, chain='["m"]')
+    await deliver(connection, "m", "fails", chain='["m"]', attempt=2, due="1 minute")
+    await connection.close()
+    [node] = (await viewer.get("/chains/m")).json()["nodes"]
+    waiting = {leg["queue"]: leg["waiting"] for leg in node["legs"]}
+    assert {queue: (each["reason"], each["ahead"]) for queue, each in waiting.items()} == {
+        "paused": ("paused", 0),
+        "alone": ("no_consumer", 0),
+        "busy": ("behind", 3),
+        "free": ("next", 0),
+        "fails": ("retry", None),
+    }
+    paused = waiting["paused"]
+    assert (paused["paused_by"], paused["pause_reason"], paused["text"]) == (
+        "ada",
+        "stocktaking",
+        "the queue is paused by ada: stocktaking",
+    )
+    assert paused["paused_at"] is not None
+    assert [leg["due_at"] is not None for leg in node["legs"] if leg["queue"] == "fails"] == [True]
+
+
+@pytest.mark.parametrize("state", list(ChainState))
+async def test_every_state_is_a_filter(viewer: httpx.AsyncClient, history: History, state: ChainState) -> None:
+    await history.beginnings(1)
+    page = await viewer.get("/chains", params={"state": state.value})
+    assert page.status_code == 200, page.text
+    assert ids(page.json()) == (["c1"] if state is ChainState.PROCESSED else [])

@@ -13,7 +13,24 @@ export type Attempt = Schemas["TryAnswer"];
 /** A chain in a list of them. */
 export type Beginning = Schemas["ChainLine"];
 
-export const LISTED_STATES = ["dead", "retrying", "requeued", "sent", "discarded", "processed"] as const;
+/** Every state that a chain can be in, what needs attention first, as the server sorts them. */
+export const LISTED_STATES = [
+  "dead",
+  "parked",
+  "held",
+  "stalled",
+  "blocked",
+  "retrying",
+  "in hand",
+  "in a queue",
+  "requeued",
+  "sent",
+  "pending",
+  "scheduled",
+  "discarded",
+  "processed",
+  "unknown",
+] as const satisfies readonly Beginning["state"][];
 
 export interface BeginningFilters {
   state?: (typeof LISTED_STATES)[number] | undefined;

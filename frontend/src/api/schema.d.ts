@@ -1652,6 +1652,12 @@ export interface components {
             body?: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * History
+             * @description Whether the worker writes down what becomes of each message.
+             * @default false
+             */
+            history: boolean;
             /** Inbox */
             inbox: boolean;
             /** Max Deliveries */
@@ -2025,6 +2031,8 @@ export interface components {
              * @description In the broker, before the first attempt.
              */
             waited_seconds: number | null;
+            /** @description Why it waits in the queue; null: it does not. */
+            waiting: components["schemas"]["WaitingAnswer"] | null;
         };
         /**
          * LifeShown
@@ -3620,6 +3628,36 @@ export interface components {
             status: "ok" | "warning" | "error";
             thresholds: components["schemas"]["HealthThresholdsShown"];
         };
+        /**
+         * WaitReason
+         * @description Why a delivery waits; `NEXT`: for no reason but that a worker has not taken it yet.
+         * @enum {string}
+         */
+        WaitReason: "paused" | "no_consumer" | "retry" | "behind" | "next";
+        /**
+         * WaitingAnswer
+         * @description Why a delivery waits.
+         */
+        WaitingAnswer: {
+            /**
+             * Ahead
+             * @description How many are due before it, up to 10,001; null: not known, as at RabbitMQ.
+             */
+            ahead: number | null;
+            /** Pause Reason */
+            pause_reason: string | null;
+            /** Paused At */
+            paused_at: string | null;
+            /** Paused By */
+            paused_by: string | null;
+            /** @description `paused`; `no_consumer`: no worker consumes the queue; `retry`: its next attempt is due later; `behind`: others are due before it; `next`: no worker has taken it yet. */
+            reason: components["schemas"]["WaitReason"];
+            /**
+             * Text
+             * @description The same in words.
+             */
+            text: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -3813,8 +3851,8 @@ export interface operations {
             query?: {
                 /** @description That of the first message, exactly. */
                 routing_key?: string | null;
-                /** @description The worst state, as far as the history tells. */
-                state?: ("dead" | "retrying" | "requeued" | "sent" | "discarded" | "processed") | null;
+                /** @description The worst state, as the chain itself tells it. */
+                state?: components["schemas"]["ChainState"] | null;
                 /** @description It began then or later. */
                 after?: string | null;
                 /** @description It began before then. */

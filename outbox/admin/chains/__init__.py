@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Path, Query
 from pydantic import Field
@@ -41,8 +41,8 @@ class ChainListParameters(Request):
 
     routing_key: Annotated[Text | None, Field(description="That of the first message, exactly.")] = None
     state: Annotated[
-        Literal["dead", "retrying", "requeued", "sent", "discarded", "processed"] | None,
-        Field(description="The worst state, as far as the history tells."),
+        ChainState | None,
+        Field(description="The worst state, as the chain itself tells it."),
     ] = None
     after: Annotated[Instant | None, Field(description="It began then or later.")] = None
     before: Annotated[Instant | None, Field(description="It began before then.")] = None
@@ -66,7 +66,7 @@ async def list_chains(asked: Viewer, wanted: Annotated[ChainListParameters, Quer
     cursor = decode_cursor(wanted.cursor, bound_to, (str, int))
     filter_ = BeginningFilter(
         routing_key=wanted.routing_key,
-        state=None if wanted.state is None else ChainState(wanted.state),
+        state=wanted.state,
         after=wanted.after,
         before=wanted.before,
     )

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from outbox.admin.models import ErrorSummary, Model, Moment, Page
-from outbox.chains import ChainState, TryOutcome
+from outbox.chains import ChainState, TryOutcome, WaitReason
 
 
 def _in_seconds(value: Any) -> Any:
@@ -28,6 +28,20 @@ class TryAnswer(Model):
     component: str = Field(description="The worker that it ran in.")
 
 
+class WaitingAnswer(Model):
+    """Why a delivery waits."""
+
+    reason: WaitReason = Field(
+        description="`paused`; `no_consumer`: no worker consumes the queue; `retry`: its next attempt is due later; `behind`: "
+        "others are due before it; `next`: no worker has taken it yet."
+    )
+    text: str = Field(description="The same in words.")
+    ahead: int | None = Field(description="How many are due before it, up to 10,001; null: not known, as at RabbitMQ.")
+    paused_by: str | None
+    paused_at: Moment | None
+    pause_reason: str | None
+
+
 class LegAnswer(Model):
     """What became of a message in one queue."""
 
@@ -40,6 +54,7 @@ class LegAnswer(Model):
         validation_alias="handling", description="How long handlers ran, all attempts together."
     )
     due_at: Moment | None = Field(description="When it is tried again.")
+    waiting: WaitingAnswer | None = Field(description="Why it waits in the queue; null: it does not.")
     tries: list[TryAnswer]
 
 

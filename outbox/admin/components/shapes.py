@@ -80,6 +80,7 @@ class DescribedConsumer(BaseModel):
     ordered: bool
     inbox: bool
     batch: bool
+    history: bool = Field(default=False, description="Whether the worker writes down what becomes of each message.")
     body: dict[str, Any] | None = Field(
         default=None, description="With `schemas=true`: the JSON schema of the body, if it has one."
     )

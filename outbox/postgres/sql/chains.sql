@@ -62,16 +62,7 @@ select distinct on (id) id, tracking_ids ->> -1 as message_id, routing_key, trac
     extract(epoch from failed_at)::float8 as failed_at,
     case when send_after < 'infinity' then extract(epoch from send_after)::float8 end as due_at,
     extract(epoch from held_at)::float8 as held_at,
-    case
-        when sent_at is not null then 'sent'
-        when failed_at is not null then 'parked'
-        when last_error = 'unroutable' then 'held'
-        when last_error = 'stalled' then 'stalled'
-        when last_error = 'blocked' then 'blocked'
-        when send_after > clock_timestamp() and attempts > 0 then 'retrying'
-        when send_after > clock_timestamp() then 'scheduled'
-        else 'pending'
-    end as state
+    {row_state} as state
 from {rows_looked_at}
 where tracking_ids @> jsonb_build_array($1::text)
 order by id
@@ -80,14 +71,77 @@ limit $2
 -- name: deliveries
 select message_id, routing_key, queue, tracking_ids::text as chain, attempt,
     extract(epoch from created_at)::float8 as created_at, extract(epoch from available_at)::float8 as due_at,
-    case
-        when lease_token is not null and leased_until > clock_timestamp() then 'in hand'
-        when available_at > clock_timestamp() and attempt > 1 then 'retrying'
-        else 'in a queue'
-    end as state
+    {delivery_state} as state,
+    (
+        select count(*)
+        from (
+            select
+            from {delivery} as earlier
+            where earlier.queue = looked_at.queue and earlier.available_at <= clock_timestamp()
+                and (earlier.available_at, earlier.id) < (looked_at.available_at, looked_at.id)
+            limit 10001
+        ) as ahead
+    ) as ahead
 from {deliveries_looked_at}
 where tracking_ids @> jsonb_build_array($1::text)
 limit $2
+
+-- name: consumers
+-- What workers have told of their consumers, those included that ended lately: since when, and whether any of them lives.
+select consumer ->> 'queue' as queue, consumer ->> 'binding_key' as binding_key,
+    bool_or(consumer -> 'history' = 'true') as history, extract(epoch from min(started_at))::float8 as since,
+    bool_or(stopped_at is null and seen_at >= clock_timestamp() - 6 * every) as lives
+from {component}
+cross join lateral jsonb_array_elements(case when jsonb_typeof(consumers) = 'array' then consumers else '[]' end) as consumer
+where kind = 'worker' and consumer ->> 'queue' is not null
+group by 1, 2
+order by 1, 2
+limit 5000
+
+-- name: pauses
+select scope, name, reason, requested_by, extract(epoch from requested_at)::float8 as requested_at
+from {control}
+where scope in ('queue', 'worker') and (until is null or until > clock_timestamp())
+
+-- name: subscribed
+-- Queues of the Postgres transport: what waits in them is among the deliveries.
+select distinct queue
+from {subscription}
+limit 5000
+
+-- name: live_rows
+-- Where the messages of the chains $1 are that have a row in the outbox, the latest row of each last.
+select tracking_ids ->> 0 as root_id, tracking_ids ->> -1 as message_id, {row_state} as state
+from {rows_looked_at}
+where tracking_ids ->> 0 = any($1::text[])
+order by id
+limit 20000
+
+-- name: live_deliveries
+-- The same of those that wait in a queue of the Postgres transport, or are being handled.
+select tracking_ids ->> 0 as root_id, message_id, queue, {delivery_state} as state
+from {deliveries_looked_at}
+where tracking_ids ->> 0 = any($1::text[])
+limit 20000
+
+-- name: row_state
+case
+    when sent_at is not null then 'sent'
+    when failed_at is not null then 'parked'
+    when last_error = 'unroutable' then 'held'
+    when last_error = 'stalled' then 'stalled'
+    when last_error = 'blocked' then 'blocked'
+    when send_after > clock_timestamp() and attempts > 0 then 'retrying'
+    when send_after > clock_timestamp() then 'scheduled'
+    else 'pending'
+end
+
+-- name: delivery_state
+case
+    when lease_token is not null and leased_until > clock_timestamp() then 'in hand'
+    when available_at > clock_timestamp() and attempt > 1 then 'retrying'
+    else 'in a queue'
+end
 
 -- name: beginnings
 -- The first messages of chains, by the time at which they were sent, newest first, behind the place $1, $2, from $3 to before $4.
@@ -116,10 +170,10 @@ limit $5
 -- name: members
 -- What the history tells first of each of these chains, up to $4 facts. Nothing of a chain is much older than its beginning,
 -- which waited $3 in the outbox.
-select root.number, member.fact, member.message_id, member.queue, extract(epoch from member.at)::float8 as at
+select root.number, member.fact, member.message_id, member.routing_key, member.queue, extract(epoch from member.at)::float8 as at
 from unnest($1::text[], $2::timestamptz[], $3::interval[]) with ordinality as root (id, at, waited, number)
 cross join lateral (
-    select fact, message_id, queue, at
+    select fact, message_id, routing_key, queue, at
     from {history}
     where hashtextextended(root_id, 0) = hashtextextended(root.id, 0) and root_id = root.id
         and {history}.at >= root.at - root.waited - interval '1 hour'

@@ -121,6 +121,22 @@ function Ways({ item: { message } }: { item: Item }) {
   );
 }
 
+/** `the queue is paused by ada: stocktaking, 4 min ago`, and how many are ahead of it where that is not the reason. */
+function Because({ waiting }: { waiting: NonNullable<Leg["waiting"]> }) {
+  const { reason, text, ahead, paused_at } = waiting;
+  return (
+    <>
+      {text}
+      {paused_at && (
+        <>
+          , <Ago at={paused_at} />
+        </>
+      )}
+      {reason !== "behind" && ahead ? `; ${plural(ahead, "delivery is", "deliveries are")} ahead of it` : ""}
+    </>
+  );
+}
+
 function InQueue({ leg }: { leg: Leg }) {
   return (
     <section className={styles.queue} aria-label={leg.queue}>
@@ -137,6 +153,7 @@ function InQueue({ leg }: { leg: Leg }) {
           ],
           ["Handling", leg.handling_seconds === null ? null : span(leg.handling_seconds)],
           ["Attempts", leg.attempts > 0 ? leg.attempts : null],
+          ["Waits because", leg.waiting && <Because key="waiting" waiting={leg.waiting} />],
           ["Next attempt", leg.due_at && <At at={leg.due_at} />],
         ]}
       />

@@ -62,9 +62,12 @@ describe("one chain", () => {
   });
 
   it("says in words what bars and colours tell", () => {
-    opened(chain([message("root", null, { state: "dead", legs: [DEAD] })], { critical_path: ["root"] }));
+    const root = message("root", null, { state: "dead", legs: [DEAD] });
+    opened(chain([root, message("other", "root")], { critical_path: ["root"] }));
     const row = screen.getByRole("treeitem", { name: /key.root/ });
-    expect(row.textContent).toContain("dead, took 6 s, 2 attempts, on the way to what happened last");
+    expect(row.textContent).toContain(
+      "dead, took 6 s, 2 attempts, 1 message from it, on the way to what happened last",
+    );
   });
 
   it("unfolds large fan-outs, and keeps that in the address", async () => {

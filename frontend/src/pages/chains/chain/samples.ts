@@ -48,6 +48,7 @@ export function leg(facts: Partial<Leg> = {}): Leg {
     waited_seconds: null,
     handling_seconds: null,
     due_at: null,
+    waiting: null,
     tries: [],
     ...facts,
   };
