@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Generic, TypeVar
 
 from outbox.admin.snapshots import Snapshot, Snapshots
@@ -30,8 +30,7 @@ class Remembered(Generic[T]):
     async def get(self, question: Hashable, make: Callable[[], Awaitable[T]]) -> Snapshot[T]:
         """The answer to `question`, which `make` makes. Raises what making raised, if there is none that is usable."""
         snapshots = self._of(question, make)
-        last = snapshots.last
-        usable = last is not None and datetime.now(UTC) - last.as_of < USABLE_AGE
+        usable = snapshots.has_usable
         found = await snapshots.get(patience=timedelta(0) if usable else None)
         if found.error is not None and not usable:
             raise found.error
@@ -48,7 +47,7 @@ class Remembered(Generic[T]):
                 return await make()
 
         if question not in self._answers:
-            self._answers[question] = Snapshots(make_in_turn, max_age=MAX_AGE, timeout=TIMEOUT)
+            self._answers[question] = Snapshots(make_in_turn, max_age=MAX_AGE, timeout=TIMEOUT, usable_for=USABLE_AGE)
         self._answers.move_to_end(question)
         while len(self._answers) > MOST_KEPT:
             self._answers.popitem(last=False)

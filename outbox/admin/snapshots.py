@@ -10,6 +10,9 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+USABLE_FOR = timedelta(seconds=15)
+"""The greatest age of a value that is given while a new one is being fetched."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(Generic[T]):
@@ -25,13 +28,23 @@ class Snapshots(Generic[T]):
 
     One refresh runs at a time and belongs to nobody: whoever stops waiting, for whatever reason, leaves it to the others. It
     may take `timeout`. One that fails leaves the value that was there, which is then given with the error; after a failure the
-    next try is not before `max_age` has passed again.
+    next try is not before `max_age` has passed again. A value that is older than `usable_for` is given with such an error
+    alone: not to whoever is first to ask after a quiet time and does not wait for a new one.
     """
 
-    def __init__(self, refresh: Callable[[], Awaitable[T]], *, max_age: timedelta, timeout: timedelta) -> None:
+    def __init__(
+        self,
+        refresh: Callable[[], Awaitable[T]],
+        *,
+        max_age: timedelta,
+        timeout: timedelta,
+        usable_for: timedelta = USABLE_FOR,
+    ) -> None:
         self._refresh = refresh
         self._max_age = max_age.total_seconds()
         self._timeout = timeout.total_seconds()
+        self._usable_for = usable_for.total_seconds()
+        self._fetched = self._ended = float("-inf")
         self._last: Snapshot[T] | None = None
         self._error: Exception | None = None
         self._stale_at = float("-inf")
@@ -46,13 +59,23 @@ class Snapshots(Generic[T]):
     async def get(self, *, patience: timedelta | None = None) -> Snapshot[T]:
         """A value that is not older than `max_age`, or the last one, if no newer one can be had, or not within `patience`.
 
-        Without any value it raises what the refresh raised, and `TimeoutError` if there is none within `patience` or at all.
+        Without any that is usable it raises what the refresh raised, and `TimeoutError` if there is none within `patience`.
         """
-        if monotonic() >= self._stale_at or self._seen < self._changes:
+        asked = monotonic()
+        if asked >= self._stale_at or self._seen < self._changes:
             await self._refreshed(patience)
-        if self._last is not None:
+        if self._last is not None and (self._fetched >= asked or self._is_usable()):
             return Snapshot(self._last.value, self._last.as_of, self._error)
-        raise self._error or TimeoutError("the value is still being fetched")
+        raise (self._error if self._last is None else None) or TimeoutError("the value is still being fetched")
+
+    @property
+    def has_usable(self) -> bool:
+        """Whether there is a value that may be given without waiting."""
+        return self._last is not None and monotonic() - self._fetched <= self._usable_for
+
+    def _is_usable(self) -> bool:
+        """An error says itself that the value is old, unless the error is old as well."""
+        return self.has_usable or (self._error is not None and monotonic() - self._ended <= self._usable_for)
 
     def forget(self) -> None:
         """The next one who asks gets a new value: something has changed that it tells of."""
@@ -87,6 +110,7 @@ class Snapshots(Generic[T]):
         except Exception as error:  # noqa: BLE001  told to whoever asks
             self._error = error
         else:
-            self._last, self._error = Snapshot(value, as_of), None
+            self._last, self._error, self._fetched = Snapshot(value, as_of), None, monotonic()
         finally:
-            self._stale_at, self._seen = monotonic() + self._max_age, changes
+            self._ended = monotonic()
+            self._stale_at, self._seen = self._ended + self._max_age, changes

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 import asyncpg
 import httpx
 import pytest
 
-from outbox.admin import Admin, Role
+from outbox.admin import Admin, Role, snapshots
 from outbox.admin.backlog import view
 from outbox.admin.backlog.rates import Intake, drained_in
 from outbox.admin.brokers import BrokerView, Depths
@@ -142,6 +143,33 @@ async def test_while_counting_takes_long_an_estimate_is_told(database: str, monk
         assert (backlog["complete"], backlog["queues"], backlog["states"]["pending"]["value"]) == (False, None, 1)
         may_count.set()
         assert (await shown(client))["queues"] == []
+
+
+async def test_after_a_quiet_time_no_old_figures_are_told_as_those_of_now(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, may_count, later = counting.BacklogReader.figures, asyncio.Event(), 0.0
+    may_count.set()
+
+    async def counting_slowly(*arguments: Any, **options: Any) -> Any:
+        await may_count.wait()
+        return await count(*arguments, **options)
+
+    monkeypatch.setattr(counting.BacklogReader, "figures", counting_slowly)
+    monkeypatch.setattr(snapshots, "monotonic", lambda: monotonic() + later)
+    connection = await asyncpg.connect(database)
+    async with serving(Admin(database)) as app, client_of(app, Role.VIEWER) as client:
+        before = await shown(client)
+        assert before["states"]["pending"]["value"] == 0
+        await insert(connection)
+        may_count.clear()
+        later = 300.0
+        after = await told(client)
+        assert (after["complete"], after["states"]["pending"]["value"]) == (False, 1)
+        assert after["as_of"] > before["as_of"]
+        may_count.set()
+        assert (await shown(client))["states"]["pending"] == {"value": 1, "relation": "eq"}
+    await connection.close()
 
 
 async def test_queues_in_the_database_are_counted_by_what_becomes_of_them(

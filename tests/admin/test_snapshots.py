@@ -52,6 +52,22 @@ async def test_a_value_that_is_too_old_is_fetched_again() -> None:
     assert [(await kept.get()).value, (await kept.get()).value] == [1, 2]
 
 
+async def test_a_value_that_is_much_too_old_is_not_given_while_a_new_one_is_fetched() -> None:
+    source = Source()
+    recent = snapshots(source, max_age=AT_ONCE)
+    old = Snapshots(source, max_age=AT_ONCE, timeout=LONG, usable_for=AT_ONCE)
+    assert [(await recent.get()).value, (await old.get()).value] == [1, 2]
+
+    source.may.clear()
+
+    assert (await recent.get(patience=AT_ONCE)).value == 1
+    with pytest.raises(TimeoutError):
+        await old.get(patience=AT_ONCE)
+    source.may.set()
+    assert (await old.get()).value == 4
+    await recent.close()
+
+
 async def test_whoever_stops_waiting_leaves_the_refresh_to_the_others() -> None:
     source = Source()
     source.may.clear()

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MAX_AGE = timedelta(seconds=2)
 PATIENCE = timedelta(milliseconds=120)
 """How long an answer waits for newer figures while there are older ones, or an estimate can be had."""
+FIRST_PATIENCE = timedelta(seconds=1)
+"""How long it waits for the broker where nothing is known yet, or only what is too old."""
 DATABASE_TIMEOUT = timedelta(seconds=10)
 BROKER_TIMEOUT = timedelta(seconds=5)
 
@@ -90,6 +92,8 @@ class BacklogView:
         """What the broker holds; None if it has not answered yet, or not in time."""
         if self._broker.kind is not BrokerKind.RABBITMQ:
             return Depths()
+        if patience is not None and not self._depths.has_usable:
+            patience = FIRST_PATIENCE  # the broker's connection may have to be opened first
         try:
             snapshot = await self._depths.get(patience=patience)
         except (DatabaseUnavailableError, TimeoutError):

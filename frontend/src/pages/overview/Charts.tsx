@@ -81,7 +81,7 @@ function BacklogChart({ statistics, onZoom }: ChartProps) {
       lines={lines}
       onBrush={onZoom}
       empty="No relay measured the backlog then. Lines begin as soon as one runs; statistics are kept when it stops."
-      gaps="Where a line is missing, no relay ran."
+      gaps="Gaps: no relay reported anything."
       note={statistics.widened && `Steps are longer because ${statistics.widened}.`}
     />
   );
@@ -134,7 +134,7 @@ function ThroughputChart({ statistics, onZoom }: ChartProps) {
       lines={lines}
       onBrush={onZoom}
       empty="Neither a relay nor a worker told anything then. Lines begin as soon as one runs; statistics are kept when it stops."
-      gaps="Where a line is missing, nobody ran who would have told."
+      gaps="Gaps: nothing was reported. Workers report only while they handle messages."
     />
   );
 }

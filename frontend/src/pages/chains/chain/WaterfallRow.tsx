@@ -3,8 +3,8 @@ import { lookOf } from "~/ui";
 import { Bars } from "./Bars";
 import { rowProps } from "./cursor";
 import { Fold } from "./Fold";
-import { type Lanes, reach, type Span } from "./lanes";
-import type { LegRow, MessageRow, Row } from "./rows";
+import { type Lanes, reachOf, type Span } from "./lanes";
+import { isCritical, type LegRow, type MessageRow, type Row } from "./rows";
 import { StateIcon } from "./StateIcon";
 import styles from "./Waterfall.module.css";
 import { described, foldWords, nameOf } from "./words";
@@ -57,7 +57,9 @@ function Name({ row, lanes, width }: { row: MessageRow | LegRow; lanes: Lanes | 
   const { item } = row;
   const leg = row.kind === "leg" ? row.leg : undefined;
   const { legs, state } = item.message;
-  const taken = lanes && reach(lanes);
+  // Of one delivery its own time, not that of its message, which went to other queues, too.
+  const taken =
+    lanes && reachOf(leg ? lanes.legs.slice(legs.indexOf(leg)).slice(0, 1) : [lanes.outbox, ...lanes.legs]);
   const beside = legs.length === 1 ? legs[0]?.queue : undefined;
   return (
     <span className={styles.name} style={{ width }}>
@@ -93,7 +95,7 @@ function Drawing({
       lanes={shown}
       view={view}
       width={width}
-      critical={row.item.critical}
+      critical={isCritical(row)}
       bad={isLeg || legs.length < 2 ? badWord(isLeg ? row.leg.state : state) : undefined}
     />
   );

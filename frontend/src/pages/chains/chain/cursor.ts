@@ -13,7 +13,7 @@ import {
 import { useShortcuts } from "~/lib/keyboard";
 import { deedOf, unfoldedOf } from "./deeds";
 import type { Handled } from "./drawn";
-import { idOf, type Row } from "./rows";
+import { idOf, isCritical, type Row } from "./rows";
 
 export interface Cursor {
   /** The row that keys act upon. */
@@ -142,6 +142,6 @@ export function rowProps(
     "data-row": index,
     "data-cursor": isCursor || undefined,
     "data-selected": isSelected || undefined,
-    "data-critical": (row.kind !== "fold" && row.item.critical) || undefined,
+    "data-critical": isCritical(row) || undefined,
   };
 }

@@ -40,6 +40,12 @@ export interface FoldRow extends Placed {
   states: readonly (readonly [state: string, count: number])[];
 }
 
+/** Whether a row is to be marked: of a message with several queues, the one that led on. */
+export function isCritical(row: Row): boolean {
+  if (row.kind === "fold") return false;
+  return row.kind === "leg" ? row.leg.queue === row.item.criticalQueue : row.item.critical;
+}
+
 export interface Folding {
   /** Whose children are shown one by one however many they are; `ROOTS` for what hangs from nothing. */
   open: ReadonlySet<string>;

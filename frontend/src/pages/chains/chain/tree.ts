@@ -12,8 +12,10 @@ export interface Item {
   below: number;
   /** The gravest state of it and of what follows from it, as a rank: the lower, the graver. */
   worst: number;
-  /** It lies on the way to what happened last. */
+  /** It lies on the way to what happened last, and other messages do not. */
   critical: boolean;
+  /** Of several queues, the one by way of which it went on to what happened last; undefined: of one, or not known. */
+  criticalQueue: string | undefined;
   /** It does not begin the chain, and hangs from nothing that is known. */
   orphan: boolean;
 }
@@ -50,7 +52,11 @@ export function treeOf(chain: Chain): Tree {
 }
 
 function itemsById(chain: Chain): Map<string, Item> {
-  const critical = new Set(chain.critical_path);
+  const path = new Set(chain.critical_path);
+  // Where every message lies on it, it tells nothing apart.
+  const critical = chain.nodes.some(({ id }) => !path.has(id)) ? path : new Set<string>();
+  const next = new Map(chain.critical_path.map((id, index) => [id, chain.critical_path[index + 1]]));
+  const published = new Map(chain.nodes.map(({ id, published_at }) => [id, published_at]));
   const byId = new Map<string, Item>();
   for (const message of chain.nodes) {
     if (byId.has(message.id)) continue;
@@ -62,11 +68,32 @@ function itemsById(chain: Chain): Map<string, Item> {
       below: 0,
       worst: rank(message.state),
       critical: critical.has(message.id),
+      criticalQueue: path.has(message.id)
+        ? criticalQueueOf(message, published.get(next.get(message.id) ?? ""))
+        : undefined,
       orphan: false,
     });
   }
   return byId;
 }
+
+/** The queue whose handler ran when the next message was published; at the end of the path, the one that was handled last. */
+function criticalQueueOf({ legs }: ChainMessage, published: string | null | undefined): string | undefined {
+  if (legs.length < 2) return undefined;
+  const runs = legs.flatMap(({ queue, tries }) =>
+    tries.flatMap(({ at, handling_seconds: seconds }) => {
+      const to = at === null ? Number.NaN : Date.parse(at);
+      return Number.isNaN(to) ? [] : [{ queue, from: to - (seconds ?? 0) * 1000, to }];
+    }),
+  );
+  if (published === undefined || published === null)
+    return runs.sort((one, other) => other.to - one.to)[0]?.queue;
+  const moment = Date.parse(published);
+  return runs.find(({ from, to }) => from - CLOCKS <= moment && moment <= to + CLOCKS)?.queue;
+}
+
+/** Milliseconds by which the times of two tables may differ. */
+const CLOCKS = 5;
 
 /** Puts what follows from `start` behind it, without recursion: a chain may be as deep as it is long. */
 function place(start: Item, items: Item[], seen: Set<Item>): void {

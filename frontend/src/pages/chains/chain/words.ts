@@ -27,7 +27,7 @@ export function nameOf({ message }: Item): string {
 
 /** All of what the colours and lengths of a row tell. */
 export function described(item: Item, leg: Leg | undefined, seconds: number | undefined): string {
-  const { message, critical, orphan, children } = item;
+  const { message, critical, criticalQueue, orphan, children } = item;
   const attempts = leg ? leg.attempts : Math.max(0, ...message.legs.map((each) => each.attempts));
   return [
     lookOf(leg?.state ?? message.state).label,
@@ -35,7 +35,7 @@ export function described(item: Item, leg: Leg | undefined, seconds: number | un
     seconds !== undefined && `took ${span(seconds)}`,
     attempts > 1 && plural(attempts, "attempt"),
     !leg && children.length > 0 && `${plural(children.length, "message")} from it`,
-    critical && "on the way to what happened last",
+    (leg ? leg.queue === criticalQueue : critical) && "on the way to what happened last",
     orphan && "what it follows from is not known",
   ]
     .filter(Boolean)

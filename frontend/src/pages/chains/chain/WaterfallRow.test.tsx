@@ -1,0 +1,64 @@
+import { render, screen } from "@testing-library/react";
+import { describe, expect, it } from "vitest";
+import { drawnOf } from "./drawn";
+import { type Row, rowsOf } from "./rows";
+import { at, attempt, chain, leg, message } from "./samples";
+import { WaterfallRow } from "./WaterfallRow";
+
+const NOTHING = { open: new Set<string>(), shut: new Set<string>(), shown: undefined };
+
+/** An order that two queues took: mail within 47 ms, payments after 139 s, which published what happened last. */
+const found = chain(
+  [
+    message("order", null, {
+      legs: [
+        leg({ queue: "mail", tries: [attempt(1.047, "processed", 0.02)] }),
+        leg({ queue: "payments", tries: [attempt(140, "processed", 2)] }),
+      ],
+    }),
+    message("paid", "order", { published_at: at(139.5), sent_at: at(140) }),
+    message("stock", "order", { published_at: at(1.04), sent_at: at(1.1) }),
+  ],
+  { critical_path: ["order", "paid"] },
+);
+
+function shown(of = found): Row[] {
+  const drawn = drawnOf(of, Date.parse(at(200)));
+  const rows = rowsOf(drawn.tree, NOTHING, true);
+  const view = drawn.extent ?? { from: 0, to: 1 };
+  const place = { prefix: "p", isCursor: false, isSelected: false, height: 34, names: 240, width: 500, view };
+  render(
+    rows.map((row, index) => {
+      const lanes = row.kind === "fold" ? undefined : drawn.lanes.get(row.item);
+      return <WaterfallRow key={row.key} row={row} index={index} lanes={lanes} {...place} />;
+    }),
+  );
+  return rows;
+}
+
+function critical(): (string | undefined)[] {
+  return screen.getAllByRole("treeitem").map((row) => row.dataset.critical);
+}
+
+describe("a row of the waterfall", () => {
+  it("reads out the time of its own delivery, not that of the whole message", () => {
+    shown();
+    const [, mail, payments] = screen.getAllByRole("treeitem");
+    expect(mail?.textContent).toContain("in mail, took 47 ms");
+    expect(payments?.textContent).toContain("in payments, took 2 min 19 s");
+  });
+
+  it("is marked only where it decided when the chain ended", () => {
+    const rows = shown();
+    expect(
+      rows.map((row) => (row.kind === "leg" ? row.leg.queue : row.kind === "message" && row.item.message.id)),
+    ).toEqual(["order", "mail", "payments", "paid", "stock"]);
+    expect(critical()).toEqual(["true", undefined, "true", "true", undefined]);
+  });
+
+  it("is not marked where every row would be", () => {
+    const line = [message("a", null, { legs: [leg()] }), message("b", "a", { legs: [leg()] })];
+    shown(chain(line, { critical_path: ["a", "b"] }));
+    expect(critical()).toEqual([undefined, undefined]);
+  });
+});
