@@ -21,6 +21,8 @@ logger = logging.getLogger("outbox")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOGOUT = "outbox_session_end"
 """The operation that stays where nothing may be changed: it changes nothing but who asks."""
+UNKNOWN = "outbox_unknown"
+"""The operation of all addresses that are none: there is nothing to be changed either."""
 _KEY = "outbox_asked"
 
 
@@ -48,8 +50,10 @@ def entrance(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Call
         came_back(request)
         if principal is None:
             raise unauthenticated("log in, or send a token")
+        if not isinstance(principal, Principal):
+            raise TypeError(f"the dependency that authenticates has to return a Principal or None, not {type(principal)}")
         asked = Asked(admin, principal, request.state.request_id, address_of(request))
-        if request.method not in SAFE_METHODS:
+        if request.method not in SAFE_METHODS and _operation(request) != UNKNOWN:
             await _require_may_change(request, asked)
         setattr(request.state, _KEY, asked)
 

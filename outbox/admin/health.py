@@ -6,6 +6,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, Depends, Response, status
 from pydantic import BaseModel, ConfigDict
 
+from outbox.admin.routing import HeadRoute
 from outbox.health import HealthChecks
 
 PREFIX = "/outbox"
@@ -36,7 +37,7 @@ def health_router(health: HealthChecks | Callable[..., Any]) -> APIRouter:
 
 def health_routes(health: HealthChecks | Callable[..., Any]) -> APIRouter:
     """The same, below whatever prefix they are included under."""
-    router = APIRouter(prefix="/health", tags=["health"])
+    router = APIRouter(prefix="/health", tags=["health"], route_class=HeadRoute)
     find = _found(health)
 
     @router.get("/live", operation_id="outbox_health_live")

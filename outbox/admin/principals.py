@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from outbox.errors import ConfigurationError
+
 
 class Role(StrEnum):
     """What somebody may do: look; also repair and pause, and see what is masked; also delete for good."""
@@ -21,7 +23,15 @@ _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody who is known: `name` is what the audit tells of them."""
+    """Somebody who is known: `name` is what the audit tells of them. The role may be given by its name.
+
+    Raises `ConfigurationError` for a role that there is not.
+    """
 
     name: str
     role: Role
+
+    def __post_init__(self) -> None:
+        if self.role not in tuple(Role):
+            raise ConfigurationError(f"the role of a principal is one of {', '.join(Role)}, not {self.role!r}")
+        object.__setattr__(self, "role", Role(self.role))

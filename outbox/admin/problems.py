@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from outbox.errors import BrokerUnavailableError, ConfigurationError, DatabaseUnavailableError, RefusedError
+from outbox.errors import BrokerUnavailableError, ConfigurationError, DatabaseUnavailableError, RefusedError, SchemaError
 from outbox.postgres.pool import DRIVER_ERRORS
 
 MEDIA_TYPE = "application/problem+json"
@@ -30,6 +30,7 @@ class Code(StrEnum):
     CROSS_SITE = "cross-site"
     READ_ONLY = "read-only"
     NOT_FOUND = "not-found"
+    METHOD_NOT_ALLOWED = "method-not-allowed"
     CONFLICT = "conflict"
     COUNT_DRIFTED = "count-drifted"
     VERSION_CONFLICT = "version-conflict"
@@ -68,6 +69,7 @@ _KINDS: Mapping[Code, tuple[int, str]] = {
     Code.CROSS_SITE: (403, "The request comes from another site"),
     Code.READ_ONLY: (403, "This installation is read-only"),
     Code.NOT_FOUND: (404, "There is no such thing"),
+    Code.METHOD_NOT_ALLOWED: (405, "The address takes other methods"),
     Code.CONFLICT: (409, "The state does not allow this"),
     Code.COUNT_DRIFTED: (409, "What the filter means has changed since the dry run"),
     Code.VERSION_CONFLICT: (409, "Somebody else has changed it meanwhile"),
@@ -125,6 +127,8 @@ def problem_of(error: Exception) -> Problem | None:
             return Problem(Code.INVALID_REQUEST, _first_of(error), errors=_told(error))
         case ConfigurationError():
             return Problem(Code.INVALID_REQUEST, str(error))
+        case SchemaError():
+            return _outdated(str(error))
         case RefusedError():
             return Problem(Code.CONFLICT, str(error))
         case BrokerUnavailableError():
@@ -212,7 +216,7 @@ def _of_database(error: Exception) -> Problem:
     """The database is away, lacks something, or was asked for a value that it cannot hold; trouble with its own is ours."""
     reason = error.__cause__ if isinstance(error, DatabaseUnavailableError) else error
     if isinstance(reason, _OF_SCHEMAS):
-        return Problem(Code.SCHEMA_OUTDATED, f"{reason}: run `outbox migrate`, or ask `outbox doctor` what is missing")
+        return _outdated(f"{reason}: run `outbox migrate`, or ask `outbox doctor` what is missing")
     if isinstance(reason, _OF_VALUES) or type(reason) is asyncpg.DataError:  # the latter: the driver could not even send it
         return Problem(
             Code.INVALID_REQUEST, "there is a value in it that the database cannot hold: a time or a number too large"
@@ -220,6 +224,10 @@ def _of_database(error: Exception) -> Problem:
     if isinstance(reason, asyncpg.DataError):
         return Problem(Code.INTERNAL, _IN_THE_LOG)
     return Problem(Code.DATABASE_UNAVAILABLE, "the database does not answer: try again", headers={"retry-after": "2"})
+
+
+def _outdated(detail: str) -> Problem:
+    return Problem(Code.SCHEMA_OUTDATED, detail)
 
 
 _IN_THE_LOG = "the log tells more under the request id"

@@ -24,6 +24,7 @@ from outbox.admin.security.routes import login_routes, logout
 from outbox.admin.stats import router as stats
 from outbox.admin.topology import topology
 from outbox.admin.ui import ui_routes
+from outbox.admin.unknown import unknown_addresses
 from outbox.admin.verdict import router as verdict
 from outbox.health import HealthChecks
 
@@ -56,7 +57,8 @@ def admin_router(
     `admin` is the object, or a dependency that finds it. `authenticate` is a dependency that returns a `Principal`, or None for
     nobody known; what else it raises is answered as the application answers it. Without it, whoever has one of the admin's
     tokens is known. With `health`, the checks or a dependency that finds them, `/health/live` and `/health/ready` are there
-    too; they, logging in and the dashboard's files below `/ui/` are public, and nothing else is.
+    too; they, logging in and the dashboard's files below `/ui/` are public, and nothing else is: below a prefix, whoever is not
+    known is answered so at every address that no other route of the application has.
     """
     find = _found(admin)
     router = APIRouter()
@@ -67,9 +69,13 @@ def admin_router(
     guarded = APIRouter(dependencies=way_in if authenticate is None else [Depends(goes_to_the_host), *way_in])
     for area in AREAS:
         guarded.include_router(area)
+    routers = list(AREAS)
     if authenticate is None:
-        router.include_router(login_routes(find))
+        login = login_routes(find)
+        router.include_router(login)
         guarded.include_router(logout)
+        routers += [login, logout]
+    guarded.include_router(unknown_addresses(route for area in routers for route in area.routes))
     router.include_router(guarded)
     return router
 

@@ -9,6 +9,8 @@ from urllib.parse import unquote_to_bytes
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.routing import Match
+from starlette.types import Message, Receive, Scope, Send
 
 from outbox.admin.bounds import LaterBody
 from outbox.admin.hosting import is_at_the_host
@@ -26,10 +28,34 @@ USUAL = (
 """What any route may answer with."""
 CHANGING = (Code.CROSS_SITE, Code.READ_ONLY, Code.BODY_TOO_SLOW, Code.BODY_TOO_LARGE)
 """What those may answer with that change something."""
+_HEAD = "outbox_head"
 _REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
-class AdminRoute(APIRoute):
+class HeadRoute(APIRoute):
+    """A route that answers HEAD where it answers GET: with the same headers, and without the body."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """As every route does; where GET fits, HEAD does."""
+        return super().matches(self._as_get(scope))
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers what fits."""
+
+        async def send_head(message: Message) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+        asked = self._as_get(scope)
+        await super().handle(asked, receive, send if asked is scope else send_head)
+
+    def _as_get(self, scope: Scope) -> Scope:
+        """The document has no HEAD, which it would have if it were a method of the route."""
+        if scope["type"] != "http" or scope["method"] != "HEAD" or "GET" not in self.methods:
+            return scope
+        return {**scope, "method": "GET", _HEAD: True}
+
+
+class AdminRoute(HeadRoute):
     """A route of ours. An `HTTPException` that is no `Problem` is the host's, and stays as it is.
 
     The problems that every route may answer with are documented with its own.
@@ -61,6 +87,11 @@ class AdminRoute(APIRoute):
             return response
 
         return handle_with_problems
+
+
+def is_head(request: Request) -> bool:
+    """Whether only the headers of the answer to GET are wanted."""
+    return _HEAD in request.scope
 
 
 def area(name: str) -> APIRouter:

@@ -252,4 +252,4 @@ async def test_what_the_hosts_authentication_raises_is_answered_as_the_host_does
         client = await Applications(database, stack).client(app)
         answer = await client.get("/session")
         assert (answer.status_code, answer.json()) == (418, {"detail": {"of": "the host"}})
-        assert (await client.post("/session", json={"token": TOKEN})).status_code == 405
+        assert (await client.post("/session", json={"token": TOKEN})).status_code == 418

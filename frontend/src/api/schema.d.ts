@@ -975,7 +975,7 @@ export interface components {
          * @description What went wrong, in a word that scripts may rely on.
          * @enum {string}
          */
-        Code: "invalid-cursor" | "cursor-mismatch" | "unauthenticated" | "forbidden" | "cross-site" | "read-only" | "not-found" | "conflict" | "count-drifted" | "version-conflict" | "request-running" | "body-too-slow" | "body-too-large" | "invalid-request" | "filter-too-broad" | "invalid-edit" | "header-locked" | "key-reused" | "confirmation-required" | "too-many-logins" | "too-many-streams" | "internal" | "schema-outdated" | "database-unavailable" | "broker-unavailable";
+        Code: "invalid-cursor" | "cursor-mismatch" | "unauthenticated" | "forbidden" | "cross-site" | "read-only" | "not-found" | "method-not-allowed" | "conflict" | "count-drifted" | "version-conflict" | "request-running" | "body-too-slow" | "body-too-large" | "invalid-request" | "filter-too-broad" | "invalid-edit" | "header-locked" | "key-reused" | "confirmation-required" | "too-many-logins" | "too-many-streams" | "internal" | "schema-outdated" | "database-unavailable" | "broker-unavailable";
         /**
          * ComponentActivity
          * @description What a component said that it was doing.

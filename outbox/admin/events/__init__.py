@@ -2,14 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import Header
+from fastapi import Header, Request, Response
 
 from outbox.admin.access import Viewer
 from outbox.admin.events.broadcaster import Broadcaster
 from outbox.admin.events.stream import EventStream
 from outbox.admin.inputs import Text
 from outbox.admin.problems import Code, documented
-from outbox.admin.routing import area
+from outbox.admin.routing import area, is_head
 from outbox.admin.security.authentication import Known
 
 router = area("events")
@@ -26,10 +26,11 @@ _EVENTS = {"text/event-stream": {"schema": {"type": "string", "description": "Se
 )
 async def stream_events(
     asked: Viewer,
+    request: Request,
     last_event_id: Annotated[
         Text | None, Header(description="The id of the last event that was seen; browsers send it when they come back.")
     ] = None,
-) -> EventStream:
+) -> Response:
     """Hints that something has changed, with the little that tells what: `backlog`, `dead-letters`, `operation`, `component`,
     `pauses`, `statistics` (a minute is complete), `database`.
 
@@ -37,6 +38,8 @@ async def stream_events(
     comes first: read everything that you show. A comment comes every 15 seconds; after five minutes the stream ends, and the
     client is to come back. It ends sooner when its session does, when the client does not keep up, and when the server stops.
     """
+    if is_head(request):  # who asks for headers only does not listen
+        return Response(media_type=EventStream.media_type)
     broadcaster = asked.admin.shared(Broadcaster)
     session = asked.principal.session_hash if isinstance(asked.principal, Known) else None
     return EventStream(broadcaster.join(last_event_id, session), broadcaster.leave)

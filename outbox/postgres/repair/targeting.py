@@ -13,7 +13,11 @@ select letter, (letter like 'outbox-%')::integer as kind,
     coalesce(substring(letter from '[0-9]{{1,18}}')::bigint, 0) as number,
     null::integer as version, null::text as status, null::timestamptz as failed_at
 from unnest({ids}::text[]) as given (letter)"""
-_NONE = "select null::text as letter, 0 as kind, 0::bigint as number where false"
+_NONE = """
+select null::text as letter, 0 as kind, 0::bigint as number, null::text as queue, null::text as exception_type,
+    null::text as ordering_key, null::timestamptz as created_at, null::integer as version, null::text as status,
+    null::timestamptz as failed_at
+where false"""
 
 
 class Selecting:
