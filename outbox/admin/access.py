@@ -13,6 +13,7 @@ from outbox.admin.bounds import LaterBody
 from outbox.admin.hosting import came_back
 from outbox.admin.principals import Principal, Role
 from outbox.admin.problems import Code, Problem
+from outbox.admin.routing import AdminRoute
 from outbox.admin.security.origin import cross_site, sent_by_another_site
 from outbox.errors import DatabaseUnavailableError
 
@@ -52,6 +53,9 @@ def entrance(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Call
             raise unauthenticated("log in, or send a token")
         if not isinstance(principal, Principal):
             raise TypeError(f"the dependency that authenticates has to return a Principal or None, not {type(principal)}")
+        route = request.scope["route"]
+        if isinstance(route, AdminRoute):
+            route.check_address(request)
         asked = Asked(admin, principal, request.state.request_id, address_of(request))
         if request.method not in SAFE_METHODS and _operation(request) != UNKNOWN:
             await _require_may_change(request, asked)

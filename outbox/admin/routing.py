@@ -2,13 +2,16 @@
 
 import re
 import uuid
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from urllib.parse import unquote_to_bytes
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.params import Query
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.routing import Match
 from starlette.types import Message, Receive, Scope, Send
 
@@ -66,6 +69,15 @@ class AdminRoute(HeadRoute):
         usual = USUAL if methods <= {"GET", "HEAD"} else USUAL + CHANGING
         options["responses"] = documented_too(options.get("responses") or {}, *usual)
         super().__init__(path, endpoint, **options)
+        self._several = frozenset(_taking_several(endpoint))
+
+    def check_address(self, request: Request) -> None:
+        """Raises `invalid-request` for an address that cannot be meant as it is written."""
+        _require_text(request)
+        counted = Counter(name for name, _ in request.query_params.multi_items())
+        if repeated := sorted(name for name, count in counted.items() if count > 1 and name not in self._several):
+            errors = [{"at": f"query.{name}"[:200], "message": "it is given more than once: give it once"} for name in repeated]
+            raise Problem(Code.INVALID_REQUEST, f"{errors[0]['at']}: {errors[0]['message']}", errors=errors[:20])
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
         """FastAPI's handler, within ours."""
@@ -74,7 +86,6 @@ class AdminRoute(HeadRoute):
         async def handle_with_problems(request: Request) -> Response:
             request.state.request_id = _request_id(request)
             try:
-                _require_text(request)
                 response = await handle(LaterBody(request))
             except Exception as error:
                 problem = problem_of(error)
@@ -103,6 +114,18 @@ def _request_id(request: Request) -> str:
     """The id that a proxy gave the request, or a new one."""
     given = request.headers.get("x-request-id", "")
     return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+
+
+def _taking_several(endpoint: Callable[..., Any]) -> Iterator[str]:
+    """The query parameters that take several values: tuples of the models that an endpoint takes."""
+    for hint in get_type_hints(endpoint, include_extras=True).values():
+        model, *metadata = get_args(hint) if get_origin(hint) is Annotated else [hint]
+        if isinstance(model, type) and issubclass(model, BaseModel) and any(isinstance(each, Query) for each in metadata):
+            yield from (name for name, field in model.model_fields.items() if _is_tuple(field.annotation))
+
+
+def _is_tuple(annotation: Any) -> bool:
+    return get_origin(annotation) is tuple or any(_is_tuple(each) for each in get_args(annotation))
 
 
 def _require_text(request: Request) -> None:

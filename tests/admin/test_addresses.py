@@ -31,6 +31,11 @@ async def test_who_is_not_known_learns_of_no_address_whether_it_is_there(make_cl
         _is_a_problem(await nobody.request(method, path), 401, "unauthenticated")
 
 
+async def test_who_is_not_known_learns_of_no_parameter_whether_it_is_good(make_client: MakeClient) -> None:
+    for query in ("actor=%00", "limit=1&limit=2", "limit=x"):
+        _is_a_problem(await make_client(None).get(f"/audit?{query}"), 401, "unauthenticated")
+
+
 async def test_an_address_that_is_not_there_is_a_problem_and_leads_to_no_host(viewer: httpx.AsyncClient) -> None:
     for path in NO_ROUTES:
         for method in ("GET", "POST", "PROPFIND"):

@@ -85,7 +85,59 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"q": "hunter2"}, []),
     ({"q": "'); drop table outbox_dead_letter; --"}, []),
     ({"queue": "billing", "source": "worker"}, ["m2"]),
+    ({"queue": ["billing", "mail"]}, ["m2", "m1", "p1"]),
+    ({"queue": ["mail", "nothing"]}, ["m1"]),
+    ({"routing_key": ["user.created", "k" * 300], "status": ["requeued", "discarded"]}, ["m3"]),
+    ({"routing_key": ["user.created", "order.placed"], "status": "any"}, ["m3", "m2", "m1", "p1"]),
+    ({"exception_type": ["KeyError", "too large"]}, ["m2", "p1"]),
+    ({"exception_type": ["nothing", "shop.PaymentError"]}, ["m1"]),
+    ({"status": ["open", "requeued"]}, ["m3", "m2", "m1", "p1"]),
+    ({"status": ["discarded", "requeued"]}, ["m3"]),
+    ({"status": ["discarded", "any"]}, ["m3", "m2", "m1", "p1"]),
 ]
+
+
+@pytest.mark.usefixtures("mixed")
+async def test_a_selector_takes_several_values_as_the_list_does(operator: httpx.AsyncClient) -> None:
+    for wanted, expected in FILTERS:
+        given = {name: value for name, value in wanted.items() if name != "sort"}
+        asked = {"selector": {"filter": {"status": "open", **given}}, "dry_run": True}
+        found = await operator.post("/discard", json=asked)
+        assert found.json()["count"] == len(expected), (wanted, found.text)
+
+
+@pytest.mark.usefixtures("mixed")
+async def test_several_values_are_one_filter_whatever_their_order(viewer: httpx.AsyncClient) -> None:
+    page = await answered(viewer, "/dlq", limit=1, queue=["mail", "billing"])
+    more = await answered(viewer, "/dlq", limit=2, cursor=page["next"], queue=["billing", "mail", "mail"])
+    assert [*message_ids(page), *message_ids(more)] == ["m2", "m1", "p1"]
+    facets = (await answered(viewer, "/dlq", facets="true", queue=["mail", "billing"]))["facets"]
+    assert {facet["value"]: facet["count"] for facet in facets["queue"]} == {"mail": 1, "billing": 2}
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/dlq?limit=1&limit=2", "limit"),
+        ("/dlq?q=a&q=b", "q"),
+        ("/dlq?queue=a&queue=b&sort=newest&sort=newest", "sort"),
+        ("/audit?actor=a&actor=b", "actor"),
+        ("/messages?routing_key=a&routing_key=b", "routing_key"),
+        ("/stats?from=-1h&from=-2h", "from"),
+        ("/backlog?x=1&x=2", "x"),
+    ],
+)
+async def test_what_takes_one_value_is_refused_with_two_instead_of_taking_the_last(
+    operator: httpx.AsyncClient, path: str, name: str
+) -> None:
+    answer = await operator.get(path)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert answer.json()["errors"] == [{"at": f"query.{name}", "message": "it is given more than once: give it once"}]
+
+
+async def test_no_more_values_than_fifty_are_looked_for(viewer: httpx.AsyncClient) -> None:
+    assert (await viewer.get("/dlq", params={"queue": [str(n) for n in range(50)]})).status_code == 200
+    assert await problem(viewer, "/dlq", queue=[str(n) for n in range(51)]) == (422, "invalid-request")
 
 
 @pytest.mark.usefixtures("mixed")

@@ -42,16 +42,17 @@ class DeadLetterFilter:
 
     `ids` are as operators know them. `group_id` is a fingerprint. `q` is searched for in the masked text, with the syntax of
     search engines: words, "phrases", or, -not. `failed_after` is included, `failed_before` is not. `min_failures` counts the
-    attempts that failed; a relay's are its attempts to send.
+    attempts that failed; a relay's are its attempts to send. Of several queues, routing keys, exception types or statuses, in a
+    tuple, one has to fit.
     """
 
     ids: tuple[str, ...] = ()
     source: Source | None = None
-    queue: str | None = None
-    routing_key: str | None = None
-    exception_type: str | None = None
+    queue: str | tuple[str, ...] | None = None
+    routing_key: str | tuple[str, ...] | None = None
+    exception_type: str | tuple[str, ...] | None = None
     group_id: str | None = None
-    status: DeadLetterStatus | None = None
+    status: DeadLetterStatus | tuple[DeadLetterStatus, ...] | None = None
     tracking_id: str | None = None
     message_id: str | None = None
     failed_after: datetime | None = None

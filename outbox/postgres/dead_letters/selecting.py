@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from outbox.postgres.dead_letters.letters import PARKED_PREFIX, DeadLetterFilter, DeadLetterStatus, FacetField, GroupBy, Source
 from outbox.postgres.names import TableName
 from outbox.postgres.queries import query
 from outbox.postgres.schema.objects import SATELLITES
+
+T = TypeVar("T")
 
 _FILE = "letters.sql"
 _PARTS = ("failed_attempts", "parked_message_id", "parked_type", "parked_fingerprint", "parked_search")
@@ -78,13 +80,13 @@ class Letters:
         add, names = arguments.add, self._names
         conditions = ["failed_at is not null", *_of_both(filter_, arguments)]
         if filter_.routing_key is not None:
-            conditions.append(f"routing_key = {add(filter_.routing_key)}")
+            conditions.append(_equal("routing_key", filter_.routing_key, arguments))
         if filter_.ids:
             conditions.append(f"id = any({add(parked_ids(filter_.ids))}::bigint[])")
         if filter_.queue is not None:
-            conditions.append(f"coalesce(target_queue, '') = {add(filter_.queue)}")
+            conditions.append(_equal("coalesce(target_queue, '')", filter_.queue, arguments))
         if filter_.exception_type is not None:
-            conditions.append(f"{names['parked_type']} = {add(filter_.exception_type)}")
+            conditions.append(_equal(names["parked_type"], filter_.exception_type, arguments))
         if filter_.group_id is not None:
             conditions.append(f"{names['parked_fingerprint']} = {add(filter_.group_id)}")
         if filter_.message_id is not None:
@@ -155,7 +157,8 @@ def _may_be_dead(filter_: DeadLetterFilter) -> bool:
 def _may_be_parked(filter_: DeadLetterFilter) -> bool:
     if filter_.ids and not parked_ids(filter_.ids):
         return False
-    return filter_.source in (None, Source.RELAY) and filter_.status in (None, DeadLetterStatus.OPEN)
+    is_open = filter_.status is None or DeadLetterStatus.OPEN in several(filter_.status)
+    return is_open and filter_.source in (None, Source.RELAY)
 
 
 def _by_index(branch: Branch, by: GroupBy, filter_: DeadLetterFilter) -> Iterator[str]:
@@ -176,7 +179,8 @@ def _of_letters(filter_: DeadLetterFilter, arguments: Arguments) -> Sequence[str
     # Written out, so that every plan knows whether the index of open ones fits.
     for column, chosen in (("source", filter_.source), ("status", filter_.status)):
         if chosen is not None:
-            conditions.append(f"{column} = '{chosen.value}'")
+            values = ", ".join(f"'{each.value}'" for each in several(chosen))
+            conditions.append(f"{column} in ({values})" if "," in values else f"{column} = {values}")
     if filter_.group_id is not None:
         conditions.append(f"fingerprint = {add(filter_.group_id)}")
     if filter_.min_failures is not None:
@@ -187,19 +191,39 @@ def _of_letters(filter_: DeadLetterFilter, arguments: Arguments) -> Sequence[str
 
 
 def _of_texts(filter_: DeadLetterFilter, arguments: Arguments) -> Iterator[str]:
-    for column in ("queue", "message_id"):
-        if (value := getattr(filter_, column)) is not None:
-            yield f"{column} = {arguments.add(value)}"
-    if (key := filter_.routing_key) is not None:
-        place = arguments.add(key)
-        yield f"routing_key = {place} and {_SHORT}" if len(key) <= 255 else f"{_hashed('routing_key', place)} and {_LONG}"
-    if (type_ := filter_.exception_type) is not None:
-        yield _hashed("exception_type", arguments.add(type_))
+    if filter_.queue is not None:
+        yield _equal("queue", filter_.queue, arguments)
+    if filter_.message_id is not None:
+        yield _equal("message_id", filter_.message_id, arguments)
+    if filter_.routing_key is not None:
+        keys = several(filter_.routing_key)
+        short, long = [key for key in keys if len(key) <= 255], [key for key in keys if len(key) > 255]
+        by_length = [f"{_equal('routing_key', short, arguments)} and {_SHORT}"] if short else []
+        by_length += [f"{_hashed('routing_key', long, arguments)} and {_LONG}"] if long else []
+        yield by_length[0] if len(by_length) == 1 else " or ".join(f"({each})" for each in by_length).join("()")
+    if filter_.exception_type is not None:
+        yield _hashed("exception_type", filter_.exception_type, arguments)
 
 
-def _hashed(column: str, place: str) -> str:
+def several(value: T | Sequence[T]) -> Sequence[T]:
+    """What is given once, or several times."""
+    return value if isinstance(value, tuple | list) else (value,)  # type: ignore[return-value]  # a text is no list of texts
+
+
+def _equal(column: str, value: str | Sequence[str], arguments: Arguments) -> str:
+    values = several(value)
+    return f"{column} = {arguments.add(values[0])}" if len(values) == 1 else f"{column} = any({arguments.add(values)}::text[])"
+
+
+def _hashed(column: str, value: str | Sequence[str], arguments: Arguments) -> str:
     """Equality, in a form that an index by hash answers."""
-    return f"hashtextextended({column}, 0) = hashtextextended({place}, 0) and {column} = {place}"
+    values = several(value)
+    if len(values) == 1:
+        place = arguments.add(values[0])
+        return f"hashtextextended({column}, 0) = hashtextextended({place}, 0) and {column} = {place}"
+    place = f"{arguments.add(values)}::text[]"
+    hashes = f"array(select hashtextextended(value, 0) from unnest({place}) as given (value))"
+    return f"hashtextextended({column}, 0) = any({hashes}) and {column} = any({place})"
 
 
 def _of_both(filter_: DeadLetterFilter, arguments: Arguments) -> list[str]:
