@@ -31,9 +31,11 @@ class LaterBody(Request):
         super().__init__(request.scope, request.receive)
         self._fields: dict[str, Any] = {}
         self._raw: bytes | None = None
+        self._is_wanted = False
 
     async def body(self) -> bytes:
-        """The bytes that were sent; before `let_in`, what stands for them."""
+        """The bytes that were sent; before `let_in`, what stands for them. Only routes that take a body ask for it."""
+        self._is_wanted = True
         if self._raw is not None:
             return self._raw
         return b"{}" if self._has_body() else b""
@@ -43,7 +45,7 @@ class LaterBody(Request):
         return self._fields
 
     async def let_in(self, limit: int) -> None:
-        """Reads the body. Raises a `Problem` for one of more than `limit` bytes, and for JSON that is no object."""
+        """Reads the body. Raises a `Problem` for one of more than `limit` bytes, and for what is no JSON object."""
         if self._raw is not None:
             return
         if not self._has_body():
@@ -52,8 +54,14 @@ class LaterBody(Request):
         announced = self.headers.get("content-length", "")
         self._require_size(int(announced) if _LENGTH.fullmatch(announced) else 0, limit)
         self._raw = await self._read(limit)
-        if self._raw and _JSON.fullmatch(self.headers.get("content-type", "").strip()):
+        if not self._raw:
+            return
+        media_type = self.headers.get("content-type", "").strip()
+        if _JSON.fullmatch(media_type):
             self._fields.update(_parsed(self._raw))
+        elif self._is_wanted:
+            came = f"it came as {media_type[:100]}" if media_type else "it came without that header"
+            raise _unreadable(f"send JSON, with the header Content-Type: application/json; {came}")
 
     def _has_body(self) -> bool:
         """HTTP/1.1 says whether there is one; later versions need not."""

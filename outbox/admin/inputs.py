@@ -34,14 +34,24 @@ def _in_utc(moment: datetime) -> datetime:
         raise ValueError("there is no such moment in UTC") from None
 
 
-Text = Annotated[str, Field(max_length=LONGEST_TEXT), AfterValidator(_storable)]
+NO_NUL: dict[str, Any] = {"pattern": "^[^\\u0000]*$"}
+"""What the schema says of a text that the database can hold."""
+RFC3339 = r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?([Zz]|[+-]\d{2}:\d{2})"
+Text = Annotated[str, Field(max_length=LONGEST_TEXT, json_schema_extra=NO_NUL), AfterValidator(_storable)]
 """A text that the database can hold."""
-LongText = Annotated[str, Field(max_length=20_000), AfterValidator(_storable)]
+LongText = Annotated[str, Field(max_length=20_000, json_schema_extra=NO_NUL), AfterValidator(_storable)]
 """A text that is stored, such as a note or a reason."""
 Instant = Annotated[
     AwareDatetime,
     BeforeValidator(_written),
     AfterValidator(_in_utc),
-    WithJsonSchema({"type": "string", "format": "date-time", "description": "RFC 3339, with its offset from UTC or `Z`."}),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "format": "date-time",
+            "pattern": f"^{RFC3339}$",
+            "description": "RFC 3339, with its offset from UTC or `Z`.",
+        }
+    ),
 ]
 """A time that somebody asks for. Without an offset it would mean another moment to everybody, and is refused."""

@@ -18,8 +18,16 @@ T = TypeVar("T")
 Direction = Literal["next", "previous"]
 
 Limit = Annotated[int, Query(ge=1, le=200, description="Most items of the page.")]
+_CURSOR: dict[str, Any] = {"pattern": "^[A-Za-z0-9_-]+$"}
+"""Said in the schema only: what does not fit is answered `invalid-cursor`."""
 CursorParameter = Annotated[
-    str | None, Query(alias="cursor", max_length=2_000, description="`next` or `previous` of a page before; with its filter.")
+    str | None,
+    Query(
+        alias="cursor",
+        max_length=2_000,
+        description="`next` or `previous` of a page before; with its filter.",
+        json_schema_extra=_CURSOR,
+    ),
 ]
 WithTotal = Annotated[bool, Query(alias="total", description="Whether to count all, up to 10,000.")]
 MOST_COUNTED = 10_000
@@ -31,7 +39,12 @@ class Paged(Request):
 
     limit: Annotated[int, Field(ge=1, le=200, description="Most items of the page.")] = 50
     cursor: Annotated[
-        str | None, Field(max_length=2_000, description="`next` or `previous` of a page before; with its filter.")
+        str | None,
+        Field(
+            max_length=2_000,
+            description="`next` or `previous` of a page before; with its filter.",
+            json_schema_extra=_CURSOR,
+        ),
     ] = None
     total: Annotated[bool, Field(description="Whether to count all, up to 10,000.")] = False
 

@@ -16,6 +16,7 @@ from starlette.routing import Match
 from starlette.types import Message, Receive, Scope, Send
 
 from outbox.admin.bounds import LaterBody
+from outbox.admin.examples import example_of
 from outbox.admin.hosting import is_at_the_host
 from outbox.admin.problems import Code, Problem, answer, documented_too, problem_of
 
@@ -68,6 +69,8 @@ class AdminRoute(HeadRoute):
         methods = set(options.get("methods") or ("GET",))
         usual = USUAL if methods <= {"GET", "HEAD"} else USUAL + CHANGING
         options["responses"] = documented_too(options.get("responses") or {}, *usual)
+        example = example_of(options.get("operation_id") or "", min(methods, default=""))
+        options["openapi_extra"] = example | (options.get("openapi_extra") or {})
         super().__init__(path, endpoint, **options)
         self._several = frozenset(_taking_several(endpoint))
 

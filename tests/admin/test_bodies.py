@@ -64,3 +64,33 @@ async def test_a_length_that_is_none_is_not_believed(small: httpx.AsyncClient, l
     headers = {b"content-type": b"application/json", b"content-length": length}
     answer = await small.post("/requeue", content=_endless(), headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (413, "body-too-large")
+
+
+@pytest.mark.parametrize("body", [{"ids": ["17"]}, {"ids": [17]}, {"selector": {"ids": [17]}}])
+async def test_a_selector_is_understood_as_people_guess_it(operator: httpx.AsyncClient, body: dict[str, object]) -> None:
+    for verb in ("requeue", "discard", "restore"):
+        answer = await operator.post(f"/{verb}", json=body)
+        assert (answer.status_code, answer.json().get("counts")) == (200, {"not-found": 1}), answer.text
+
+
+@pytest.mark.parametrize(
+    "body", [{"ids": [True]}, {"ids": [1.5]}, {"ids": [17], "selector": {"ids": ["17"]}}, {"ids": ["17"], "group_id": "g"}]
+)
+async def test_what_could_be_meant_in_two_ways_is_not_guessed(operator: httpx.AsyncClient, body: dict[str, object]) -> None:
+    assert (await operator.post("/requeue", json=body)).json()["code"] == "invalid-request"
+
+
+@pytest.mark.parametrize("kind", [None, "application/x-www-form-urlencoded", "text/plain"])
+async def test_a_body_that_does_not_say_that_it_is_json_is_told_which_header_to_send(
+    operator: httpx.AsyncClient, kind: str | None
+) -> None:
+    headers = {} if kind is None else {"content-type": kind}
+    answer = await operator.post("/requeue", content=b'{"selector": {"ids": ["17"]}}', headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert "Content-Type: application/json" in answer.json()["detail"]
+    assert kind is None or kind in answer.json()["detail"]
+
+
+async def test_where_no_body_is_wanted_its_kind_does_not_matter(operator: httpx.AsyncClient) -> None:
+    answer = await operator.post("/operations/17/pause", content=b"x=1")
+    assert answer.json()["code"] == "not-found"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from outbox.admin.examples import EXAMPLES
 from tests.admin.openapi import COMMAND, difference, document
 
 METHODS = ("get", "put", "post", "delete", "patch")
@@ -39,6 +40,30 @@ def test_every_operation_of_the_admin_has_a_name_of_its_own(published: dict[str,
 def test_every_operation_explains_itself(published: dict[str, Any]) -> None:
     unexplained = [asked for asked, operation in operations(published) if len(operation.get("description", "")) < 20]
     assert unexplained == []
+
+
+def test_every_operation_shows_how_it_is_asked(published: dict[str, Any]) -> None:
+    for asked, operation in operations(published):
+        [sample] = operation["x-codeSamples"]
+        assert sample["source"].startswith("curl "), asked
+        if "requestBody" in operation:
+            assert operation["requestBody"]["content"]["application/json"]["example"], asked
+    assert {operation["operationId"] for _, operation in operations(published)} == EXAMPLES.keys()
+
+
+def test_what_the_server_refuses_is_in_the_schema(published: dict[str, Any]) -> None:
+    schemas = published["components"]["schemas"]
+    assert schemas["Selector"]["oneOf"] == [{"required": ["ids"]}, {"required": ["filter"]}, {"required": ["group_id"]}]
+    filters = schemas["DeadLetterFilters"]["properties"]
+    time, text = filters["failed_after"]["anyOf"][0], filters["q"]["anyOf"][0]
+    assert re.search(time["pattern"], "2026-03-01T13:00:00.5+01:00")
+    assert not any(re.search(time["pattern"], wrong) for wrong in ("2026-03-01T12:00:00", "2026-03-01", "1772366400"))
+    assert re.search(text["pattern"], "ü")
+    assert not re.search(text["pattern"], "a\0b")
+    parameters = {each["name"]: each["schema"] for each in published["paths"]["/outbox/dlq"]["get"]["parameters"]}
+    cursor = parameters["cursor"]["pattern"]
+    assert re.search(cursor, "WyJuZXh0Il0")
+    assert not re.search(cursor, "no cursor")
 
 
 def test_every_operation_has_one_tag_that_is_described(published: dict[str, Any]) -> None:

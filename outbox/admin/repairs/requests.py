@@ -6,7 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from outbox.admin.dlq.filters import DeadLetterFilters
 from outbox.admin.inputs import LongText, Text
@@ -38,18 +40,49 @@ def _inside(value: Any) -> Any:
 
 
 PlainJson = Annotated[Any, AfterValidator(_plain_json)]
-Id = Annotated[Text, Field(min_length=1, description="As the list of dead letters names it: `17`, or `outbox-17`.")]
+
+
+def _as_text(value: Any) -> Any:
+    """Numbers are what people type for ids."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class _TextOrNumber:
+    """The JSON schema of an id."""
+
+    def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [handler(core_schema), {"type": "integer", "minimum": 0}]}
+
+
+Id = Annotated[
+    Text,
+    Field(min_length=1),
+    BeforeValidator(_as_text),
+    _TextOrNumber(),
+    Field(description="As the list of dead letters names it: `17`, or `outbox-17`. A number is taken for its text."),
+]
+
+
+def _one_of_three(schema: dict[str, Any]) -> None:
+    """Says in the schema what the validator below asks for: one of them is given, and it is not null."""
+    for field in schema["properties"].values():
+        [given] = [each for each in field.pop("anyOf") if each != {"type": "null"}]
+        field.pop("default")
+        field.update(given)
+    schema["oneOf"] = [{"required": [name]} for name in schema["properties"]]
 
 
 class Selector(Request):
     """Which dead letters are meant: exactly one of the three. A filter without a status means those that the action is for."""
+
+    model_config = ConfigDict(json_schema_extra=_one_of_three)
 
     ids: Annotated[tuple[Id, ...] | None, Field(min_length=1, max_length=MOST_IDS)] = None
     filter: DeadLetterFilters | None = None
     group_id: Annotated[Text | None, Field(min_length=1, description="The fingerprint of a group.")] = None
 
     @model_validator(mode="after")
-    def _one_of_three(self) -> Self:
+    def _require_one(self) -> Self:
         if sum(each is not None for each in (self.ids, self.filter, self.group_id)) != 1:
             raise ValueError("give exactly one of ids, filter and group_id")
         return self
@@ -113,13 +146,23 @@ class EditRequest(Request):
 
 
 class Change(Request):
-    """What every change takes."""
+    """What every change takes. The fields of the selector may stand beside the others, instead of in `selector`."""
 
     selector: Selector
     max_items: Annotated[int | None, Field(ge=1, le=MOST_ITEMS, description="At most so many, the oldest.")] = None
     reason: Annotated[LongText | None, Field(max_length=2_000, description="Why, for the record.")] = None
     dry_run: Annotated[bool, Field(description="Say what would be done, and do nothing.")] = False
     confirm_token: Annotated[Text | None, Field(max_length=200, description="Of the dry run of the same request.")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_selector(cls, given: Any) -> Any:
+        """As people guess it: `{"ids": ["17"]}`."""
+        beside = {"ids", "filter", "group_id"} & given.keys() if isinstance(given, dict) else set()
+        if not beside or "selector" in given:
+            return given
+        others = {name: value for name, value in given.items() if name not in beside}
+        return {**others, "selector": {name: given[name] for name in beside}}
 
     @property
     def action(self) -> Action:

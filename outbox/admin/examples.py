@@ -1,0 +1,71 @@
+"""An example of every operation, for the OpenAPI document: how `curl` asks it, and its body."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What is asked: an address below the prefix, and a body if the operation takes one."""
+
+    address: str
+    body: Mapping[str, Any] | None = None
+
+
+_SELECTOR = {"ids": ["17", "outbox-4"]}
+_PAUSE = {"scope": "queue", "name": "mail"}
+EXAMPLES: Mapping[str, Example] = {
+    "outbox_session_show": Example("/session"),
+    "outbox_session_begin": Example("/session", {"token": "outbox_YUkPDx0qGdSXGmMNR3L3NdJz3HhtH8LqKyVj4Hq1Xhc"}),
+    "outbox_session_end": Example("/session"),
+    "outbox_backlog_show": Example("/backlog?routing_keys=5"),
+    "outbox_messages_list": Example("/messages?state=held&limit=20"),
+    "outbox_messages_show": Example("/messages/1000001"),
+    "outbox_dlq_list": Example("/dlq?queue=mail&queue=stock&failed_after=2026-03-01T12:00:00Z"),
+    "outbox_dlq_groups": Example("/dlq/groups?by=fingerprint&status=open"),
+    "outbox_dlq_note": Example("/dlq/groups/note", {"by": "fingerprint", "id": "8f1c00d2aa31be47", "note": "ask Ann"}),
+    "outbox_dlq_show": Example("/dlq/17"),
+    "outbox_dlq_body": Example("/dlq/17/body"),
+    "outbox_requeue": Example("/requeue", {"selector": _SELECTOR, "reason": "the provider is back"}),
+    "outbox_discard": Example("/discard", {"selector": {"filter": {"queue": "mail"}}, "dry_run": True}),
+    "outbox_restore": Example("/restore", {"selector": _SELECTOR, "reason": "discarded by mistake"}),
+    "outbox_operations_list": Example("/operations?going_on=true"),
+    "outbox_operations_show": Example("/operations/1"),
+    "outbox_operations_items": Example("/operations/1/items?outcome=refused"),
+    "outbox_operations_pause": Example("/operations/1/pause"),
+    "outbox_operations_resume": Example("/operations/1/resume"),
+    "outbox_operations_cancel": Example("/operations/1/cancel"),
+    "outbox_chains_list": Example("/chains?state=dead&limit=20"),
+    "outbox_chains_show": Example("/chains/5c73762f-7c66-4b48-8146-637331cc91c6"),
+    "outbox_stats_show": Example("/stats?from=-1h&step=5m&group_by=queue"),
+    "outbox_components_list": Example("/components?schemas=true"),
+    "outbox_pauses_list": Example("/pauses"),
+    "outbox_pause": Example("/pause", {**_PAUSE, "reason": "the provider is down"}),
+    "outbox_resume": Example("/resume", _PAUSE),
+    "outbox_events_stream": Example("/events"),
+    "outbox_topology_show": Example("/topology"),
+    "outbox_audit_list": Example("/audit?outcome=denied&after=2026-03-01T12:00:00Z"),
+}
+
+
+def example_of(operation: str, method: str) -> dict[str, Any]:
+    """What the document says of the operation beside all else; nothing of one that is not there."""
+    example = EXAMPLES.get(operation)
+    if example is None:
+        return {}
+    shown: dict[str, Any] = {"x-codeSamples": [{"lang": "Shell", "label": "curl", "source": _curl(example, method)}]}
+    if example.body is not None:
+        shown["requestBody"] = {"content": {"application/json": {"example": example.body}}}
+    return shown
+
+
+def _curl(example: Example, method: str) -> str:
+    """With the variables that docs/admin.md sets."""
+    words = ["curl -s", f'"$URL{example.address}"', '-H "$AUTH"']
+    if method not in ("GET", "POST") or (method == "POST" and example.body is None):
+        words.insert(1, f"-X {method}")
+    if example.body is not None:
+        words.append(f"--json '{json.dumps(example.body)}'")
+    return " ".join(words)
