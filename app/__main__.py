@@ -147,7 +147,11 @@ def _link(host: str, listener: socket.socket) -> str:
 def _welcome(link: str, settings: Settings) -> str:
     """What to open, and what to try."""
     api = Runs.API in settings.run
-    links = {"Service": link, "API docs": f"{link}/docs", "Health": f"{link}/outbox/health/ready"}
+    links = {
+        "Service": link,
+        **({"API docs": f"{link}/docs"} if settings.docs else {}),
+        "Health": f"{link}/outbox/health/ready",
+    }
     if settings.metrics:
         links["Metrics"] = f"{link}/metrics"
     if api:

@@ -1,34 +1,122 @@
-"""`/docs`: the API for people. Its viewer comes from the Internet; where that is out of reach, the page lists the endpoints."""
+"""`/docs`: the API for people, with a viewer that comes from this service; without its script the page lists the endpoints."""
 
 from collections.abc import Iterator
+from functools import cache
 from html import escape
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 
-from fastapi import FastAPI, Request
-from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import HTMLResponse
+from fastapi import FastAPI, HTTPException, Request, Response, status
+from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse
 
 PATH = "/docs"
-_EMPTY = '<div id="swagger-ui">\n    </div>'
+_PACKAGE = "fastapi_offline"
+"""Brings the files of Swagger UI; nothing else of it is used."""
+_POLICY = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+)
+_HEADERS = {
+    # The page may send what the admin's cookie allows: nothing but these files has a say in it.
+    "Content-Security-Policy": "; ".join(_POLICY),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cache-Control": "no-cache",
+}
+_VIEWER = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
+_START = """\
+SwaggerUIBundle({
+  url: document.querySelector("link[rel=describedby]").href,
+  dom_id: "#swagger-ui",
+  deepLinking: true,
+  validatorUrl: null,
+  presets: [SwaggerUIBundle.presets.apis],
+  layout: "BaseLayout",
+});
+"""
+_STYLE = """\
+#swagger-ui > main { font: 16px/1.5 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem }
+"""
+_OURS = {"start.js": (_START, "text/javascript"), "page.css": (_STYLE, "text/css")}
 
 
 def install(app: FastAPI) -> None:
-    """Serves the page. The application is to be made with `docs_url=None`."""
+    """Serves the page. The application is to be made with `docs_url=None` and `redoc_url=None`."""
 
-    def docs(request: Request) -> HTMLResponse:
-        root = str(request.scope.get("root_path", "")).rstrip("/")
-        page = bytes(get_swagger_ui_html(openapi_url=f"{root}{app.openapi_url}", title=app.title).body).decode()
-        return HTMLResponse(page.replace(_EMPTY, f'<div id="swagger-ui">{_listing(app, root)}</div>'))
+    def page(request: Request) -> HTMLResponse:
+        _require_on(request)
+        return HTMLResponse(_page(app), headers=_HEADERS)
 
-    app.add_api_route(PATH, docs, include_in_schema=False)
+    def file(request: Request, name: str) -> Response:
+        _require_on(request)
+        if name in _OURS:
+            text, media_type = _OURS[name]
+            return PlainTextResponse(text, headers=_HEADERS, media_type=media_type)
+        folder = _viewer()
+        if folder is None or name not in _VIEWER:
+            raise HTTPException(status.HTTP_404_NOT_FOUND)
+        return FileResponse(folder / name, headers=_HEADERS, media_type=_VIEWER[name])
+
+    app.add_api_route(PATH, page, include_in_schema=False)
+    app.add_api_route(f"{PATH}/{{name}}", file, include_in_schema=False)
 
 
-def _listing(app: FastAPI, root: str) -> str:
+def is_on(app: FastAPI) -> bool:
+    """Whether the page is there: unless `OUTBOX_DOCS` turns it off."""
+    settings = getattr(app.state, "settings", None)
+    return settings is None or bool(settings.docs)
+
+
+def _require_on(request: Request) -> None:
+    if not is_on(request.app):
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "the page is turned off: OUTBOX_DOCS")
+
+
+@cache
+def _viewer() -> Path | None:
+    """Where Swagger UI's files are; None where they were not installed."""
+    return Path(str(files(_PACKAGE))) / "static" if find_spec(_PACKAGE) is not None else None
+
+
+def _page(app: FastAPI) -> str:
+    """Its addresses are relative, so that they hold under every prefix, also one that a proxy strips."""
+    document = f".{app.openapi_url}"
+    scripts = '<script src="docs/swagger-ui-bundle.js"></script><script src="docs/start.js"></script>'
+    return f"""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(app.title)}</title>
+<link rel="icon" href="data:,">
+<link rel="describedby" href="{document}">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/page.css">
+</head>
+<body>
+<div id="swagger-ui">{_listing(app, document)}</div>
+{scripts if _viewer() is not None else ""}
+</body>
+</html>
+"""
+
+
+def _listing(app: FastAPI, document: str) -> str:
     """What there is, without any script; the viewer takes its place when it has loaded."""
     return (
-        '<main style="font: 16px/1.5 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem">'
-        f"<h1>{escape(app.title)} {escape(app.version)}</h1><p>{escape(app.summary or '')}</p>"
+        f"<main><h1>{escape(app.title)} {escape(app.version)}</h1><p>{escape(app.summary or '')}</p>"
         f"<dl>{''.join(_endpoints(app))}</dl>"
-        f'<p>All of it, for programs: <a href="{escape(root)}{app.openapi_url}">{app.openapi_url}</a></p></main>'
+        f'<p>All of it, for programs: <a href="{document}">{app.openapi_url}</a></p></main>'
     )
 
 

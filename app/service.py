@@ -64,6 +64,7 @@ def create_service(
         version=outbox.__version__,
         summary="Events that are published in the transaction of the business write.",
         docs_url=None,
+        redoc_url=None,
         openapi_tags=[{"name": "orders", "description": "The example: orders, and the events that confirm them."}, *TAGS],
         lifespan=_Lifespan(settings, tell, show_token),
     )
@@ -168,8 +169,9 @@ def _serves_the_api(request: Request) -> None:
 
 def _front_door(request: Request) -> RedirectResponse:
     """To the dashboard if there is one. Relative, so that it holds under every prefix, also one that a proxy strips."""
-    dashboard = Runs.API in request.app.state.settings.run and development.has_dashboard()
-    return RedirectResponse("." + (development.DASHBOARD if dashboard else docs.PATH))
+    if Runs.API in request.app.state.settings.run and development.has_dashboard():
+        return RedirectResponse(f".{development.DASHBOARD}")
+    return RedirectResponse(f".{docs.PATH}" if docs.is_on(request.app) else f".{PREFIX}/health/ready")
 
 
 main = create_service()

@@ -295,6 +295,7 @@ class Settings(BaseSettings):
         description="The port for that; 0 serves nothing. "
         "Unset: 9101 for the relay, 9102 for the worker, 9103 for the archiver.",
     )
+    docs: bool = Field(default=True, description="Whether `/docs` shows the API to people, without asking who they are.")
     metrics: bool = Field(default=True, description="Whether metrics are gathered, and served under `/metrics`.")
     metrics_token: SecretStr | None = Field(
         default=None,

@@ -33,6 +33,7 @@ KNOWN = frozenset(
         "DATA_DIR",
         "DEAD_LETTER_RETENTION",
         "DEVELOPMENT",
+        "DOCS",
         "EXCHANGE_NAME",
         "EXPIRATION",
         "GRACE_PERIOD",
