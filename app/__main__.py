@@ -158,7 +158,7 @@ def _welcome(link: str, settings: Settings) -> str:
         links = {"Dashboard": _dashboard(link, settings), **links}
     listed = [f"  {click.style(f'{name:<9}', bold=True)} {click.style(address, fg='cyan')}" for name, address in links.items()]
     tokens = _token(link) if settings.development and api else ()
-    example = _example(link) if api else ()
+    example = _example(link) if api and settings.runs_example else ()
     return "\n".join(("", *listed, "", *tokens, *example, "  Ctrl-C ends everything.", ""))
 
 

@@ -58,14 +58,16 @@ def make_relay(installation: Installation) -> MessageRelay:
     )
 
 
-def make_worker(installation: Installation) -> Worker:
-    """A worker that runs the consumers of the settings."""
+def make_worker(installation: Installation) -> Worker | None:
+    """A worker that runs the consumers of the settings; without any, none."""
     settings = installation.settings
+    if settings.worker_consumers is None:
+        return None
     return Worker(
         broker=installation.broker_url,
         db_engine_url=installation.database_url,
         table_name=settings.table_name,
-        consumers=load_consumers(settings.consumers),
+        consumers=load_consumers(settings.worker_consumers),
         exchange_name=settings.exchange_name,
         retry_delays=[_seconds(delay) for delay in settings.retry_delays],
         prefetch_count=settings.prefetch_count,
@@ -155,7 +157,9 @@ def masking_of(settings: Settings) -> Masking:
 
 def names(settings: Settings) -> str:
     """What this process runs, in words."""
-    words = {Runs.API: "API", Runs.RELAY: "relay", Runs.WORKER: "worker", Runs.MAINTAIN: "maintenance"}
+    words = {Runs.API: "API", Runs.RELAY: "relay", Runs.MAINTAIN: "maintenance"}
+    if settings.worker_consumers is not None:
+        words[Runs.WORKER] = "worker"
     if _archives(settings):
         words[Runs.ARCHIVER] = "archiver"
     return ", ".join(word for run, word in words.items() if run in settings.run)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import Depends, FastAPI, HTTPException, Request, status
 from fastapi.responses import RedirectResponse
@@ -36,6 +37,15 @@ class Service(FastAPI):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await super().__call__(scope, receive, self._in_a_sentence(send) if scope["type"] == "lifespan" else send)
+
+    def openapi(self) -> dict[str, Any]:
+        """The document, without the example where it does not run."""
+        document = super().openapi()
+        settings: Settings | None = getattr(self.state, "settings", None)
+        if settings is None or settings.runs_example:
+            return document
+        paths = {path: operations for path, operations in document["paths"].items() if not path.startswith(orders.prefix)}
+        return {**document, "paths": paths, "tags": [tag for tag in document["tags"] if tag["name"] not in orders.tags]}
 
     def _in_a_sentence(self, send: Send) -> Send:
         async def send_sentence(message: Message) -> None:
@@ -72,7 +82,7 @@ def create_service(
     service.add_api_route("/", _front_door, include_in_schema=False)
     service.include_router(health_router(_health))
     service.include_router(admin_router(_admin), prefix=PREFIX, dependencies=[Depends(_serves_the_api)])
-    service.include_router(orders, dependencies=[Depends(_serves_the_api)])
+    service.include_router(orders, dependencies=[Depends(_serves_the_api), Depends(_runs_the_example)])
     metrics.install(service)
     return service
 
@@ -165,6 +175,11 @@ def _admin(request: Request) -> Admin:
 def _serves_the_api(request: Request) -> None:
     if Runs.API not in request.app.state.settings.run:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "this process does not serve the API: OUTBOX_RUN")
+
+
+def _runs_the_example(request: Request) -> None:
+    if not request.app.state.settings.runs_example:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "the example does not run here: OUTBOX_EXAMPLE")
 
 
 def _front_door(request: Request) -> RedirectResponse:

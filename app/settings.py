@@ -19,6 +19,8 @@ from outbox.errors import ConfigurationError, DurationError
 from outbox.masking.paths import check_paths
 from outbox.urls import postgres_url, redacted, server_kind
 
+EXAMPLE_CONSUMERS = "app.orders.consumers:consumers"
+
 
 class Runs(StrEnum):
     """What one process of the service can run."""
@@ -169,10 +171,11 @@ class Settings(BaseSettings):
         default=tuple(timedelta(seconds=seconds) for seconds in (1, 10, 60, 300)),
         description="Pauses before each further attempt of a handler that failed, separated by commas; `none` for no retries.",
     )
-    consumers: str = Field(
-        default="app.orders.consumers:consumers",
+    consumers: str | None = Field(
+        default=None,
         pattern=r"^[\w.]+(:[\w.]+)?$",
-        description="What the worker runs: `package.module:name` of a list of consumers.",
+        description="What the worker runs: `package.module:name` of a list of consumers. "
+        "Unset: the example's, where that runs; otherwise the service runs no worker.",
     )
 
     archive_queues: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(
@@ -271,6 +274,11 @@ class Settings(BaseSettings):
     audit_retention: Annotated[timedelta | Literal["NEVER"], BeforeValidator(_retention_or_never)] = Field(
         default=timedelta(days=365), description="How long it is known who did what in the admin; `NEVER` forgets nothing."
     )
+    example: bool | None = Field(
+        default=None,
+        description="Whether the worked example runs: `/orders`, which is open to everybody, its tables and its consumers. "
+        "Unset: only where `OUTBOX_DATABASE_URL` is not set either.",
+    )
     development: bool | None = Field(
         default=None,
         description="Whether a token for the admin is made at the start and shown on the terminal. "
@@ -333,6 +341,16 @@ class Settings(BaseSettings):
             server_kind(value.get_secret_value(), argument="the address")
         return value
 
+    @property
+    def runs_example(self) -> bool:
+        """Whether the worked example runs: in development, unless somebody says so."""
+        return self.database_url is None if self.example is None else self.example
+
+    @property
+    def worker_consumers(self) -> str | None:
+        """What the worker runs; None where there is nothing to run."""
+        return self.consumers or (EXAMPLE_CONSUMERS if self.runs_example else None)
+
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
         for contradiction in self._contradictions():
@@ -346,6 +364,8 @@ class Settings(BaseSettings):
             yield "OUTBOX_LISTEN_URL is another way to the database of OUTBOX_DATABASE_URL, which is not set"
         if self.metrics_token is not None and not self.metrics:
             yield "OUTBOX_METRICS_TOKEN guards metrics that OUTBOX_METRICS turns off: unset one of them"
+        if "run" in self.model_fields_set and Runs.WORKER in self.run and self.worker_consumers is None:
+            yield "OUTBOX_RUN names the worker, which has nothing to run: set OUTBOX_CONSUMERS, or OUTBOX_EXAMPLE"
         if self.development and self.admin_tokens:
             yield "OUTBOX_DEVELOPMENT makes a token for the admin beside those of OUTBOX_ADMIN_TOKENS: unset one of them"
         if self.health_overdue_after < self.health_late_after:

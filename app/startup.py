@@ -68,10 +68,11 @@ async def prepared(settings: Settings, tell: Tell = tell_log) -> AsyncIterator[I
 
 
 async def migrate(installation: Installation, tell: Tell = tell_log) -> None:
-    """Creates or upgrades the tables of the outbox and of the example; does nothing where they are as they should be."""
+    """Creates or upgrades the tables of the outbox, and of the example where it runs, unless they are as they should be."""
     url = installation.database_url
     await bring_up_to_date(url, installation.settings.table_name)
-    await ensure_order_tables(url)
+    if installation.settings.runs_example:
+        await ensure_order_tables(url)
     tell("Tables", "are there and up to date")
 
 

@@ -34,6 +34,7 @@ KNOWN = frozenset(
         "DEAD_LETTER_RETENTION",
         "DEVELOPMENT",
         "DOCS",
+        "EXAMPLE",
         "EXCHANGE_NAME",
         "EXPIRATION",
         "GRACE_PERIOD",

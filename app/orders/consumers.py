@@ -1,9 +1,9 @@
 """The consumers of the example, as `outbox worker app.orders.consumers:consumers` runs them."""
 
 from app.orders.email import send_confirmation
-from app.orders.journal import note_event
+from app.orders.journal import journal
 from app.orders.payment import capture_payment
 from app.orders.screening import screen_order
 from app.orders.stock import reserve_stock
 
-consumers = (capture_payment, screen_order, reserve_stock, send_confirmation, note_event)
+consumers = (capture_payment, screen_order, reserve_stock, send_confirmation, *journal)

@@ -54,10 +54,10 @@ class Service:
 
 @contextmanager
 def service(folder: Path, settings: Mapping[str, str], *, name: str = "service") -> Iterator[Service]:
-    """`uvicorn app:main`, ready."""
+    """`uvicorn app:main` with its example, ready."""
     port = free_port()
     command = ["-m", "uvicorn", "app:main", "--port", str(port), "--timeout-graceful-shutdown", "10"]
-    with running(command, folder, settings, name=name) as process:
+    with running(command, folder, {"OUTBOX_EXAMPLE": "true", **settings}, name=name) as process:
         it = Service(process, f"http://127.0.0.1:{port}")
         process.says("Uvicorn running on")
         it.is_ready()

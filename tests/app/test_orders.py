@@ -8,6 +8,7 @@ import asyncpg
 import httpx
 import pytest
 
+from outbox import Publisher
 from tests.app.support import Service, service
 from tests.support import RabbitAdmin, eventually_sync
 
@@ -130,3 +131,47 @@ def test_a_process_that_does_not_serve_the_api_says_so(database_url: str, tmp_pa
         answer = httpx.post(f"{relay_only.url}/orders", json={"customer": "ada", "sku": "book", "quantity": 1})
         assert answer.status_code == 404
         assert "OUTBOX_RUN" in answer.text
+
+
+def test_without_the_example_nobody_places_orders_and_none_of_its_tables_is_made(
+    settings: dict[str, str], database_url: str, tmp_path: Path
+) -> None:
+    with service(tmp_path, {**settings, "OUTBOX_EXAMPLE": ""}) as running:
+        placed = httpx.post(f"{running.url}/orders", json={"customer": "ada", "sku": "book"}, timeout=20)
+        assert (placed.status_code, "OUTBOX_EXAMPLE" in placed.text) == (404, True)
+        assert not [path for path in running.get("/openapi.json").json()["paths"] if path.startswith("/orders")]
+        assert "/orders" not in running.get("/docs").text
+    assert asyncio.run(_example_tables(database_url)) == []
+
+
+async def _example_tables(database_url: str) -> list[str]:
+    connection = await asyncpg.connect(database_url)
+    try:
+        rows = await connection.fetch("select relname from pg_class where relname in ('orders', 'order_events')")
+    finally:
+        await connection.close()
+    return [row["relname"] for row in rows]
+
+
+def test_an_event_that_nothing_takes_is_unroutable_also_beside_the_example(running_service: Service, database_url: str) -> None:
+    async def publish() -> None:
+        connection = await asyncpg.connect(database_url)
+        try:
+            async with connection.transaction():
+                await Publisher().publish(connection, "invoice.sent", {})
+        finally:
+            await connection.close()
+
+    async def reason() -> str | None:
+        connection = await asyncpg.connect(database_url)
+        try:
+            found: str | None = await connection.fetchval(
+                "select last_error from outbox_table where routing_key = 'invoice.sent'"
+            )
+            return found
+        finally:
+            await connection.close()
+
+    running_service.ends_as(running_service.place(), "confirmed")
+    asyncio.run(publish())
+    eventually_sync(lambda: asyncio.run(reason()) == "unroutable", timeout=20)

@@ -6,7 +6,8 @@ from pydantic import SecretStr
 from app.parts import names, wanted_parts
 from app.settings import read_settings
 from app.startup import Installation
-from outbox import Archiver
+from outbox import Archiver, Worker
+from outbox.errors import ConfigurationError
 
 DATABASE = "postgresql://h/d"
 
@@ -31,3 +32,19 @@ def test_without_rabbitmq_there_is_nothing_to_archive(broker_url: str | None) ->
 
 def test_no_archiver_runs_that_nobody_asked_for() -> None:
     assert "archiver" not in wanted_parts(installation("amqp://h/", run="api,relay"))
+
+
+async def test_a_worker_runs_where_it_has_consumers() -> None:
+    settings = read_settings(database_url=DATABASE)
+    here = Installation(settings=settings, database=SecretStr(DATABASE))
+    assert wanted_parts(here)["worker"]() is None
+    assert "worker" not in names(settings)
+    for more in ({"example": True}, {"consumers": "app.orders.consumers:consumers"}):
+        settings = read_settings(database_url=DATABASE, **more)
+        assert isinstance(wanted_parts(Installation(settings=settings, database=SecretStr(DATABASE)))["worker"](), Worker)
+        assert "worker" in names(settings)
+
+
+def test_a_worker_that_is_asked_for_by_name_and_has_nothing_to_run_is_a_mistake() -> None:
+    with pytest.raises(ConfigurationError, match="OUTBOX_CONSUMERS, or OUTBOX_EXAMPLE"):
+        read_settings(database_url=DATABASE, run="relay,worker")

@@ -20,6 +20,7 @@ def test_no_password_is_logged_though_nothing_can_be_reached(tmp_path: Path) -> 
         "OUTBOX_BROKER_URL": f"amqp://ada:{SECRET}@127.0.0.1:3/",
         "OUTBOX_METRICS_TOKEN": SECRET,
         "OUTBOX_LOG_LEVEL": "DEBUG",
+        "OUTBOX_EXAMPLE": "true",
     }
     port = free_port()
     with running(["-m", "uvicorn", "app:main", "--port", str(port)], tmp_path, settings) as process:
@@ -44,6 +45,7 @@ def test_no_password_is_logged_by_a_service_that_works(database_url: str, broker
         "OUTBOX_BROKER_URL": broker_url,
         "OUTBOX_MIGRATE": "true",
         "OUTBOX_LOG_LEVEL": "DEBUG",
+        "OUTBOX_EXAMPLE": "true",
     }
     port = free_port()
     with running(["-m", "uvicorn", "app:main", "--port", str(port)], tmp_path, settings) as process:
