@@ -117,6 +117,7 @@ def make_admin(installation: Installation) -> Admin:
         body_limit=settings.admin_body_limit,
         streams=settings.admin_streams,
         masking=masking_of(settings),
+        error_text=settings.admin_error_text,
         inbox_retention=settings.inbox_retention,
         history=settings.history,
         thresholds=HealthThresholds(

@@ -271,6 +271,11 @@ class Settings(BaseSettings):
     admin_streams: int = Field(
         default=50, ge=1, le=100_000, description="Clients that may follow the admin's events at once, in each process."
     )
+    admin_error_text: Literal["viewer", "operator"] = Field(
+        default="viewer",
+        description="The role from which on the admin shows messages and tracebacks of errors, masked; `operator`: "
+        "viewers see that there are some.",
+    )
     audit_retention: Annotated[timedelta | Literal["NEVER"], BeforeValidator(_retention_or_never)] = Field(
         default=timedelta(days=365), description="How long it is known who did what in the admin; `NEVER` forgets nothing."
     )

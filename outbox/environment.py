@@ -17,6 +17,7 @@ KNOWN = frozenset(
     PREFIX + name
     for name in (
         "ADMIN_BODY_LIMIT",
+        "ADMIN_ERROR_TEXT",
         "ADMIN_READ_ONLY",
         "ADMIN_SESSION_LIFETIME",
         "ADMIN_STREAMS",

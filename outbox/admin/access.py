@@ -16,6 +16,7 @@ from outbox.admin.problems import Code, Problem
 from outbox.admin.routing import AdminRoute
 from outbox.admin.security.origin import cross_site, sent_by_another_site
 from outbox.errors import DatabaseUnavailableError
+from outbox.masking import Masking
 
 logger = logging.getLogger("outbox")
 
@@ -35,6 +36,12 @@ class Asked:
     principal: Principal
     request_id: str
     address: str
+
+    @property
+    def masking(self) -> Masking:
+        """What is hidden from whoever asks."""
+        masking = self.admin.masking
+        return masking if self.principal.role.includes(self.admin.error_text) else masking.without_errors()
 
 
 def entrance(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Callable[..., Awaitable[None]]:

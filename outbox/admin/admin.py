@@ -6,9 +6,10 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
+from outbox.admin.principals import Role
 from outbox.admin.security.tokens import Tokens
 from outbox.admin.thresholds import HealthThresholds
-from outbox.arguments import at_least_one, exactly_one
+from outbox.arguments import at_least_one, exactly_one, one_of
 from outbox.arguments import exchange_name as checked_exchange_name
 from outbox.dead_letters import INBOX_RETENTION, DeadLetters
 from outbox.errors import ConfigurationError
@@ -54,8 +55,9 @@ class Admin:
     host's that authenticates, everybody is turned away. A browser that logs in with one stays so for `session_lifetime`. With
     `read_only` nothing can be changed, whatever the role. Of the body of a request at most `body_limit` bytes are read, and at
     most `streams` clients follow `GET /events` in each process.
-    `masking` says what is hidden, `thresholds` from when on the verdict calls something late. To be entered before requests
-    come: `async with admin: …`, in the application's lifespan.
+    `masking` says what is hidden; the texts of errors, masked, are shown from the role `error_text` on. `thresholds` say from
+    when on the verdict calls something late. To be entered before requests come: `async with admin: …`, in the application's
+    lifespan.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Admin:
         body_limit: int = BODY_LIMIT,
         streams: int = STREAMS,
         masking: Masking | None = None,
+        error_text: Role | str = Role.VIEWER,
         inbox_retention: timedelta = INBOX_RETENTION,
         history: bool = True,
         thresholds: HealthThresholds | None = None,
@@ -89,6 +92,7 @@ class Admin:
         self.streams = at_least_one("streams", streams, most=MOST_STREAMS, because="each holds a connection")
         self.masking = masking or Masking()
         self.thresholds = thresholds or HealthThresholds()
+        self.error_text = Role(one_of("error_text", error_text, list(Role)))
         self._url = None if db_engine_url is None else postgres_url(db_engine_url)
         self._given_pool = db_pool
         self._inbox_retention = inbox_retention

@@ -23,8 +23,9 @@ def _try(each: Try, masking: Masking) -> Try:
     error = each.error
     if error is None:
         return each
-    return replace(each, error=TryError(type=masking.masked_text(error.type), message=masking.masked_text(error.message)))
+    return replace(each, error=TryError(type=masking.error_type(error.type), message=masking.error_text(error.message)))
 
 
 def _text(text: str | None, masking: Masking) -> str | None:
-    return None if text is None else masking.masked_text(text)
+    """What keeps a message in the outbox: the error of a send, or a word such as `unroutable`."""
+    return None if text is None else masking.error_type(text)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, Literal
 
+from outbox.codec import EXCEPTION_MESSAGE, EXCEPTION_TRACEBACK, FAILURES
 from outbox.errors import ConfigurationError
 from outbox.masking.json_text import MOST_NESTED, Rules, masked_json, masked_preview, secret_members
 from outbox.masking.paths import Places, beyond, check_paths, is_meant, places
@@ -22,6 +23,8 @@ from outbox.outcome import Failure
 
 MASK = "***"
 """What stands in the place of a masked value."""
+HIDDEN = "(shown to operators only)"
+"""What stands in the place of an error's text where it is hidden as a whole."""
 USUAL_KEYS = (
     "password",
     "passwd",
@@ -95,6 +98,8 @@ class Masking:
     paths: tuple[str, ...] = ()
     known: "re.Pattern[str] | None" = field(default=None, repr=False, compare=False)
     """Finds values that `of_message` learnt to be secret."""
+    hides_errors: bool = False
+    """Whether the texts of errors are hidden as a whole, see `without_errors`."""
 
     def __post_init__(self) -> None:
         if any(not isinstance(key, str) or not _words(key) for key in self.keys):
@@ -115,6 +120,10 @@ class Masking:
         if known is not None and self.known is not None:
             known = re.compile(f"{self.known.pattern}|{known.pattern}")
         return self if known is None else replace(self, known=known)
+
+    def without_errors(self) -> "Masking":
+        """This one, hiding the texts of errors as a whole: in free text a secret can be written in ways that no rule knows."""
+        return replace(self, hides_errors=True)
 
     def masks(self, key: str) -> bool:
         """Whether the value of `key` is masked."""
@@ -141,10 +150,22 @@ class Masking:
                 return masked
         return self._masked_words(text)
 
+    def error_text(self, text: str) -> str:
+        """The message or the traceback of an error: masked, or hidden as a whole. An empty one hides nothing."""
+        return HIDDEN if self.hides_errors and text else self.masked_text(text)
+
+    def error_type(self, text: str) -> str:
+        """The name of an error, or of a group of them: masked; where texts are hidden, shown if it is a name and no text."""
+        return HIDDEN if self.hides_errors and text and not _NAME.fullmatch(text) else self.masked_text(text)
+
     def failure(self, failure: Failure) -> Failure:
         """`failure` as it may be shown."""
-        text = self.masked_text
-        return replace(failure, type=text(failure.type), message=text(failure.message), traceback=text(failure.traceback))
+        return replace(
+            failure,
+            type=self.error_type(failure.type),
+            message=self.error_text(failure.message),
+            traceback=self.error_text(failure.traceback),
+        )
 
     def _masked_words(self, text: str) -> str:
         return mask_text(text, self.masks, MASK, known=self.known, may_name=partial(_may_name, self.keys))
@@ -173,7 +194,9 @@ class Masking:
     def _masked_mapping(self, mapping: Mapping[Any, Any], depth: int, here: Places) -> dict[str, Any]:
         extra = secret_members(mapping, self.masks)
         return {
-            str(key): MASK
+            str(key): HIDDEN
+            if self.hides_errors and key in _ERROR_HEADERS
+            else MASK
             if value is not None and (self.masks(str(key)) or key in extra)
             else self._masked(value, depth + 1, beyond(here, str(key)))
             for key, value in mapping.items()
@@ -287,6 +310,9 @@ def searchable(
     return "\n".join(part for part in parts if part)[:limit]
 
 
+# The innermost frame may follow the name: `KeyError in shop/orders.py:charge`.
+_NAME = re.compile(r"[\w.]{1,200}( in [\w.<>/:-]{1,500})?")
+_ERROR_HEADERS = frozenset({EXCEPTION_MESSAGE, EXCEPTION_TRACEBACK, FAILURES})
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 

@@ -106,7 +106,7 @@ async def show_chain(
     if not found.found:
         nothing = "nothing is known of that id: look at how it is written, and whether the history goes back that far"
         raise Problem(Code.NOT_FOUND, "; ".join((nothing, *found.unknown)))
-    return ChainAnswer.model_validate(masked(found, asked.admin.masking))
+    return ChainAnswer.model_validate(masked(found, asked.masking))
 
 
 def _place(cursor: Cursor) -> Place:

@@ -83,5 +83,5 @@ def _since(component: KnownComponent) -> Any:
 def _masked(activity: dict[str, Any], masking: Masking) -> dict[str, Any]:
     error = activity.get("last_error")
     if isinstance(error, dict) and isinstance(error.get("text"), str):
-        return {**activity, "last_error": {**error, "text": masking.masked_text(error["text"])}}
+        return {**activity, "last_error": {**error, "text": masking.error_text(error["text"])}}
     return activity

@@ -64,7 +64,7 @@ async def list_components(asked: Viewer, question: Annotated[ComponentsQuestion,
         known = await _known(connection, asked, ended=question.ended, schemas=question.schemas)
         wanted = await _wanted(connection, asked)
         at = await connection.fetchval("select now()")
-    masking = asked.admin.masking
+    masking = asked.masking
     return Components(as_of=at, items=[told(component, masking) for component in known], pauses=pauses_now(wanted, known))
 
 

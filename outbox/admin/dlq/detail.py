@@ -63,7 +63,7 @@ async def show(
     async with asked.admin.reading("reading what became of a dead letter") as connection:
         lives = await letters.afterlife.lives(connection, found.letter.message_id)
         operations = await letters.afterlife.operations(connection, letter_id)
-    return _shown(found, lives, operations, letters.masking, revealed=wanted.reveal)
+    return _shown(found, lives, operations, asked.masking, revealed=wanted.reveal)
 
 
 @router.get(

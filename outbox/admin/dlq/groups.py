@@ -9,12 +9,13 @@ from outbox.admin.access import Operator, Viewer
 from outbox.admin.auditing import record
 from outbox.admin.dlq.filters import DeadLetterGroupsParameters
 from outbox.admin.dlq.models import DeadLetterGroup, DeadLetterGroups, GroupNoted, Note
-from outbox.admin.dlq.reading import Letters
+from outbox.admin.dlq.reading import Letters, masking_of
 from outbox.admin.inputs import LongText, Text
 from outbox.admin.models import Request
 from outbox.admin.problems import Code, documented
 from outbox.admin.routing import area
 from outbox.dead_letters import Group, GroupBy
+from outbox.masking import Masking
 from outbox.postgres.dead_letters.notes import LONGEST_GROUP, GroupNote
 
 router = area("dlq")
@@ -43,13 +44,13 @@ async def list_groups(asked: Viewer, wanted: Annotated[DeadLetterGroupsParameter
     The largest group comes first. Counts are made at most every five seconds, whoever asks, and given while new ones are made,
     for up to a minute: `as_of` says when.
     """
-    letters = asked.admin.shared(Letters)
+    letters, masking = asked.admin.shared(Letters), masking_of(asked, wanted)
     found = await letters.groups(wanted.by, wanted.as_filter(), wanted.limit + 1)
     shown = found.value[: wanted.limit]
     async with asked.admin.reading("reading notes") as connection:
         notes = await letters.notes.of(connection, wanted.by, [group.id for group in shown])
     return DeadLetterGroups(
-        items=[_shown(group, notes.get(group.id)) for group in shown],
+        items=[_shown(group, notes.get(group.id), masking if wanted.by == "fingerprint" else None) for group in shown],
         truncated=len(found.value) > wanted.limit,
         as_of=found.as_of,
     )
@@ -75,8 +76,11 @@ async def set_note(asked: Operator, wanted: NoteWanted) -> GroupNoted:
     return GroupNoted(by=wanted.by, id=wanted.id, note=_note(note))
 
 
-def _shown(group: Group, note: GroupNote | None) -> DeadLetterGroup:
+def _shown(group: Group, note: GroupNote | None, masking: Masking | None) -> DeadLetterGroup:
+    """`masking` where the title is made of an error."""
     same = {name: getattr(group, name) for name in DeadLetterGroup.model_fields if name not in ("sparkline", "note")}
+    if masking is not None:
+        same["title"] = masking.error_type(group.title)
     return DeadLetterGroup(**same, sparkline=list(group.deaths_by_hour), note=_note(note))
 
 

@@ -3,7 +3,7 @@
 from outbox.admin.dlq.models import DeadLetterLine
 from outbox.admin.models import ErrorSummary
 from outbox.dead_letters import DeadLetter
-from outbox.masking import Masking
+from outbox.masking import HIDDEN, Masking
 
 LONGEST_MESSAGE = 500
 """Most characters of an error's message in a line."""
@@ -27,8 +27,8 @@ def values(letter: DeadLetter, masking: Masking) -> dict[str, object]:
 
 def error_of(letter: DeadLetter, masking: Masking) -> ErrorSummary:
     """What failed last."""
-    message = letter.exception_message
+    message = HIDDEN if masking.hides_errors and letter.exception_message else letter.exception_message
     return ErrorSummary(
-        type=masking.masked_text(letter.exception_type),
+        type=masking.error_type(letter.exception_type),
         message=message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 1]}…",
     )

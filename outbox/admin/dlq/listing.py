@@ -11,7 +11,7 @@ from outbox.admin.access import Viewer
 from outbox.admin.dlq.filters import DeadLetterListParameters
 from outbox.admin.dlq.lines import line
 from outbox.admin.dlq.models import DeadLetterPage, Facet, Facets
-from outbox.admin.dlq.reading import MOST_FACETED, Letters
+from outbox.admin.dlq.reading import MOST_FACETED, Letters, masking_of
 from outbox.admin.dlq.unarchived import UnarchivedView
 from outbox.admin.models import Total
 from outbox.admin.paging import MOST_COUNTED, Cursor, counted, decode_cursor, invalid_cursor, turned
@@ -33,6 +33,7 @@ async def list_dead_letters(asked: Viewer, wanted: Annotated[DeadLetterListParam
     10,000, and `facets` are done on request only; facets are up to a minute old, as `as_of` says.
     """
     letters = asked.admin.shared(Letters)
+    masking = masking_of(asked, wanted)
     bound_to = {**wanted.bound_to(), "sort": wanted.sort}
     cursor = decode_cursor(wanted.cursor, bound_to, (str, str))
     position = None if cursor is None else _position(cursor)
@@ -47,12 +48,12 @@ async def list_dead_letters(asked: Viewer, wanted: Annotated[DeadLetterListParam
             sort=wanted.sort,
         ),
         _total(letters, filter_, asked=wanted.total),
-        _facets(letters, filter_, asked=wanted.facets),
+        _facets(letters, filter_, masking, asked=wanted.facets),
         asked.admin.shared(UnarchivedView).now(),
     )
     page = turned(read[::-1] if backwards else read, limit=wanted.limit, cursor=cursor, bound_to=bound_to, place=_place)
     return DeadLetterPage(
-        items=[line(letter, letters.masking) for letter in page.items],
+        items=[line(letter, masking) for letter in page.items],
         next=page.next,
         previous=page.previous,
         total=total,
@@ -83,12 +84,12 @@ async def _total(letters: Letters, filter_: DeadLetterFilter, *, asked: bool) ->
     return counted(await letters.listing.count(filter_, most=MOST_COUNTED + 1)) if asked else None
 
 
-async def _facets(letters: Letters, filter_: DeadLetterFilter, *, asked: bool) -> Facets | None:
+async def _facets(letters: Letters, filter_: DeadLetterFilter, masking: Masking, *, asked: bool) -> Facets | None:
     if not asked:
         return None
     found, as_of = await letters.facets(filter_)
     return Facets(
-        **{name: _shown(name, counts, letters.masking) for name, counts in found.items()},
+        **{name: _shown(name, counts, masking) for name, counts in found.items()},
         relation="gte" if any(sum(count for _, count in counts) >= MOST_FACETED for counts in found.values()) else "eq",
         as_of=as_of,
     )
@@ -96,5 +97,5 @@ async def _facets(letters: Letters, filter_: DeadLetterFilter, *, asked: bool) -
 
 def _shown(name: str, counts: Sequence[tuple[str, int]], masking: Masking) -> list[Facet]:
     """What the relay parked has its whole error for a type, if that says nothing of one."""
-    mask = masking.masked_text if name == "exception_type" else str
+    mask = masking.error_type if name == "exception_type" else str
     return [Facet(value=mask(value), count=count) for value, count in counts]

@@ -5,6 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from outbox.admin.access import Asked
+from outbox.admin.dlq.filters import DeadLetterFilters
+from outbox.admin.problems import Code, Problem
 from outbox.admin.remembered import Remembered
 from outbox.admin.snapshots import Snapshot
 from outbox.dead_letters import DeadLetterFilter, Group, GroupBy
@@ -58,6 +61,13 @@ class Letters:
             return await self.listing.facets(filter_, fields, limit=MOST_VALUES, most=MOST_FACETED) if fields else {}
 
         return await self._facets.get((filter_, fields), count)
+
+
+def masking_of(asked: Asked, wanted: DeadLetterFilters) -> Masking:
+    """What is hidden from whoever asks. Raises `forbidden` for a search in hidden texts: what it finds would tell them."""
+    if asked.masking.hides_errors and wanted.q is not None:
+        raise Problem(Code.FORBIDDEN, "searching reads the texts of errors, which are shown to operators only")
+    return asked.masking
 
 
 def _without(filter_: DeadLetterFilter, name: str) -> DeadLetterFilter:

@@ -71,14 +71,14 @@ class Message(MessageLine):
     handled: list[Handled] | None = Field(description="What became of it in its queues; null: there is no history.")
 
 
-async def read(admin: Admin, connection: Connection, row_id: int, *, reveal: bool) -> Message | None:
+async def read(admin: Admin, connection: Connection, row_id: int, masking: Masking, *, reveal: bool) -> Message | None:
     """The message with that row; None if there is none, or none any more."""
     listing = MessageListing(admin.table)
     row = await listing.one(connection, row_id)
     if row is None:
         return None
     around = await _surroundings(admin, connection, listing, row)
-    masking = admin.masking.of_message(row["body"], row["headers"])
+    masking = masking.of_message(row["body"], row["headers"])
     waits = row["state"] not in (MessageState.SENT, MessageState.PARKED)
     handled = await listing.handled(connection, row["message_id"]) if row["message_id"] else []
     earlier, probe = around.earlier, around.probe
@@ -183,4 +183,4 @@ def _handled(fact: Mapping[str, Any], masking: Masking) -> Handled:
 def _error(type_: str | None, message: str | None, masking: Masking) -> ErrorSummary | None:
     if type_ is None and message is None:
         return None
-    return ErrorSummary(type=masking.masked_text(type_ or ""), message=masking.masked_text(message or ""))
+    return ErrorSummary(type=masking.error_type(type_ or ""), message=masking.error_text(message or ""))

@@ -82,7 +82,7 @@ def line_of(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
         **{name: row[name] for name in _AS_THEY_ARE},
         **{name: moment(row[name]) for name in ("created_at", "due_at", "held_at", "sent_at", "failed_at")},
         "id": str(row["id"]),
-        "last_error": None if row["last_error"] is None else masking.masked_text(row["last_error"]),
+        "last_error": None if row["last_error"] is None else masking.error_type(row["last_error"]),
         "size": size,
         "preview": sized(row["content_type"], size) if shown is None else preview(shown, row["content_type"], masking),
     }

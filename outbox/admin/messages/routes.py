@@ -57,7 +57,7 @@ async def list_messages(asked: Viewer, parameters: Annotated[MessageListParamete
         total = await listing.count(connection, filter_, most=MOST_COUNTED + 1) if parameters.total else None
     page = turned(rows, limit=parameters.limit, cursor=cursor, bound_to=bound_to, place=order.place)
     return MessagePage(
-        items=[MessageLine(**line_of(row, admin.masking)) for row in page.items],
+        items=[MessageLine(**line_of(row, asked.masking)) for row in page.items],
         next=page.next,
         previous=page.previous,
         total=None if total is None else counted(total),
@@ -81,7 +81,7 @@ async def show_message(
         await require_reveal(request)
         return await _revealed(asked, int(number[1]), id_)
     async with asked.admin.reading("reading a message") as connection:
-        found = await read(asked.admin, connection, int(number[1]), reveal=False)
+        found = await read(asked.admin, connection, int(number[1]), asked.masking, reveal=False)
     if found is None:
         raise _gone(id_)
     return found
@@ -89,7 +89,7 @@ async def show_message(
 
 async def _revealed(asked: Asked, row_id: int, id_: str) -> Message:
     async with asked.admin.changing("revealing a message") as connection:
-        found = await read(asked.admin, connection, row_id, reveal=True)
+        found = await read(asked.admin, connection, row_id, asked.masking, reveal=True)
         if found is None:
             raise _gone(id_)
         await record(connection, asked, action="messages.reveal", target=f"outbox-{row_id}")
