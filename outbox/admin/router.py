@@ -26,6 +26,7 @@ from outbox.admin.topology import topology
 from outbox.admin.ui import ui_routes
 from outbox.admin.unknown import unknown_addresses
 from outbox.admin.verdict import router as verdict
+from outbox.errors import ConfigurationError
 from outbox.health import HealthChecks
 
 AREAS: tuple[APIRouter, ...] = (
@@ -51,18 +52,20 @@ def admin_router(
     *,
     authenticate: Callable[..., Any] | None = None,
     health: HealthChecks | Callable[..., Any] | None = None,
+    login_url: str | None = None,
 ) -> APIRouter:
     """The endpoints, to be included under a prefix: `app.include_router(admin_router(admin), prefix="/outbox")`.
 
     `admin` is the object, or a dependency that finds it. `authenticate` is a dependency that returns a `Principal`, or None for
-    nobody known; what else it raises is answered as the application answers it. Without it, whoever has one of the admin's
-    tokens is known. With `health`, the checks or a dependency that finds them, `/health/live` and `/health/ready` are there
-    too; they, logging in and the dashboard's files below `/ui/` are public, and nothing else is: below a prefix, whoever is not
-    known is answered so at every address that no other route of the application has.
+    nobody known; what else it raises is answered as the application answers it. `login_url` is where the application logs
+    people in, `/login` or `https://…`, and where the dashboard leads whoever is not known. Without `authenticate`, whoever has
+    one of the admin's tokens is known. With `health`, the checks or a dependency that finds them, `/health/live` and
+    `/health/ready` are there too; they, logging in and the dashboard's files below `/ui/` are public, and nothing else is:
+    below a prefix, whoever is not known is answered so at every address that no other route of the application has.
     """
     find = _found(admin)
     router = APIRouter()
-    router.include_router(ui_routes())
+    router.include_router(ui_routes(host_login=_host_login(authenticate, login_url)))
     if health is not None:
         router.include_router(health_routes(health))
     way_in = [Depends(entrance(find, authenticate or own_authentication(find)))]
@@ -78,6 +81,14 @@ def admin_router(
     guarded.include_router(unknown_addresses(route for area in routers for route in area.routes))
     router.include_router(guarded)
     return router
+
+
+def _host_login(authenticate: Callable[..., Any] | None, login_url: str | None) -> str | None:
+    if login_url is not None and authenticate is None:
+        raise ConfigurationError("login_url is for a host's own authentication: give authenticate, or leave it out")
+    if login_url is not None and not login_url.startswith(("/", "https://", "http://")):
+        raise ConfigurationError(f"login_url begins with /, https:// or http://, not as {login_url[:20]!r}")
+    return None if authenticate is None else login_url or ""
 
 
 def _found(admin: Admin | Callable[..., Any]) -> Callable[..., Any]:

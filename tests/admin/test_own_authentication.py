@@ -102,6 +102,29 @@ async def test_a_session_works_in_every_process_until_it_is_ended_in_one(applica
     assert [tuple(row) for row in audited] == [("alice", "session.begin", "192.0.2.1"), ("alice", "session.end", "192.0.2.1")]
 
 
+async def test_a_login_ends_the_session_that_the_browser_had(applications: Applications, database: str) -> None:
+    client = await applications.browser()
+    await client.post("/session", json={"token": TOKEN})
+    stolen = await applications.browser()
+    stolen.cookies = httpx.Cookies(client.cookies)
+    begun = await client.post("/session", json={"token": OTHER}, headers=SAME_ORIGIN)
+    assert (begun.status_code, (await client.get("/session")).json()["name"]) == (201, "bob")
+    assert (await stolen.get("/session")).status_code == 401
+    audited = await _rows(database, "select actor, action from outbox_audit order by id")
+    assert [tuple(row) for row in audited] == [
+        ("alice", "session.begin"),
+        ("alice", "session.end"),
+        ("bob", "session.begin"),
+    ]
+
+
+async def test_a_login_that_fails_ends_no_session(applications: Applications) -> None:
+    client = await applications.browser()
+    await client.post("/session", json={"token": TOKEN})
+    assert (await client.post("/session", json={"token": "wrong"}, headers=SAME_ORIGIN)).status_code == 401
+    assert (await client.get("/session")).json()["name"] == "alice"
+
+
 @pytest.mark.parametrize(("url", "secure"), [("http://service", False), ("https://service", True)])
 async def test_the_cookie_is_for_the_admin_and_for_no_script(applications: Applications, url: str, secure: bool) -> None:
     client = await applications.browser(url=url, session_lifetime=timedelta(hours=1))

@@ -13,6 +13,7 @@ from starlette.types import Message
 from outbox.admin import Admin, admin_router
 from outbox.admin.ui import BuiltFiles, ui_routes
 from outbox.admin.ui.files import STATIC
+from outbox.errors import ConfigurationError
 
 PAGE = '<!doctype html><base href="./" /><script type="module" src="./assets/index-CBXf7dUE.js"></script>'
 SCRIPT = "console.log('hello');\n" * 100
@@ -306,3 +307,20 @@ async def test_the_router_of_the_admin_has_it_and_asks_nobody_who_they_are() -> 
         answer = await client.get("/outbox/ui/")
         assert answer.status_code == (200 if (STATIC / "index.html").exists() else 404)
         assert answer.headers["content-type"].startswith("text/html")
+
+
+@pytest.mark.parametrize(("login_url", "problem"), [("javascript:alert(1)", "begins with"), ("login", "begins with")])
+def test_where_the_host_logs_people_in_is_an_address(login_url: str, problem: str) -> None:
+    admin = Admin("postgresql://nobody@localhost/none")
+    with pytest.raises(ConfigurationError, match=problem):
+        admin_router(admin, authenticate=lambda: None, login_url=login_url)
+    with pytest.raises(ConfigurationError, match="authenticate"):
+        admin_router(admin, login_url="/login")
+
+
+async def test_the_page_says_where_the_host_logs_people_in(folder: Path) -> None:
+    app = FastAPI()
+    app.include_router(ui_routes(BuiltFiles(folder), host_login='/login?a="b"&c'))
+    async with client_of(app) as client:
+        text = (await client.get("/ui/")).text
+    assert '<meta name="outbox-host-login" content="/login?a=&quot;b&quot;&amp;c" />' in text

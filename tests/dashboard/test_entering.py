@@ -2,12 +2,16 @@
 
 import re
 
-from playwright.async_api import expect
+import pytest
+from fastapi import FastAPI, HTTPException
+from playwright.async_api import Browser, expect
 
-from outbox.admin import Role
+from outbox.admin import Admin, Role, admin_router
 from tests.dashboard.axe import assert_accessible
 from tests.dashboard.conftest import Visit
 from tests.dashboard.stage import Stage
+from tests.dashboard.watching import watched
+from tests.support.serving import in_a_thread
 
 
 async def test_a_link_logs_in_by_itself_and_its_token_leaves_the_address(stage: Stage, visit: Visit) -> None:
@@ -39,3 +43,58 @@ async def test_a_wrong_token_is_told_and_can_be_mended(stage: Stage, visit: Visi
     await page.get_by_label("Token").fill(stage.tokens[Role.VIEWER])
     await page.get_by_role("button", name="Log in").click()
     await expect(page.get_by_text("vera", exact=True)).to_be_visible()
+
+
+async def test_a_link_of_somebody_else_asks_before_it_takes_the_place_of_a_session(stage: Stage, visit: Visit) -> None:
+    page = await visit("components", Role.VIEWER)
+    await page.evaluate("token => { location.hash = `token=${token}` }", stage.tokens[Role.OPERATOR])
+    await expect(page.get_by_role("heading", name="Log in by this link?")).to_be_visible()
+    await expect(page).to_have_url(f"{stage.ui}components")
+    await assert_accessible(page)
+    await page.get_by_role("button", name="Stay vera").click()
+    await expect(page.get_by_text("vera", exact=True)).to_be_visible()
+    await page.goto(f"{stage.ui}components#token={stage.tokens[Role.OPERATOR]}")
+    await page.reload()
+    await expect(page.get_by_text("vera", exact=True)).to_be_visible()
+    await page.evaluate("token => { location.hash = `token=${token}` }", stage.tokens[Role.OPERATOR])
+    await page.get_by_role("button", name="Log in by the link").click()
+    await expect(page.get_by_text("olga", exact=True)).to_be_visible()
+    await expect(page).to_have_url(f"{stage.ui}components")
+    async with stage.api() as api:
+        ended = (await api.get("/audit", params={"action": "session.end", "actor": "vera"})).json()["items"]
+    assert len(ended) == 1
+
+
+async def test_a_link_that_is_opened_where_nobody_is_inside_logs_in_at_once(stage: Stage, visit: Visit) -> None:
+    page = await visit()
+    await page.get_by_role("button", name="Log out").click()
+    await expect(page.get_by_label("Token")).to_be_visible()
+    await page.evaluate("token => { location.hash = `token=${token}` }", stage.tokens[Role.VIEWER])
+    await expect(page.get_by_text("vera", exact=True)).to_be_visible()
+    await expect(page).to_have_url(stage.ui)
+
+
+@pytest.mark.parametrize("login_url", [None, "/company/login"])
+async def test_where_the_host_knows_people_it_says_what_it_answered_and_where_to_log_in(
+    dashboard: None, browser: Browser, login_url: str | None
+) -> None:
+    app = FastAPI()
+
+    def nobody() -> None:
+        raise HTTPException(401, "who are you?")
+
+    admin = Admin("postgresql://nobody@localhost/none")
+    app.include_router(admin_router(admin, authenticate=nobody, login_url=login_url), prefix="/outbox")
+    with in_a_thread(app) as address:
+        context = await browser.new_context(locale="en-GB")
+        page = await context.new_page()
+        async with watched(page, address):
+            await page.goto(f"{address}/outbox/ui/")
+            await expect(page.get_by_text("who are you?")).to_be_visible()
+            await expect(page.get_by_label("Token")).to_have_count(0)
+            await assert_accessible(page)
+            link = page.get_by_role("link", name="Log in to the application")
+            await expect(link).to_have_count(0 if login_url is None else 1)
+            if login_url is not None:
+                assert await link.evaluate("link => link.href") == f"{address}{login_url}"
+        await context.close()

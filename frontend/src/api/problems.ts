@@ -46,6 +46,11 @@ export function failureOf(thrown: unknown): Failure {
   });
 }
 
+/** Whether nobody known was asking, by whatever answered so. */
+export function isNobody(thrown: unknown): boolean {
+  return failureOf(thrown).status === 401;
+}
+
 /** A failure in one line, with its code and with what the log calls it. */
 export function inOneLine(thrown: unknown): string {
   const { message, code, requestId } = failureOf(thrown);
@@ -68,6 +73,7 @@ export function failureIn(response: Response, body: unknown): Failure {
     status: response.status,
     requestId,
     retryAfter,
+    more: { body },
   });
 }
 

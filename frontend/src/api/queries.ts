@@ -2,7 +2,7 @@
 
 import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
 import { mayHelpToTryAgain } from "./client";
-import { failureOf } from "./problems";
+import { isNobody } from "./problems";
 
 /** The first part of every key. */
 export type Resource =
@@ -42,8 +42,6 @@ export function newQueryClient(): QueryClient {
 
   /** A session that ended meanwhile is noticed by whatever is read or changed next. */
   function askWhoIsLooking(thrown: unknown): void {
-    if (failureOf(thrown).code === "unauthenticated") {
-      void queries.resetQueries({ queryKey: ["session"] });
-    }
+    if (isNobody(thrown)) void queries.resetQueries({ queryKey: ["session"] });
   }
 }

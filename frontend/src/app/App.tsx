@@ -1,24 +1,28 @@
 import { Tooltip } from "@base-ui/react/tooltip";
 import { QueryClientProvider, useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState } from "react";
-import { Route, Router, Switch } from "wouter";
+import { Route, Router, Switch as Routes } from "wouter";
 import { listenToEvents, rest } from "~/api/live";
-import { failureOf } from "~/api/problems";
+import { failureOf, isNobody } from "~/api/problems";
 import { newQueryClient } from "~/api/queries";
 import { session } from "~/api/session";
 import { listen } from "~/lib/keyboard";
 import { base } from "~/lib/mount";
 import { usePreferences } from "~/lib/preferences";
-import { tokenInAddress } from "~/pages/login/link";
+import { listenToLinks, loginOfHost, tokenInAddress } from "~/pages/login/link";
 import { Announcements, Empty, Loading, Page, Problem } from "~/ui";
 import { Boundary } from "./Boundary";
 import { PLACES } from "./places";
 import { LOADING, Shell } from "./Shell";
 
 const Login = lazy(() => import("~/pages/login/Login"));
+const HostLogin = lazy(() => import("~/pages/login/HostLogin"));
+const Switch = lazy(() => import("~/pages/login/Switch"));
 const queries = newQueryClient();
 /** Of the link that a start in development prints. */
 const LINKED = tokenInAddress();
+/** Defined where it is not the admin that logs people in. */
+const HOST = loginOfHost();
 
 export function App() {
   useEffect(() => listen(), []);
@@ -41,12 +45,17 @@ export function App() {
 /** Asks who is looking; nobody known sees the login, with the address as it is, to go on there afterwards. */
 function Entrance() {
   const [link, setLink] = useState(LINKED);
-  const { data, error, refetch } = useQuery({ ...session, enabled: link === undefined });
+  const { data, error, refetch } = useQuery(session);
   const [wasInside, setWasInside] = useState(false);
   if (data && !wasInside) setWasInside(true);
-  if (link !== undefined && !data) return <Login linked={link} onEntered={() => setLink(undefined)} />;
-  if (error && failureOf(error).code === "unauthenticated") {
-    return <Login ended={wasInside} onEntered={() => void queries.invalidateQueries()} />;
+  useEffect(() => listenToLinks(setLink), []);
+  const go = () => setLink(undefined);
+  if (data && link && HOST === undefined) return <Switch from={data} token={link} onDone={go} />;
+  if (error && HOST !== undefined && [401, 403].includes(failureOf(error).status)) {
+    return <HostLogin at={HOST} of={error} onRetry={() => void refetch()} />;
+  }
+  if (error && isNobody(error)) {
+    return <Login key={link} linked={link} ended={wasInside} onEntered={go} />;
   }
   if (data) return <Inside />;
   return (
@@ -72,7 +81,7 @@ function Inside() {
             </Page>
           }
         >
-          <Switch>
+          <Routes>
             {PLACES.flatMap(({ paths, page }) =>
               paths.map((path) => <Route key={paths[0]} path={path} component={page} />),
             )}
@@ -83,7 +92,7 @@ function Inside() {
                 </Empty>
               </Page>
             </Route>
-          </Switch>
+          </Routes>
         </Suspense>
       </Boundary>
     </Shell>

@@ -54,7 +54,7 @@ def own_authentication(find: Callable[..., Any]) -> Callable[..., Awaitable[Prin
             return None
         if header is not None:
             return _known(await entry_of(admin, header.credentials, request))
-        return None if cookie is None else await _by_session(admin, cookie)
+        return await principal_of_cookie(admin, cookie)
 
     return authenticate
 
@@ -73,9 +73,9 @@ def _known(entry: TokenEntry | None) -> Principal | None:
     return None if entry is None else Known(entry.name, entry.role)
 
 
-async def _by_session(admin: Admin, cookie: str) -> Principal | None:
+async def principal_of_cookie(admin: Admin, cookie: str | None) -> Known | None:
     """Whoever has logged in, with the role that their token has now; nobody when the token is no longer good."""
-    if not _COOKIE_FORM.fullmatch(cookie):
+    if cookie is None or not _COOKIE_FORM.fullmatch(cookie):
         return None
     session_hash = hash_of(cookie)
     async with admin.reading("looking for a session") as connection:

@@ -3,6 +3,7 @@
 import logging
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -15,7 +16,7 @@ from outbox.admin.admin import Admin
 from outbox.admin.auditing import record
 from outbox.admin.problems import Code, Problem
 from outbox.admin.routing import area
-from outbox.admin.security.authentication import COOKIE, Known, entry_of
+from outbox.admin.security.authentication import COOKIE, Known, entry_of, principal_of_cookie
 from outbox.admin.security.identity import Identity, identity_of
 from outbox.admin.security.origin import cross_site
 from outbox.admin.security.tokens import TokenEntry, hash_of, text_of
@@ -50,14 +51,17 @@ def login_routes(find: Callable[..., Any]) -> APIRouter:
     ) -> Identity:
         """Logs in with a token, for browsers: the answer sets a cookie that scripts cannot read and other sites cannot use.
 
+        A session that the browser had before ends.
+
         Public, and limited: after some wrong tokens, further wrong ones are answered `too-many-logins` for a while.
         """
         entry = await entry_of(admin, login.token, request)
         if entry is None:
             raise unauthenticated("the token is not known here")
+        before = await principal_of_cookie(admin, request.cookies.get(COOKIE))
         asked = Asked(admin, Known(entry.name, entry.role), request.state.request_id, address_of(request))
         cookie = text_of(secrets.token_bytes(32))
-        session = await _begin(asked, entry, cookie)
+        session = await _begin(asked, entry, cookie, before)
         _set_cookie(request, response, cookie, max_age=int(admin.session_lifetime.total_seconds()))
         return identity_of(admin, Known(entry.name, entry.role, "session", hash_of(cookie), session.expires_at))
 
@@ -77,9 +81,13 @@ async def log_out(request: Request, response: Response, asked: Viewer) -> None:
     _set_cookie(request, response, "", max_age=0)
 
 
-async def _begin(asked: Asked, entry: TokenEntry, cookie: str) -> Session:
+async def _begin(asked: Asked, entry: TokenEntry, cookie: str, before: Known | None) -> Session:
+    """Begins a session, and ends the one that the browser had, whose cookie goes."""
     admin = asked.admin
     async with admin.changing("logging in") as connection:
+        if before is not None and before.session_hash is not None:
+            await close_session(connection, admin.table, before.session_hash)
+            await record(connection, replace(asked, principal=before), action="session.end")
         session = await open_session(
             connection,
             admin.table,

@@ -48,12 +48,12 @@ class Build:
     page: str
     files: Mapping[str, File]
 
-    def page_at(self, depth: int) -> str:
-        """The page, for an address `depth` segments below the dashboard's own.
+    def page_at(self, depth: int, more: str = "") -> str:
+        """The page, for an address `depth` segments below the dashboard's own, with `more` in its head.
 
         Its base is relative, so that it is right under every prefix, also one that a proxy strips without telling.
         """
-        return self.page.replace(_BASE, f'<base href="{"../" * depth or "./"}" />', 1)
+        return self.page.replace(_BASE, f'<base href="{"../" * depth or "./"}" />{more}', 1)
 
 
 class BuiltFiles:

@@ -1,5 +1,7 @@
 """`/ui/`: every address below it is the same page, which reads its address itself, or one of the page's files."""
 
+from html import escape
+
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
@@ -38,9 +40,12 @@ package of Outbox contains it.</p>
 """
 
 
-def ui_routes(built: BuiltFiles | None = None) -> APIRouter:
-    """The dashboard's page and files, open to everybody: they hold no data. Without `built`, those of this package."""
-    dashboard = _Dashboard(built or BuiltFiles())
+def ui_routes(built: BuiltFiles | None = None, *, host_login: str | None = None) -> APIRouter:
+    """The dashboard's page and files, open to everybody: they hold no data. Without `built`, those of this package.
+
+    `host_login` is where the application logs people in, empty if that is not known; None: the admin does it.
+    """
+    dashboard = _Dashboard(built or BuiltFiles(), host_login)
     router = APIRouter(include_in_schema=False)
     router.add_api_route("/ui", _to_the_page, methods=["GET", "HEAD"])
     router.add_api_route("/ui/{address:path}", dashboard.served, methods=["GET", "HEAD"])
@@ -56,23 +61,24 @@ async def _to_the_page(request: Request) -> Response:
 class _Dashboard:
     """Answers requests with what was built."""
 
-    def __init__(self, built: BuiltFiles) -> None:
+    def __init__(self, built: BuiltFiles, host_login: str | None) -> None:
         self._built = built
+        self._head = "" if host_login is None else f'<meta name="outbox-host-login" content="{escape(host_login)}" />'
 
     async def served(self, request: Request, address: str) -> Response:
         build = await run_in_threadpool(self._built.current)
-        answer = _page(_MISSING, status=404) if build is None else _answer(build, request, address)
+        answer = _page(_MISSING, status=404) if build is None else _answer(build, request, address, self._head)
         return _without_body(answer) if request.method == "HEAD" else answer
 
 
-def _answer(build: Build, request: Request, address: str) -> Response:
+def _answer(build: Build, request: Request, address: str, head: str) -> Response:
     file = build.files.get(address)
     if file is not None:
         return _file(file, request)
     if _names_a_file(address):
         headers = {**_HEADERS, "Cache-Control": "no-store"}
         return Response("There is no such file.\n", status_code=404, media_type="text/plain", headers=headers)
-    return _page(build.page_at(_depth(request, address)))
+    return _page(build.page_at(_depth(request, address), head))
 
 
 def _file(file: File, request: Request) -> Response:

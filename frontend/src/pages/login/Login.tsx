@@ -28,8 +28,10 @@ export default function Login({
     setBusy(true);
     setRefused(undefined);
     try {
-      queries.setQueryData(session.queryKey, await logIn(given));
+      const identity = await logIn(given);
       onEntered?.();
+      queries.setQueryData(session.queryKey, identity);
+      void queries.invalidateQueries();
     } catch (problem) {
       setRefused({ failure: failureOf(problem), at: Date.now() });
       field.current?.select();

@@ -5,3 +5,18 @@ export function tokenInAddress(): string | undefined {
   window.history.replaceState(window.history.state, "", window.location.pathname + window.location.search);
   return token;
 }
+
+/** Hears of links that are opened where the page is open already: only the fragment changes, and nothing is loaded. */
+export function listenToLinks(opened: (token: string) => void): () => void {
+  const changed = () => {
+    const token = tokenInAddress();
+    if (token) opened(token);
+  };
+  window.addEventListener("hashchange", changed);
+  return () => window.removeEventListener("hashchange", changed);
+}
+
+/** Where the application around the admin logs people in, as the server wrote it into the page; empty: it did not say. */
+export function loginOfHost(): string | undefined {
+  return document.querySelector<HTMLMetaElement>('meta[name="outbox-host-login"]')?.content;
+}
