@@ -116,6 +116,8 @@ def make_admin(installation: Installation) -> Admin:
         session_lifetime=settings.admin_session_lifetime,
         body_limit=settings.admin_body_limit,
         streams=settings.admin_streams,
+        streams_per_principal=settings.admin_streams_per_principal,
+        reads_per_principal=settings.admin_reads_per_principal,
         masking=masking_of(settings),
         error_text=settings.admin_error_text,
         inbox_retention=settings.inbox_retention,

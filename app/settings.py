@@ -271,6 +271,15 @@ class Settings(BaseSettings):
     admin_streams: int = Field(
         default=50, ge=1, le=100_000, description="Clients that may follow the admin's events at once, in each process."
     )
+    admin_streams_per_principal: int = Field(
+        default=10, ge=1, le=100_000, description="How many of them one principal may have."
+    )
+    admin_reads_per_principal: int = Field(
+        default=4,
+        ge=1,
+        le=1_000,
+        description="Requests of one principal to the admin that read and are answered at a time; others wait.",
+    )
     admin_error_text: Literal["viewer", "operator"] = Field(
         default="viewer",
         description="The role from which on the admin shows messages and tracebacks of errors, masked; `operator`: "

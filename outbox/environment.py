@@ -18,9 +18,11 @@ KNOWN = frozenset(
     for name in (
         "ADMIN_BODY_LIMIT",
         "ADMIN_ERROR_TEXT",
+        "ADMIN_READS_PER_PRINCIPAL",
         "ADMIN_READ_ONLY",
         "ADMIN_SESSION_LIFETIME",
         "ADMIN_STREAMS",
+        "ADMIN_STREAMS_PER_PRINCIPAL",
         "ADMIN_TOKENS",
         "ARCHIVE_DISCOVER_EVERY",
         "ARCHIVE_QUEUES",

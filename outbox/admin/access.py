@@ -1,7 +1,7 @@
 """Who may pass: every route but the public ones is behind `entrance`, and asks for the role that it needs."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ from outbox.admin.admin import Admin
 from outbox.admin.auditing import action_of, record_denied
 from outbox.admin.bounds import LaterBody
 from outbox.admin.hosting import came_back
+from outbox.admin.limits import Reads
 from outbox.admin.principals import Principal, Role
 from outbox.admin.problems import Code, Problem
 from outbox.admin.routing import AdminRoute
@@ -23,6 +24,8 @@ logger = logging.getLogger("outbox")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOGOUT = "outbox_session_end"
 """The operation that stays where nothing may be changed: it changes nothing but who asks."""
+STREAM = "outbox_events_stream"
+"""The operation whose answer does not end."""
 UNKNOWN = "outbox_unknown"
 """The operation of all addresses that are none: there is nothing to be changed either."""
 _KEY = "outbox_asked"
@@ -44,17 +47,18 @@ class Asked:
         return masking if self.principal.role.includes(self.admin.error_text) else masking.without_errors()
 
 
-def entrance(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Callable[..., Awaitable[None]]:
+def entrance(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Callable[..., AsyncIterator[None]]:
     """A dependency for whole routers. `find` finds the `Admin`, `authenticate` the `Principal`; None is nobody known.
 
-    What changes something is refused here when it comes from another site, and where the admin is read-only.
+    What changes something is refused here when it comes from another site, and where the admin is read-only; what reads waits
+    for its turn among others of the same principal.
     """
 
     async def enter(
         request: Request,
         admin: Admin = Depends(find),  # noqa: B008
         principal: Principal | None = Depends(authenticate),  # noqa: B008
-    ) -> None:
+    ) -> AsyncIterator[None]:
         came_back(request)
         if principal is None:
             raise unauthenticated("log in, or send a token")
@@ -64,9 +68,15 @@ def entrance(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Call
         if isinstance(route, AdminRoute):
             route.check_address(request)
         asked = Asked(admin, principal, request.state.request_id, address_of(request))
-        if request.method not in SAFE_METHODS and _operation(request) != UNKNOWN:
+        operation = _operation(request)
+        if request.method not in SAFE_METHODS and operation != UNKNOWN:
             await _require_may_change(request, asked)
         setattr(request.state, _KEY, asked)
+        if request.method not in SAFE_METHODS or operation == STREAM:  # streams have a limit of their own
+            yield
+            return
+        async with admin.shared(Reads).turn(principal.name):
+            yield
 
     return enter
 

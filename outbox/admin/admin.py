@@ -33,7 +33,12 @@ class Closable(Protocol):
 S = TypeVar("S", bound=Closable)
 
 POOL_SIZE = 5
+"""Connections that reads have, in each process."""
+CHANGES_POOL_SIZE = 3
+"""Connections that changes have, and what must be known before one."""
 STREAMS = 50
+STREAMS_EACH = 10
+READS_EACH = 4
 MOST_STREAMS = 100_000
 """Clients that follow events, in each process."""
 READ_TIMEOUT = timedelta(seconds=10)
@@ -53,8 +58,9 @@ class Admin:
 
     `tokens` are who may log in, as `outbox token` prints them: `name:role:hash`. Without any, and without a dependency of the
     host's that authenticates, everybody is turned away. A browser that logs in with one stays so for `session_lifetime`. With
-    `read_only` nothing can be changed, whatever the role. Of the body of a request at most `body_limit` bytes are read, and at
-    most `streams` clients follow `GET /events` in each process.
+    `read_only` nothing can be changed, whatever the role. Of the body of a request at most `body_limit` bytes are read. At most
+    `streams` clients follow `GET /events` in each process, at most `streams_per_principal` of them as one principal, of whom
+    at most `reads_per_principal` requests that read are answered at a time.
     `masking` says what is hidden; the texts of errors, masked, are shown from the role `error_text` on. `thresholds` say from
     when on the verdict calls something late. To be entered before requests come: `async with admin: …`, in the application's
     lifespan.
@@ -74,6 +80,8 @@ class Admin:
         session_lifetime: timedelta = SESSION_LIFETIME,
         body_limit: int = BODY_LIMIT,
         streams: int = STREAMS,
+        streams_per_principal: int = STREAMS_EACH,
+        reads_per_principal: int = READS_EACH,
         masking: Masking | None = None,
         error_text: Role | str = Role.VIEWER,
         inbox_retention: timedelta = INBOX_RETENTION,
@@ -90,6 +98,8 @@ class Admin:
         self.session_lifetime = _positive(session_lifetime)
         self.body_limit = _large_enough(body_limit)
         self.streams = at_least_one("streams", streams, most=MOST_STREAMS, because="each holds a connection")
+        self.streams_per_principal = at_least_one("streams_per_principal", streams_per_principal, most=MOST_STREAMS)
+        self.reads_per_principal = at_least_one("reads_per_principal", reads_per_principal)
         self.masking = masking or Masking()
         self.thresholds = thresholds or HealthThresholds()
         self.error_text = Role(one_of("error_text", error_text, list(Role)))
@@ -100,17 +110,17 @@ class Admin:
         self._closing = AsyncExitStack()
         self._shared: dict[Any, Closable] = {}
         self._pool: Pool | None = None
+        self._changes: Pool | None = None
         self._dead_letters: DeadLetters | None = None
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            self._pool = self._given_pool
-            if self._given_pool is None:
-                self._pool = await open_pool(self._url or "", size=POOL_SIZE, application_name="outbox admin")
-                stack.push_async_callback(close_pool, self._pool)
+            self._pool = self._given_pool or await self._opened(stack, POOL_SIZE)
+            # Reads may be slow, and many; a repair must not wait for them.
+            self._changes = self._given_pool or await self._opened(stack, CHANGES_POOL_SIZE)
             self._dead_letters = await stack.enter_async_context(
                 DeadLetters(
-                    db_pool=self._pool,
+                    db_pool=self._changes,
                     table_name=str(self.table),
                     broker=self.broker,
                     exchange_name=self.exchange_name,
@@ -126,15 +136,24 @@ class Admin:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._shared = {}
-        self._pool = self._dead_letters = None
+        self._pool = self._changes = self._dead_letters = None
         await self._closing.aclose()
 
     @property
     def pool(self) -> Pool:
-        """Connections to the database. Raises `ConfigurationError` unless the admin is open."""
+        """Connections to read with. Raises `ConfigurationError` unless the admin is open."""
         if self._pool is None:
             raise ConfigurationError("the admin is not open: enter it in the application's lifespan, async with admin")
         return self._pool
+
+    @property
+    def _for_changes(self) -> Pool:
+        return self._changes or self.pool
+
+    async def _opened(self, stack: AsyncExitStack, size: int) -> Pool:
+        pool = await open_pool(self._url or "", size=size, application_name="outbox admin")
+        stack.push_async_callback(close_pool, pool)
+        return pool
 
     @property
     def dead_letters(self) -> DeadLetters:
@@ -153,10 +172,16 @@ class Admin:
         return cast("S", self._shared[kind])
 
     @asynccontextmanager
-    async def reading(self, doing: str) -> AsyncIterator[Connection]:
-        """A connection in a read-only transaction, whose statements are bounded by `READ_TIMEOUT`."""
+    async def reading(self, doing: str, *, for_change: bool = False) -> AsyncIterator[Connection]:
+        """A connection in a read-only transaction, whose statements are bounded by `READ_TIMEOUT`.
+
+        `for_change`: for the little that a change waits for, such as who asks for it; other reads do not hold it up.
+        """
         with unavailable_errors(doing):
-            async with taken_from(self.pool) as connection, connection.transaction(readonly=True):
+            async with (
+                taken_from(self._for_changes if for_change else self.pool) as connection,
+                connection.transaction(readonly=True),
+            ):
                 await connection.execute(_READING, timeout=READ_TIMEOUT.total_seconds())
                 yield connection
 
@@ -164,7 +189,7 @@ class Admin:
     async def changing(self, doing: str) -> AsyncIterator[Connection]:
         """A connection in a transaction that is committed at the end of the block."""
         with unavailable_errors(doing):
-            async with taken_from(self.pool) as connection, connection.transaction():
+            async with taken_from(self._for_changes) as connection, connection.transaction():
                 await connection.execute(_BOUNDED, timeout=READ_TIMEOUT.total_seconds())
                 yield connection
 

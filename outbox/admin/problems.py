@@ -44,6 +44,7 @@ class Code(StrEnum):
     KEY_REUSED = "key-reused"
     CONFIRMATION_REQUIRED = "confirmation-required"
     TOO_MANY_LOGINS = "too-many-logins"
+    TOO_MANY_REQUESTS = "too-many-requests"
     TOO_MANY_STREAMS = "too-many-streams"
     INTERNAL = "internal"
     SCHEMA_OUTDATED = "schema-outdated"
@@ -83,6 +84,7 @@ _KINDS: Mapping[Code, tuple[int, str]] = {
     Code.KEY_REUSED: (422, "The idempotency key was used for another request"),
     Code.CONFIRMATION_REQUIRED: (428, "A dry run must come first"),
     Code.TOO_MANY_LOGINS: (429, "Too many failed logins"),
+    Code.TOO_MANY_REQUESTS: (429, "One principal asks too much at once"),
     Code.TOO_MANY_STREAMS: (503, "Too many streams are open"),
     Code.INTERNAL: (500, "Something is wrong on our side"),
     Code.SCHEMA_OUTDATED: (503, "The database lacks a table, a column or a right that this release uses"),

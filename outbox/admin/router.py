@@ -68,7 +68,7 @@ def admin_router(
     router.include_router(ui_routes(host_login=_host_login(authenticate, login_url)))
     if health is not None:
         router.include_router(health_routes(health))
-    way_in = [Depends(entrance(find, authenticate or own_authentication(find)))]
+    way_in = [Depends(entrance(find, authenticate or own_authentication(find)), scope="function")]
     guarded = APIRouter(dependencies=way_in if authenticate is None else [Depends(goes_to_the_host), *way_in])
     for area in AREAS:
         guarded.include_router(area)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Header, Request, Response
 
-from outbox.admin.access import Viewer
+from outbox.admin.access import STREAM, Viewer
 from outbox.admin.events.broadcaster import Broadcaster
 from outbox.admin.events.stream import EventStream
 from outbox.admin.inputs import Text
@@ -19,7 +19,7 @@ _EVENTS = {"text/event-stream": {"schema": {"type": "string", "description": "Se
 
 @router.get(
     "/events",
-    operation_id="outbox_events_stream",
+    operation_id=STREAM,
     status_code=200,  # FastAPI looks for it in the class otherwise
     response_class=EventStream,
     responses={**documented(Code.TOO_MANY_STREAMS), 200: {"description": "Events, until the stream ends.", "content": _EVENTS}},
@@ -42,4 +42,4 @@ async def stream_events(
         return Response(media_type=EventStream.media_type)
     broadcaster = asked.admin.shared(Broadcaster)
     session = asked.principal.session_hash if isinstance(asked.principal, Known) else None
-    return EventStream(broadcaster.join(last_event_id, session), broadcaster.leave)
+    return EventStream(broadcaster.join(asked.principal.name, last_event_id, session), broadcaster.leave)

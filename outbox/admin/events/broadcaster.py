@@ -12,6 +12,7 @@ from typing import Any
 
 from outbox.admin.admin import Admin
 from outbox.admin.events.listeners import Listener
+from outbox.admin.limits import too_many
 from outbox.admin.problems import Code, Problem
 from outbox.errors import DatabaseUnavailableError
 from outbox.fastapi.shutdown import running_server, server_told_to_exit
@@ -45,12 +46,15 @@ class Broadcaster:
         self._task: asyncio.Task[None] | None = None
         self._ending = False
 
-    def join(self, last_event_id: str | None, session: bytes | None = None) -> Listener:
-        """A new listener. Raises `too-many-streams` if there is no place, or not any more."""
+    def join(self, principal: str, last_event_id: str | None, session: bytes | None = None) -> Listener:
+        """A new listener. Raises `too-many-streams` if there is no place, `too-many-requests` if the principal has enough."""
         if self._ending or len(self._listeners) >= self._admin.streams:
             reason = "the server is shutting down" if self._ending else f"{self._admin.streams} streams are open"
             raise Problem(Code.TOO_MANY_STREAMS, f"{reason}: try again", headers={"retry-after": "5"})
-        listener = Listener(session)
+        most = self._admin.streams_per_principal
+        if sum(each.principal == principal for each in self._listeners) >= most:
+            raise too_many(f"{most} streams of yours are open", seconds=5)
+        listener = Listener(principal, session)
         listener.tell(f"retry: {COME_BACK / timedelta(milliseconds=1):.0f}\n\n".encode())
         for written in self._missed(last_event_id):
             listener.tell(written)

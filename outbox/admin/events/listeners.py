@@ -20,6 +20,7 @@ _HEARTBEAT = b": still here\n\n"
 class Listener:
     """One client. `session` is the hash of the session that it came with."""
 
+    principal: str
     session: bytes | None = None
     _waiting: deque[bytes] = field(default_factory=deque)
     _woken: asyncio.Event = field(default_factory=asyncio.Event)

@@ -44,7 +44,7 @@ async def consent_to(asked: Asked, change: Change) -> Consent | None:
         return None
     if change.confirm_token is None:
         raise _required("missing")
-    async with asked.admin.reading("looking at a dry run") as connection:
+    async with asked.admin.reading("looking at a dry run", for_change=True) as connection:
         known = await Confirmations(asked.admin.table).look(connection, change.confirm_token)
     if known is None:
         raise _required("used")

@@ -84,7 +84,7 @@ def _decoded(text: str) -> bytes:
 
 async def _require_fitting(asked: Asked, request: RequeueRequest, letter: DeadLetter, edit: Edit) -> None:
     """Any of the consumers that live may be the next: the body has to fit one of them."""
-    async with asked.admin.reading("looking for a consumer's schema") as connection:
+    async with asked.admin.reading("looking for a consumer's schema", for_change=True) as connection:
         known = await components(connection, schema=asked.admin.table.schema)
     consumers = [consumer for each in known if each.condition in _AWAKE for consumer in each.consumers]
     for queue in await _queues(asked, request, letter, consumers):
@@ -121,7 +121,7 @@ async def _bindings(asked: Asked) -> Sequence[tuple[str, str]] | None:
     """The queues that are bound to the exchange, with their binding keys; None where the broker does not tell."""
     broker, exchange = asked.admin.shared(BrokerView), asked.admin.exchange_name
     if broker.kind is BrokerKind.POSTGRESQL:
-        async with asked.admin.reading("looking for subscriptions") as connection:
+        async with asked.admin.reading("looking for subscriptions", for_change=True) as connection:
             every = await subscriptions(connection, asked.admin.table)
         return [(each.queue, each.key) for each in every if each.exchange == exchange]
     try:

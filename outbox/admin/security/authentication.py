@@ -78,7 +78,7 @@ async def principal_of_cookie(admin: Admin, cookie: str | None) -> Known | None:
     if cookie is None or not _COOKIE_FORM.fullmatch(cookie):
         return None
     session_hash = hash_of(cookie)
-    async with admin.reading("looking for a session") as connection:
+    async with admin.reading("looking for a session", for_change=True) as connection:
         session = await find_session(connection, admin.table, session_hash)
     entry = None if session is None else admin.tokens.with_hash(session.login_hash)
     if session is None or entry is None:

@@ -1,0 +1,127 @@
+"""One principal who asks a lot, or for what takes long, holds up neither others nor any change."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import asyncpg
+import pytest
+from fastapi import FastAPI
+
+from outbox.admin import Admin, Role
+from outbox.admin import limits as limits_module
+from outbox.admin.problems import Problem
+from tests.admin.conftest import client_of, serving
+from tests.support import eventually
+
+SLOW = "/dlq/groups"
+"""What reads the notes of groups, and waits as long as somebody has locked them."""
+WAITING = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%group_note%'"
+
+
+@pytest.fixture
+async def app(database: str) -> AsyncIterator[FastAPI]:
+    async with serving(Admin(database)) as served:
+        yield served
+
+
+@pytest.fixture
+async def lock(database: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection in whose transaction the notes are locked."""
+    connection = await asyncpg.connect(database)
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute("lock table outbox_group_note in access exclusive mode")
+    yield connection
+    if not connection.is_closed():
+        await transaction.rollback()
+        await connection.close()
+
+
+async def test_slow_reads_of_one_principal_hold_up_neither_repairs_nor_others(
+    app: FastAPI, lock: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AsyncExitStack() as stack:
+        viewer, operator, other = [
+            await stack.enter_async_context(client_of(app, role)) for role in (Role.VIEWER, Role.OPERATOR, Role.ADMIN)
+        ]
+        asked = [asyncio.create_task(viewer.get(SLOW, params={"q": f"word{n}"})) for n in range(20)]
+
+        async def held() -> None:
+            assert await lock.fetchval(WAITING) == 4
+
+        await eventually(held, timeout=10)
+        async with asyncio.timeout(2):
+            repaired = await operator.post("/requeue", json={"ids": ["17"]})
+            seen = await other.get("/audit")
+        assert (repaired.status_code, seen.status_code) == (200, 200)
+        assert not any(task.done() for task in asked)
+        await lock.execute("rollback")
+        assert {answer.status_code for answer in await asyncio.gather(*asked)} == {200}
+
+
+async def test_who_waits_for_too_long_is_told_when_to_try_again(
+    app: FastAPI, lock: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits_module, "LONGEST_WAIT", limits_module.LONGEST_WAIT / 20)
+    async with client_of(app, Role.VIEWER) as viewer:
+        asked = [asyncio.create_task(viewer.get(SLOW, params={"q": f"word{n}"})) for n in range(8)]
+        done, waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED, timeout=10)
+        refused = done.pop().result()
+        assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (429, "too-many-requests", "2")
+        assert waiting
+        await lock.execute("rollback")
+        answers = [answer.status_code for answer in await asyncio.gather(*asked)]
+    assert sorted(answers) == [200] * 4 + [429] * 4
+
+
+async def test_no_more_wait_than_may(database: str) -> None:
+    async with Admin(database, reads_per_principal=1) as admin:
+        reads, release = limits_module.Reads(admin), asyncio.Event()
+
+        async def read() -> None:
+            async with reads.turn("ann"):
+                await release.wait()
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(1 + limits_module.MOST_WAITING):
+                group.create_task(read())
+            await asyncio.sleep(0)
+            with pytest.raises(Problem) as refused:
+                await read()
+            assert refused.value.code == "too-many-requests"
+            async with reads.turn("bob"):
+                release.set()
+        async with reads.turn("ann"):
+            pass
+        assert reads._of == {}
+
+
+async def test_one_principal_has_some_of_the_streams_and_others_find_room(database: str) -> None:
+    async with Admin(database, streams=5, streams_per_principal=2) as admin:
+        from outbox.admin.events.broadcaster import Broadcaster
+
+        broadcaster = admin.shared(Broadcaster)
+        mine = [broadcaster.join("ann", None) for _ in range(2)]
+        with pytest.raises(Problem) as refused:
+            broadcaster.join("ann", None)
+        assert (refused.value.code, refused.value.headers) == ("too-many-requests", {"retry-after": "5"})
+        broadcaster.join("bob", None)
+        broadcaster.leave(mine[0])
+        broadcaster.join("ann", None)
+
+
+async def test_a_problem_gives_the_turn_back(app: FastAPI) -> None:
+    async with client_of(app, Role.VIEWER) as viewer:
+        statuses = [(await viewer.get(path)).status_code for path in ("/dlq/17", "/audit", "/nowhere", "/dlq?limit=x") * 3]
+        assert set(statuses) == {404, 403, 422}
+        assert (await viewer.get("/dlq")).status_code == 200
+
+
+async def test_finding_out_who_asks_waits_for_no_read(database: str) -> None:
+    """A cookie is looked up in the database, where reads may have every connection."""
+    async with Admin(database) as admin, AsyncExitStack() as stack:
+        for _ in range(5):
+            await stack.enter_async_context(admin.reading("holding a connection"))
+        async with asyncio.timeout(2), admin.reading("looking for a session", for_change=True) as connection:
+            assert await connection.fetchval("select 1") == 1
