@@ -10,6 +10,7 @@ import asyncpg
 from outbox.brokers import destination_of, own_database
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError
 from outbox.findings import Finding, Severity, error, warning
+from outbox.postgres.doctor.audit import examine_audit
 from outbox.postgres.doctor.drift import examine_schema
 from outbox.postgres.doctor.listening import examine_listening
 from outbox.postgres.doctor.state import Examination
@@ -32,7 +33,7 @@ class Patient:
 
     `consumers` are compared with the broker's queues; `management_url` is RabbitMQ's HTTP API, which knows policies and
     bindings that AMQP does not tell. `consumer_timeout` is the broker's own, after which it closes a channel whose message
-    was not settled.
+    was not settled. With `audit` every entry of the admin's audit is verified.
     """
 
     database_url: str
@@ -45,6 +46,7 @@ class Patient:
     consumers: "Sequence[Consumer]" = ()
     lanes: int = 2
     prefetch_count: int = 10
+    audit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ async def _examine_tables(connection: Connection, table: TableName, patient: Pat
         examination.connections(needed=_connections(patient)),
         examination.leftovers(),
         examination.relays(wanted=_destination(patient)),
+        *([examine_audit(connection, TableName(table.name, schema))] if patient.audit else []),
     ):
         try:
             findings += await look

@@ -1,4 +1,4 @@
-"""A doorbell whose sleepers share a lock, stalled routes, errors of dead letters as they may be shown, pauses that notify."""
+"""A doorbell whose sleepers share a lock, stalled routes, errors as they may be shown, pauses that notify, a chained audit."""
 
 from alembic import op
 

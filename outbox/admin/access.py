@@ -1,6 +1,5 @@
 """Who may pass: every route but the public ones is behind `entrance`, and asks for the role that it needs."""
 
-import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -8,27 +7,20 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from outbox.admin.admin import Admin
-from outbox.admin.auditing import action_of, record_denied
+from outbox.admin.auditing import ASKED, action_of, record_refused
 from outbox.admin.bounds import LaterBody
 from outbox.admin.hosting import came_back
 from outbox.admin.limits import Reads
 from outbox.admin.principals import Principal, Role
 from outbox.admin.problems import Code, Problem
-from outbox.admin.routing import AdminRoute
+from outbox.admin.routing import SAFE_METHODS, UNKNOWN, AdminRoute
 from outbox.admin.security.origin import cross_site, sent_by_another_site
-from outbox.errors import DatabaseUnavailableError
 from outbox.masking import Masking
 
-logger = logging.getLogger("outbox")
-
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOGOUT = "outbox_session_end"
 """The operation that stays where nothing may be changed: it changes nothing but who asks."""
 STREAM = "outbox_events_stream"
 """The operation whose answer does not end."""
-UNKNOWN = "outbox_unknown"
-"""The operation of all addresses that are none: there is nothing to be changed either."""
-_KEY = "outbox_asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +31,7 @@ class Asked:
     principal: Principal
     request_id: str
     address: str
+    client_request_id: str | None = None
 
     @property
     def masking(self) -> Masking:
@@ -67,11 +60,11 @@ def entrance(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Call
         route = request.scope["route"]
         if isinstance(route, AdminRoute):
             route.check_address(request)
-        asked = Asked(admin, principal, request.state.request_id, address_of(request))
+        asked = Asked(admin, principal, request.state.request_id, address_of(request), request.state.client_request_id)
         operation = _operation(request)
         if request.method not in SAFE_METHODS and operation != UNKNOWN:
             await _require_may_change(request, asked)
-        setattr(request.state, _KEY, asked)
+        setattr(request.state, ASKED, asked)
         if request.method not in SAFE_METHODS or operation == STREAM:  # streams have a limit of their own
             yield
             return
@@ -88,7 +81,7 @@ class Require:
     role: Role
 
     async def __call__(self, request: Request) -> Asked:
-        asked: Asked | None = getattr(request.state, _KEY, None)
+        asked: Asked | None = getattr(request.state, ASKED, None)
         if asked is None:  # the entrance was not passed, whatever the reason
             raise unauthenticated("log in, or send a token")
         if not asked.principal.role.includes(self.role):
@@ -144,15 +137,8 @@ async def _require_may_change(request: Request, asked: Asked) -> None:
 
 async def _deny(request: Request, asked: Asked, code: Code, detail: str) -> None:
     """Raises the problem, written down before. It is denied also when that is not possible."""
-    try:
-        await record_denied(
-            asked,
-            action=action_of(_operation(request)),
-            target=request.url.path,
-            details={"code": code, "method": request.method},
-        )
-    except DatabaseUnavailableError as error:
-        logger.warning("what %s was denied (%s) is not in the audit: %s", asked.principal.name, detail, error)
+    action, details = action_of(_operation(request)), {"code": code, "method": request.method}
+    await record_refused(asked, "denied", action=action, target=request.url.path, details=details)
     raise Problem(code, detail)
 
 

@@ -28,7 +28,9 @@ class AuditParameters(Paged):
 
     actor: Annotated[Text | None, Field(description="Who did it, by the whole name.")] = None
     action: Annotated[Text | None, Field(description="What was done, as in `dlq.requeue`.")] = None
-    outcome: Annotated[AuditOutcome | None, Field(description="`denied`: it was not allowed.")] = None
+    outcome: Annotated[AuditOutcome | None, Field(description="`denied`: it was not allowed; `failed`: it was not done.")] = (
+        None
+    )
     target: Annotated[Text | None, Field(description="To what it was done.")] = None
     after: Annotated[Instant | None, Field(description="At that moment or later.")] = None
     before: Annotated[Instant | None, Field(description="Before that moment.")] = None
@@ -51,6 +53,9 @@ class AuditEntry(Model):
     reason: str | None
     details: dict[str, Any]
     request_id: Annotated[str, Field(description="What the log names the request by.")]
+    client_request_id: Annotated[
+        str | None, Field(description="What the client called it, in `X-Request-ID`: anything, and perhaps more than once.")
+    ]
     address: Annotated[str, Field(description="Where the request came from.")]
 
 
@@ -60,7 +65,7 @@ class AuditPage(Page[AuditEntry]):
 
 @audit.get("/audit", operation_id="outbox_audit_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
 async def list_audit(asked: Operator, parameters: Annotated[AuditParameters, Query()]) -> AuditPage:
-    """Who did what, newest first: changes that were made, secrets that were revealed, logins, and what was denied."""
+    """Who did what, newest first: changes that were made or failed, secrets that were revealed, logins, and what was denied."""
     admin, filter_ = asked.admin, parameters.as_filter()
     bound_to = parameters.model_dump(mode="json", exclude={"limit", "cursor", "total"}, exclude_none=True)
     cursor = decode_cursor(parameters.cursor, bound_to, (int, int))

@@ -146,18 +146,19 @@ def problem_of(error: Exception) -> Problem | None:
 def answer(problem: Problem, request: Request, error: Exception | None = None) -> JSONResponse:
     """The answer that tells `problem`; what is our own fault is logged with `error`."""
     request_id: str = request.state.request_id
+    named = request_id if request.state.client_request_id is None else f"{request_id}, {request.state.client_request_id!r}"
     if problem.status_code >= 500:
         logger.error(
             "%s %s: %s (request %s)",
             request.method,
             _on_one_line(request.url.path),
             problem.code,
-            request_id,
+            named,
             exc_info=error if problem.code is Code.INTERNAL else None,
         )
     else:
         path, detail = _on_one_line(request.url.path), _on_one_line(problem.detail)
-        logger.info("%s %s: %s: %s (request %s)", request.method, path, problem.code, detail, request_id)
+        logger.info("%s %s: %s: %s (request %s)", request.method, path, problem.code, detail, named)
     details = ProblemDetails(
         title=problem.code.sentence,
         status=problem.status_code,

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from starlette.routing import Match
 from starlette.types import Message, Receive, Scope, Send
 
+from outbox.admin.auditing import ASKED, action_of, record_refused
 from outbox.admin.bounds import LaterBody
 from outbox.admin.examples import example_of
 from outbox.admin.hosting import is_at_the_host
@@ -33,6 +34,11 @@ USUAL = (
 """What any route may answer with."""
 CHANGING = (Code.CROSS_SITE, Code.READ_ONLY, Code.BODY_TOO_SLOW, Code.BODY_TOO_LARGE)
 """What those may answer with that change something."""
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+UNKNOWN = "outbox_unknown"
+"""The operation of all addresses that are none: there is nothing to be changed either."""
+NO_FAILURES = (Code.FORBIDDEN, Code.CROSS_SITE, Code.READ_ONLY, Code.REQUEST_RUNNING)
+"""What was denied, which is written down already, and what is being done under the same key."""
 _HEAD = "outbox_head"
 _REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
@@ -55,7 +61,7 @@ class HeadRoute(APIRoute):
 
     def _as_get(self, scope: Scope) -> Scope:
         """The document has no HEAD, which it would have if it were a method of the route."""
-        if scope["type"] != "http" or scope["method"] != "HEAD" or "GET" not in self.methods:
+        if scope["type"] != "http" or scope["method"] != "HEAD" or "GET" not in (self.methods or ()):
             return scope
         return {**scope, "method": "GET", _HEAD: True}
 
@@ -88,13 +94,15 @@ class AdminRoute(HeadRoute):
         handle = super().get_route_handler()
 
         async def handle_with_problems(request: Request) -> Response:
-            request.state.request_id = _request_id(request)
+            request.state.request_id = uuid.uuid4().hex
+            request.state.client_request_id = _given_id(request)
             try:
                 response = await handle(LaterBody(request))
             except Exception as error:
                 problem = problem_of(error)
                 if problem is None or (is_at_the_host(request) and not isinstance(error, Problem | RequestValidationError)):
                     raise
+                await _record_failure(request, problem)
                 response = answer(problem, request, error)
             response.headers["x-request-id"] = request.state.request_id
             response.headers.setdefault("cache-control", "no-store")
@@ -114,10 +122,20 @@ def area(name: str) -> APIRouter:
     return APIRouter(route_class=AdminRoute, tags=[name])
 
 
-def _request_id(request: Request) -> str:
-    """The id that a proxy gave the request, or a new one."""
+def _given_id(request: Request) -> str | None:
+    """The id that the client or a proxy gave the request. It is told beside ours: anybody can choose it, and one twice."""
     given = request.headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+    return given if _REQUEST_ID.fullmatch(given) else None
+
+
+async def _record_failure(request: Request, problem: Problem) -> None:
+    """What somebody known wanted to change, and did not."""
+    asked = getattr(request.state, ASKED, None)
+    operation = getattr(request.scope.get("route"), "operation_id", None)
+    if asked is None or operation in (None, UNKNOWN) or request.method in SAFE_METHODS or problem.code in NO_FAILURES:
+        return
+    details = {"code": problem.code, "method": request.method}
+    await record_refused(asked, "failed", action=action_of(operation), target=request.url.path, details=details)
 
 
 def _taking_several(endpoint: Callable[..., Any]) -> Iterator[str]:

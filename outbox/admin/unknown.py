@@ -8,9 +8,9 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
-from outbox.admin.access import UNKNOWN, Viewer
+from outbox.admin.access import Viewer
 from outbox.admin.problems import Code, Problem
-from outbox.admin.routing import AdminRoute
+from outbox.admin.routing import UNKNOWN, AdminRoute
 
 _CONVERTOR = "outbox_rest"
 _PATH = f"{{address:{_CONVERTOR}}}"
@@ -39,7 +39,7 @@ def unknown_addresses(routes: Iterable[BaseRoute]) -> APIRouter:
     async def refuse(asked: Viewer, request: Request) -> Response:
         del asked
         address = str(request.path_params["address"])
-        allowed = {method for route in known if route.path_regex.match(address) for method in route.methods}
+        allowed = {method for route in known if route.path_regex.match(address) for method in route.methods or ()}
         if not allowed:
             raise Problem(Code.NOT_FOUND, "there is no such address: the OpenAPI document lists those that there are")
         names = ", ".join(sorted(allowed | ({"HEAD"} if "GET" in allowed else set())))

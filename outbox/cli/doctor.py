@@ -46,6 +46,7 @@ class _Doctor(Command):
 @setting("prefetch_count", type=click.IntRange(min=1), default=10, help="Messages that each consumer has in hand at once.")
 @options.health
 @click.option("--consumer-timeout", type=SECONDS, default="30m", show_default=True, help="The broker's own consumer_timeout.")
+@click.option("--audit", is_flag=True, help="Also verify that no entry of the admin's audit was changed or taken out.")
 @click.option("--fix", is_flag=True, help="Print only the SQL that would mend what SQL can mend. Nothing is executed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def doctor(

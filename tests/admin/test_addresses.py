@@ -135,8 +135,8 @@ async def test_a_table_that_is_missing_is_told_wherever_it_is_needed(
     finally:
         await connection.close()
     admin, told = make_client(Role.ADMIN), 0
-    for method, path, body in ASKED:
-        answer = await admin.request(method, path, json=body)
+    for number, (method, path, body) in enumerate(ASKED):
+        answer = await admin.request(method, path, json=body, headers={"idempotency-key": f"key-{number}"})
         assert answer.status_code != 500, (method, path, answer.text)
         if answer.status_code == 503:
             assert answer.json()["code"] == "schema-outdated", (method, path, answer.text)

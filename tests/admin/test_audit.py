@@ -69,7 +69,7 @@ async def test_a_filter_finds_what_fits(
 
 async def test_an_entry_tells_everything_that_was_written_down(operator: httpx.AsyncClient, make_client: MakeClient) -> None:
     viewer = make_client(Role.VIEWER)
-    await viewer.get("/audit", headers={"x-request-id": "tried-it"})
+    denied = await viewer.get("/audit", headers={"x-request-id": "tried-it"})
     [entry] = (await operator.get("/audit", params={"outcome": "denied"})).json()["items"]
     assert entry.pop("at").endswith("Z")
     assert entry == {
@@ -81,7 +81,8 @@ async def test_an_entry_tells_everything_that_was_written_down(operator: httpx.A
         "outcome": "denied",
         "reason": None,
         "details": {"code": "forbidden", "method": "GET"},
-        "request_id": "tried-it",
+        "request_id": denied.headers["x-request-id"],
+        "client_request_id": "tried-it",
         "address": "127.0.0.1",
     }
 
@@ -128,3 +129,36 @@ async def test_a_page_is_read_from_an_index(
         assert index in plan
         assert "Seq Scan" not in plan
         assert "Sort" not in plan
+
+
+FAILING = [
+    ("/operations/17/pause", None, "operations.pause", "not-found"),
+    ("/requeue", {"selector": {"filter": {}}}, "dlq.requeue", "confirmation-required"),
+    ("/discard", {"selector": 17}, "dlq.discard", "invalid-request"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "action", "code"), FAILING)
+async def test_a_change_that_fails_leaves_an_entry(
+    operator: httpx.AsyncClient, path: str, body: object, action: str, code: str
+) -> None:
+    failed = await operator.post(path, json=body)
+    assert failed.json()["code"] == code
+    [entry] = (await operator.get("/audit", params={"outcome": "failed"})).json()["items"]
+    assert (entry["actor"], entry["action"], entry["target"]) == ("a operator", action, f"/outbox{path}")
+    assert entry["details"] == {"code": code, "method": "POST"}
+    assert entry["request_id"] == failed.json()["request_id"]
+
+
+async def test_nobody_chooses_the_id_of_their_request(operator: httpx.AsyncClient) -> None:
+    answers = [await operator.get("/backlog", headers={"x-request-id": "of-somebody-else"}) for _ in range(2)]
+    ids = [answer.headers["x-request-id"] for answer in answers]
+    assert len(set(ids)) == 2
+    assert "of-somebody-else" not in ids
+
+
+async def test_what_only_reads_and_what_is_no_address_leaves_none(operator: httpx.AsyncClient) -> None:
+    await operator.get("/dlq/17")
+    await operator.post("/nowhere")
+    await operator.delete("/dlq")
+    assert (await operator.get("/audit")).json()["items"] == []

@@ -1,13 +1,18 @@
 """What is written into the audit."""
 
+import asyncio
 import json
+from dataclasses import replace
 
 import asyncpg
 import pytest
 
-from outbox.admin import Admin, Principal, Role
+from outbox.admin import Admin, Principal, Role, auditing
 from outbox.admin.access import Asked
-from outbox.admin.auditing import record, record_denied
+from outbox.admin.auditing import MOST_REFUSALS, record, record_refused
+from outbox.findings import Finding, Severity
+from outbox.postgres.doctor.audit import examine_audit
+from outbox.postgres.names import TableName
 
 
 def _asked(admin: Admin, name: str = "alice") -> Asked:
@@ -68,9 +73,91 @@ async def test_details_that_are_too_long_are_cut(database: str) -> None:
 
 async def test_what_was_denied_is_written_down_by_itself(database: str) -> None:
     async with Admin(database) as admin:
-        await record_denied(_asked(admin), action="dlq.purge", target="17", details={"code": "forbidden"})
+        await record_refused(_asked(admin), "denied", action="dlq.purge", target="17", details={"code": "forbidden"})
     [entry] = await _entries(database)
     assert (entry["action"], entry["target"], entry["outcome"]) == ("dlq.purge", "17", "denied")
+
+
+async def test_what_one_principal_is_refused_all_the_time_is_counted_and_others_are_written_down(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = 0.0
+    monkeypatch.setattr(auditing, "monotonic", lambda: at)
+    async with Admin(database) as admin:
+        for _ in range(MOST_REFUSALS + 7):
+            await record_refused(_asked(admin), "denied", action="x")
+        await record_refused(_asked(admin, "bob"), "failed", action="y")
+        at = 61.0
+        await record_refused(_asked(admin), "denied", action="z")
+    entries = await _entries(database)
+    assert [entry["actor"] for entry in entries] == ["alice"] * MOST_REFUSALS + ["bob", "alice"]
+    assert json.loads(entries[-1]["details"]) == {"left_out": 7}
+
+
+async def test_each_entry_is_chained_to_the_one_before_it_however_many_are_written_at_once(database: str) -> None:
+    async with Admin(database) as admin:
+
+        async def write(number: int) -> None:
+            async with admin.changing("something") as connection:
+                await record(connection, _asked(admin, f"ä {number}"), action="x", details={"n": number, "m": 1.50})
+
+        await asyncio.gather(*(write(number) for number in range(30)))
+    assert (await _examined(database)).severity is Severity.OK
+    entries = await _entries(database)
+    assert [entry["previous_hash"] for entry in entries] == [None, *(entry["hash"] for entry in entries[:-1])]
+    assert entries[-1]["hash"].hex() in (await _examined(database)).summary
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("update outbox_audit set actor = 'bob' where id = 3", "entry 3 is not as it was written"),
+        ("update outbox_audit set details = '{}' where id = 2", "entry 2 is not as it was written"),
+        ("update outbox_audit set at = at - interval '1 second' where id = 2", "entry 2 is not as it was written"),
+        ("update outbox_audit set client_request_id = null where id = 4", "entry 4 is not as it was written"),
+        ("delete from outbox_audit where id = 3", "before entry 4 there were others"),
+        ("update outbox_audit set hash = null where id = 5", "entry 5 was written without a hash"),
+    ],
+)
+async def test_what_was_changed_afterwards_is_found(database: str, sql: str, told: str) -> None:
+    await _write_five(database)
+    connection = await asyncpg.connect(database)
+    try:
+        await connection.execute(sql)
+    finally:
+        await connection.close()
+    finding = await _examined(database)
+    assert finding.severity is not Severity.OK
+    assert told in finding.summary
+
+
+async def test_retention_and_older_releases_leave_the_chain_whole(database: str) -> None:
+    connection = await asyncpg.connect(database)
+    try:
+        assert (await _examined(database)).severity is Severity.OK
+        await connection.execute("insert into outbox_audit (actor, role, action, outcome) values ('a', 'admin', 'x', 'done')")
+        await _write_five(database)
+        await connection.execute("delete from outbox_audit where id <= 3")
+        assert (await _examined(database)).severity is Severity.OK
+    finally:
+        await connection.close()
+
+
+async def _write_five(database: str) -> None:
+    async with Admin(database) as admin:
+        for number in range(5):
+            async with admin.changing("something") as connection:
+                asked = replace(_asked(admin), client_request_id=f"client-{number}")
+                await record(connection, asked, action="x", details={"number": number})
+
+
+async def _examined(database: str) -> Finding:
+    connection = await asyncpg.connect(database)
+    try:
+        [finding] = await examine_audit(connection, TableName("outbox_table"))
+    finally:
+        await connection.close()
+    return finding
 
 
 def _nested(depth: int) -> object:

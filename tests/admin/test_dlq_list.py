@@ -100,8 +100,9 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 @pytest.mark.usefixtures("mixed")
 async def test_a_selector_takes_several_values_as_the_list_does(operator: httpx.AsyncClient) -> None:
     for wanted, expected in FILTERS:
-        given = {name: value for name, value in wanted.items() if name != "sort"}
-        asked = {"selector": {"filter": {"status": "open", **given}}, "dry_run": True}
+        if "any" in wanted.get("status", ""):  # any that the action is for
+            continue
+        asked = {"selector": {"filter": {"status": "open", **wanted}}, "dry_run": True}
         found = await operator.post("/discard", json=asked)
         assert found.json()["count"] == len(expected), (wanted, found.text)
 

@@ -227,7 +227,7 @@ async def test_a_silent_stream_has_heartbeats_and_ends_in_time(service: Service,
 
 
 def test_a_client_that_does_not_keep_up_is_dropped_and_not_buffered_for() -> None:
-    listener = Listener()
+    listener = Listener("ann")
     for _ in range(listeners.MOST_WAITING):
         listener.tell(b"event")
     assert not listener._ended

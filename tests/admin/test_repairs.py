@@ -127,7 +127,7 @@ async def test_more_than_a_hundred_ids_or_a_rate_make_an_operation(pool: Pool, o
         ("requeue", {"selector": {}}),
         ("requeue", {"selector": {"ids": ["1"], "group_id": "f1"}}),
         ("requeue", {"selector": {"ids": []}}),
-        ("requeue", {"selector": {"ids": [1]}}),
+        ("requeue", {"selector": {"ids": [1.5]}}),
         ("requeue", {"selector": {"ids": [None]}}),
         ("requeue", {"selector": {"ids": [{}]}}),
         ("requeue", {"selector": {"ids": "1"}}),

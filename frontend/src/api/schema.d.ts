@@ -10,7 +10,7 @@ export interface paths {
         };
         /**
          * List Audit
-         * @description Who did what, newest first: changes that were made, secrets that were revealed, logins, and what was denied.
+         * @description Who did what, newest first: changes that were made or failed, secrets that were revealed, logins, and what was denied.
          */
         get: operations["outbox_audit_list"];
         put?: never;
@@ -623,6 +623,8 @@ export interface paths {
          * Log In
          * @description Logs in with a token, for browsers: the answer sets a cookie that scripts cannot read and other sites cannot use.
          *
+         *     A session that the browser had before ends.
+         *
          *     Public, and limited: after some wrong tokens, further wrong ones are answered `too-many-logins` for a while.
          */
         post: operations["outbox_session_begin"];
@@ -713,6 +715,11 @@ export interface components {
              * Format: date-time
              */
             at: string;
+            /**
+             * Client Request Id
+             * @description What the client called it, in `X-Request-ID`: anything, and perhaps more than once.
+             */
+            client_request_id: string | null;
             /** Details */
             details: {
                 [key: string]: unknown;
@@ -723,7 +730,7 @@ export interface components {
              * Outcome
              * @enum {string}
              */
-            outcome: "done" | "denied";
+            outcome: "done" | "denied" | "failed";
             /** Reason */
             reason: string | null;
             /**
@@ -975,7 +982,7 @@ export interface components {
          * @description What went wrong, in a word that scripts may rely on.
          * @enum {string}
          */
-        Code: "invalid-cursor" | "cursor-mismatch" | "unauthenticated" | "forbidden" | "cross-site" | "read-only" | "not-found" | "method-not-allowed" | "conflict" | "count-drifted" | "version-conflict" | "request-running" | "body-too-slow" | "body-too-large" | "invalid-request" | "filter-too-broad" | "invalid-edit" | "header-locked" | "key-reused" | "confirmation-required" | "too-many-logins" | "too-many-streams" | "internal" | "schema-outdated" | "database-unavailable" | "broker-unavailable";
+        Code: "invalid-cursor" | "cursor-mismatch" | "unauthenticated" | "forbidden" | "cross-site" | "read-only" | "not-found" | "method-not-allowed" | "conflict" | "count-drifted" | "version-conflict" | "request-running" | "body-too-slow" | "body-too-large" | "invalid-request" | "filter-too-broad" | "invalid-edit" | "header-locked" | "key-reused" | "confirmation-required" | "too-many-logins" | "too-many-requests" | "too-many-streams" | "internal" | "schema-outdated" | "database-unavailable" | "broker-unavailable";
         /**
          * ComponentActivity
          * @description What a component said that it was doing.
@@ -1186,13 +1193,15 @@ export interface components {
         /**
          * DeadLetterFilters
          * @description What a dead letter must fit, all of it. Without `status` only those are meant that are open; `any` means every one.
+         *
+         *     Of several values of `queue`, `routing_key`, `exception_type` or `status`, one has to fit.
          */
         DeadLetterFilters: {
             /**
              * Exception Type
              * @description The type of the exception, with its module.
              */
-            exception_type?: string | null;
+            exception_type?: string | string[] | null;
             /**
              * Failed After
              * @description It died then or later.
@@ -1227,21 +1236,20 @@ export interface components {
              * Queue
              * @description The queue that it died in.
              */
-            queue?: string | null;
+            queue?: string | string[] | null;
             /**
              * Routing Key
              * @description Its routing key, exactly.
              */
-            routing_key?: string | null;
+            routing_key?: string | string[] | null;
             /** @description Who gave it up: `relay` could not send it, a `worker`'s handler failed, or the `broker` took it away. */
             source?: components["schemas"]["Source"] | null;
             /**
              * Status
              * @description What somebody made of it; `open`: nothing yet.
              * @default open
-             * @enum {string}
              */
-            status: "open" | "requeued" | "discarded" | "any";
+            status: ("open" | "requeued" | "discarded" | "any") | ("open" | "requeued" | "discarded" | "any")[];
             /**
              * Tracking Id
              * @description An id of its chain: its own, or of a message that led to it.
@@ -3211,15 +3219,15 @@ export interface components {
          * @description Which dead letters are meant: exactly one of the three. A filter without a status means those that the action is for.
          */
         Selector: {
-            filter?: components["schemas"]["DeadLetterFilters"] | null;
+            filter?: components["schemas"]["DeadLetterFilters"];
             /**
              * Group Id
              * @description The fingerprint of a group.
              */
-            group_id?: string | null;
+            group_id?: string;
             /** Ids */
-            ids?: string[] | null;
-        };
+            ids?: (string | number)[];
+        } & (unknown | unknown | unknown);
         /**
          * SelectorShown
          * @description Which dead letters were meant. What has a default may be missing.
@@ -3680,8 +3688,8 @@ export interface operations {
                 actor?: string | null;
                 /** @description What was done, as in `dlq.requeue`. */
                 action?: string | null;
-                /** @description `denied`: it was not allowed. */
-                outcome?: ("done" | "denied") | null;
+                /** @description `denied`: it was not allowed; `failed`: it was not done. */
+                outcome?: ("done" | "denied" | "failed") | null;
                 /** @description To what it was done. */
                 target?: string | null;
                 /** @description At that moment or later. */
@@ -3740,7 +3748,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3817,7 +3825,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3913,7 +3921,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4004,7 +4012,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4083,7 +4091,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4124,6 +4132,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "dry_run": true,
+                 *       "selector": {
+                 *         "filter": {
+                 *           "queue": "mail"
+                 *         }
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["DiscardRequest"];
             };
         };
@@ -4211,7 +4229,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4252,15 +4270,15 @@ export interface operations {
                 /** @description Who gave it up: `relay` could not send it, a `worker`'s handler failed, or the `broker` took it away. */
                 source?: components["schemas"]["Source"] | null;
                 /** @description The queue that it died in. */
-                queue?: string | null;
+                queue?: string | string[] | null;
                 /** @description Its routing key, exactly. */
-                routing_key?: string | null;
+                routing_key?: string | string[] | null;
                 /** @description The type of the exception, with its module. */
-                exception_type?: string | null;
+                exception_type?: string | string[] | null;
                 /** @description The fingerprint of its group, see `outbox_dlq_groups`. */
                 group_id?: string | null;
                 /** @description What somebody made of it; `open`: nothing yet. */
-                status?: "open" | "requeued" | "discarded" | "any";
+                status?: ("open" | "requeued" | "discarded" | "any") | ("open" | "requeued" | "discarded" | "any")[];
                 /** @description An id of its chain: its own, or of a message that led to it. */
                 tracking_id?: string | null;
                 /** @description Its own id. */
@@ -4329,7 +4347,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4364,15 +4382,15 @@ export interface operations {
                 /** @description Who gave it up: `relay` could not send it, a `worker`'s handler failed, or the `broker` took it away. */
                 source?: components["schemas"]["Source"] | null;
                 /** @description The queue that it died in. */
-                queue?: string | null;
+                queue?: string | string[] | null;
                 /** @description Its routing key, exactly. */
-                routing_key?: string | null;
+                routing_key?: string | string[] | null;
                 /** @description The type of the exception, with its module. */
-                exception_type?: string | null;
+                exception_type?: string | string[] | null;
                 /** @description The fingerprint of its group, see `outbox_dlq_groups`. */
                 group_id?: string | null;
                 /** @description What somebody made of it; `open`: nothing yet. */
-                status?: "open" | "requeued" | "discarded" | "any";
+                status?: ("open" | "requeued" | "discarded" | "any") | ("open" | "requeued" | "discarded" | "any")[];
                 /** @description An id of its chain: its own, or of a message that led to it. */
                 tracking_id?: string | null;
                 /** @description Its own id. */
@@ -4432,7 +4450,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4470,6 +4488,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "by": "fingerprint",
+                 *       "id": "8f1c00d2aa31be47",
+                 *       "note": "ask Ann"
+                 *     }
+                 */
                 "application/json": components["schemas"]["NoteWanted"];
             };
         };
@@ -4528,7 +4553,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4617,7 +4642,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4703,7 +4728,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4780,7 +4805,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5009,7 +5034,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5098,7 +5123,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5190,7 +5215,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5276,7 +5301,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5389,7 +5414,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5493,7 +5518,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5606,7 +5631,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5719,7 +5744,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5757,6 +5782,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "mail",
+                 *       "reason": "the provider is down",
+                 *       "scope": "queue"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PauseRequest"];
             };
         };
@@ -5815,7 +5847,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5889,7 +5921,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5930,6 +5962,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "reason": "the provider is back",
+                 *       "selector": {
+                 *         "ids": [
+                 *           "17",
+                 *           "outbox-4"
+                 *         ]
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["RequeueRequest"];
             };
         };
@@ -6017,7 +6060,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6058,6 +6101,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "reason": "discarded by mistake",
+                 *       "selector": {
+                 *         "ids": [
+                 *           "17",
+                 *           "outbox-4"
+                 *         ]
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["RestoreRequest"];
             };
         };
@@ -6145,7 +6199,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6183,6 +6237,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "mail",
+                 *       "scope": "queue"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ResumeRequest"];
             };
         };
@@ -6241,7 +6301,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6315,7 +6375,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6353,6 +6413,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "token": "outbox_YUkPDx0qGdSXGmMNR3L3NdJz3HhtH8LqKyVj4Hq1Xhc"
+                 *     }
+                 */
                 "application/json": components["schemas"]["Login"];
             };
         };
@@ -6411,7 +6476,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6501,7 +6566,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6586,7 +6651,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6660,7 +6725,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;

@@ -64,7 +64,10 @@ class DeadLetterFilters(Request):
     routing_key: Annotated[Several[Text] | None, Field(description="Its routing key, exactly.")] = None
     exception_type: Annotated[Several[Text] | None, Field(description="The type of the exception, with its module.")] = None
     group_id: Annotated[Text | None, Field(description="The fingerprint of its group, see `outbox_dlq_groups`.")] = None
-    status: Annotated[Several[Status], Field(description="What somebody made of it; `open`: nothing yet.")] = ("open",)
+    status: Annotated[
+        Several[Status],
+        Field(description="What somebody made of it; `open`: nothing yet.", json_schema_extra={"default": "open"}),
+    ] = ("open",)
     tracking_id: Annotated[Text | None, Field(description="An id of its chain: its own, or of a message that led to it.")] = (
         None
     )

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import Request, Response
 
 from outbox.admin.access import Asked, Operator
-from outbox.admin.auditing import record_denied
+from outbox.admin.auditing import record_refused
 from outbox.admin.principals import Role
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.repairs.answers import OperationAnswer, PlanAnswer, RepairedAnswer
@@ -93,5 +93,5 @@ async def _require_administrator(asked: Asked, change: DiscardRequest) -> None:
     if change.dry_run or asked.principal.role.includes(Role.ADMIN):
         return
     target = ", ".join(change.selector.ids or ()) or "a filter"
-    await record_denied(asked, action="dlq.purge", target=target, details={"code": Code.FORBIDDEN})
+    await record_refused(asked, "denied", action="dlq.purge", target=target, details={"code": Code.FORBIDDEN})
     raise Problem(Code.FORBIDDEN, f"purging takes the role admin, and {asked.principal.name} is {asked.principal.role}")

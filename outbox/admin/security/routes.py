@@ -59,7 +59,13 @@ def login_routes(find: Callable[..., Any]) -> APIRouter:
         if entry is None:
             raise unauthenticated("the token is not known here")
         before = await principal_of_cookie(admin, request.cookies.get(COOKIE))
-        asked = Asked(admin, Known(entry.name, entry.role), request.state.request_id, address_of(request))
+        asked = Asked(
+            admin,
+            Known(entry.name, entry.role),
+            request.state.request_id,
+            address_of(request),
+            request.state.client_request_id,
+        )
         cookie = text_of(secrets.token_bytes(32))
         session = await _begin(asked, entry, cookie, before)
         _set_cookie(request, response, cookie, max_age=int(admin.session_lifetime.total_seconds()))

@@ -10,7 +10,7 @@ from outbox.postgres.pool import Connection
 from outbox.postgres.queries import query
 from outbox.postgres.schema.objects import satellite_names
 
-AuditOutcome = Literal["done", "denied"]
+AuditOutcome = Literal["done", "denied", "failed"]
 
 LONGEST_NAME = 250
 """Characters kept of an actor, a role, an action, a request's id and an address."""
@@ -32,14 +32,42 @@ class Entry:
     reason: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     request_id: str = ""
+    client_request_id: str | None = None
     address: str = ""
 
 
 async def write_entry(connection: Connection, table: TableName, entry: Entry) -> None:
-    """Adds the entry, in whatever transaction is open on that connection."""
+    """Adds the entry, in whatever transaction is open on that connection, until whose end no other entry is written.
+
+    It is to be written last, so that others do not wait for what follows it.
+    """
     storable = Storable(connection.get_settings().server_encoding)
-    sql = query("audit.sql", "record", **satellite_names(table.schema))
-    await connection.execute(sql, *_arguments(entry, storable))
+    names = satellite_names(table.schema)
+    await connection.execute(query("audit.sql", "take_turn", **names), names["audit"])
+    await connection.execute(query("audit.sql", "record", content=_content(), **names), *_arguments(entry, storable))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """What the hashes say: how many entries have one, the last with its hash, and the ids of the first that are wrong."""
+
+    entries: int
+    last_id: int | None
+    last_hash: str | None
+    changed: int | None
+    unlinked: int | None
+    unchained: int | None
+
+
+async def read_chain(connection: Connection, table: TableName) -> Chain:
+    """Looks at every entry: whether it is as it was written, and follows the one before it."""
+    sql = query("audit.sql", "chain", content=_content(), **satellite_names(table.schema))
+    [row] = await connection.fetch(sql)
+    return Chain(**dict(row))
+
+
+def _content() -> str:
+    return "\n".join(line for line in query("audit.sql", "content").splitlines() if not line.startswith("--"))
 
 
 def _arguments(entry: Entry, storable: Storable) -> tuple[str | None, ...]:
@@ -58,6 +86,7 @@ def _arguments(entry: Entry, storable: Storable) -> tuple[str | None, ...]:
         None if entry.reason is None else long(entry.reason),
         _details(entry.details, storable),
         name(entry.request_id),
+        None if entry.client_request_id is None else name(entry.client_request_id),
         name(entry.address),
     )
 

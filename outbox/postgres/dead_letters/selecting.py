@@ -3,14 +3,12 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from outbox.postgres.dead_letters.letters import PARKED_PREFIX, DeadLetterFilter, DeadLetterStatus, FacetField, GroupBy, Source
 from outbox.postgres.names import TableName
 from outbox.postgres.queries import query
 from outbox.postgres.schema.objects import SATELLITES
-
-T = TypeVar("T")
 
 _FILE = "letters.sql"
 _PARTS = ("failed_attempts", "parked_message_id", "parked_type", "parked_fingerprint", "parked_search")
@@ -205,9 +203,9 @@ def _of_texts(filter_: DeadLetterFilter, arguments: Arguments) -> Iterator[str]:
         yield _hashed("exception_type", filter_.exception_type, arguments)
 
 
-def several(value: T | Sequence[T]) -> Sequence[T]:
+def several(value: Any) -> Sequence[Any]:
     """What is given once, or several times."""
-    return value if isinstance(value, tuple | list) else (value,)  # type: ignore[return-value]  # a text is no list of texts
+    return value if isinstance(value, tuple | list) else (value,)
 
 
 def _equal(column: str, value: str | Sequence[str], arguments: Arguments) -> str:

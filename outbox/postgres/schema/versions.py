@@ -102,7 +102,9 @@ def _third_doorbell(table: TableName) -> Statements:
 
 def _third_satellites(schema: str | None) -> Statements:
     names = satellite_names(schema)
-    added = (_all_but_shapes(queries(file, **names)) for file in ("dead_letter_3.sql", "reporting_tables_3.sql"))
+    added = (
+        _all_but_shapes(queries(file, **names)) for file in ("dead_letter_3.sql", "reporting_tables_3.sql", "audit_table_3.sql")
+    )
     return (*_third_doorbell(_delivery(schema)), *chain.from_iterable(added))
 
 

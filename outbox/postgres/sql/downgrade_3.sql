@@ -39,3 +39,6 @@ drop function if exists {control_ring_function}()
 
 -- name: drop_relay_table
 drop table if exists {relay}
+
+-- name: drop_audit_chain
+alter table {audit} drop column if exists client_request_id, drop column if exists previous_hash, drop column if exists hash

@@ -13,7 +13,7 @@ import { Entries } from "./Entries";
 const PARAMETERS = {
   actor: text,
   action: text,
-  outcome: maybe(["done", "denied"]),
+  outcome: maybe(["done", "failed", "denied"]),
   target: text,
   after: text,
   before: text,
@@ -98,7 +98,7 @@ function Nothing({ filtered }: { filtered: boolean }) {
   if (!filtered) {
     return (
       <Empty title="Nobody has done anything yet.">
-        Logins, repairs, pauses, what was revealed, and what was denied are written down here.
+        Logins, repairs, pauses, what was revealed, what failed and what was denied are written down here.
       </Empty>
     );
   }
@@ -127,6 +127,7 @@ function filtersFor(items: readonly Entry[]): readonly Filter<keyof typeof PARAM
       label: "Outcome",
       options: [
         ["done", "done"],
+        ["failed", "failed"],
         ["denied", "denied"],
       ],
     },

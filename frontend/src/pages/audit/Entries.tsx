@@ -73,12 +73,12 @@ function Row({ entry, open, onOpen }: { entry: Entry; open: boolean; onOpen(id: 
         {entry.reason && <span className={styles.reason}>{entry.reason}</span>}
       </td>
       <td role="cell">
-        {entry.outcome === "denied" ? (
-          <Badge tone="bad" icon="lost">
-            denied
-          </Badge>
-        ) : (
+        {entry.outcome === "done" ? (
           <Badge tone="good">done</Badge>
+        ) : (
+          <Badge tone={entry.outcome === "denied" ? "bad" : "warn"} icon="lost">
+            {entry.outcome}
+          </Badge>
         )}
       </td>
     </tr>
@@ -108,6 +108,7 @@ function Details({
               </>
             ),
           ],
+          ["Named by the client", of.client_request_id && <code key="">{of.client_request_id}</code>],
           ["Entry", of.id],
         ]}
       />
