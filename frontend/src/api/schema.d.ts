@@ -4928,7 +4928,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins */
+            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
