@@ -98,5 +98,5 @@ def staged(folder: Path, database_url: str, broker_url: str, *, settings: Mappin
         command += ["--monitoring-port", "0", "--log-level", "debug"]
         worker = stack.enter_context(running(command, folder, {**where, "SHOP_MENDED": str(mended)}, name="worker"))
         it = Stage(served, worker, database_url, broker_url, {role: token for role, (token, _) in made.items()}, mended)
-        worker.says(f"queue {QUEUE} bound", timeout=60)
+        worker.says(f"consumes queue {QUEUE}, bound", timeout=60)
         yield it
