@@ -49,6 +49,7 @@ CONNECTIONS = 6
 """For the lease, for operations, and for each duty that may take a while."""
 _OFTEN, _SELDOM = timedelta(minutes=1), timedelta(minutes=10)
 _OPERATIONS_EVERY = timedelta(milliseconds=250)
+_RESULTS_EVERY = timedelta(seconds=1)
 
 
 class Maintenance:
@@ -162,6 +163,7 @@ class Maintenance:
         schema = self._table.schema
         duties = [
             Duty(name="operations", every=_OPERATIONS_EVERY, work=partial(_go_on, runner)),
+            Duty(name="results of operations found", every=_RESULTS_EVERY, work=runner.refresh_results),
             Duty(name="inbox marks pruned", every=_OFTEN, work=partial(inbox.prune, self._inbox_retention, BATCH)),
             Duty(name="partitions of the history made", every=_SELDOM, work=self._on(pool, ensure_partitions, schema=schema)),
             Duty(

@@ -105,7 +105,7 @@ RUN_BY = {
         "tests/fastapi/test_embedding.py::test_the_documented_host_publishes_relays_and_consumes_in_one_process"
     ),
     "docs/publishing.md: # publishing.py": "tests/publisher/test_page.py::test_the_program_on_the_page_runs",
-    "docs/repair.md: from datetime import timedelta": (
+    "docs/repair.md: import asyncio": (
         "tests/dead_letters/test_operations.py::test_the_program_in_the_documentation_does_what_it_says"
     ),
     "docs/repair.md: from outbox import DeadLetters": (

@@ -15,7 +15,9 @@ from outbox.postgres.dead_letters import (
 from outbox.postgres.repair.operations import OperationItem
 from outbox.postgres.repair.running import OperationsRunner
 from outbox.postgres.repair.values import (
+    CANARY_WAIT,
     ORIGINAL_ROUTING,
+    STOP_RATIO,
     Action,
     Also,
     Canary,
@@ -28,13 +30,17 @@ from outbox.postgres.repair.values import (
     OperationState,
     Plan,
     Repaired,
+    Result,
+    Results,
     ToQueue,
 )
 
 __all__ = [
     "AT_ONCE",
+    "CANARY_WAIT",
     "INBOX_RETENTION",
     "ORIGINAL_ROUTING",
+    "STOP_RATIO",
     "Action",
     "Also",
     "Canary",
@@ -58,6 +64,8 @@ __all__ = [
     "Plan",
     "Position",
     "Repaired",
+    "Result",
+    "Results",
     "Selector",
     "Source",
     "ToQueue",

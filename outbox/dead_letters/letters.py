@@ -154,7 +154,9 @@ class DeadLetters:
         To the queue that each died in, unless `destination` says otherwise. Up to 100 ids are done at once, and the answer says
         what came of each; more, a filter, a `rate` or a `canary` make an `Operation`, whose letters are fixed now, and which
         maintenance, or any `runner`, does in batches. `edit` is for one id: what it replaces is kept as an edition. Past
-        `stop_ratio` of messages that came back dead an operation stops itself; a canary without one stops at the first. What is
+        `stop_ratio` of messages that failed an attempt, and were not handled since, an operation stops itself: 0.1 unless it is
+        given, and 1 is never. A canary waits for the results of its messages, and without a `stop_ratio` it stops at the first
+        that fails an attempt. What is
         older than the inbox retention is refused without `force`. `max_items`: the oldest so many. Raises
         `BrokerUnavailableError` if nobody can say whether the queues are there, and `EncodingError` for an edit that cannot be
         stored.

@@ -83,7 +83,7 @@ class Opening:
             changes=changes,
             editing=Editing(pool, table, changes, self._masking),
             planning=Planning(pool, table, listing, has_queue),
-            operations=Operations(pool, table),
+            operations=Operations(pool, table, masking=self._masking),
             runner=OperationsRunner(pool, table, has_queue, history=self._history),
         )
 

@@ -232,13 +232,15 @@ def test_a_filter_becomes_an_operation_that_is_followed_to_its_end(run: Run, on:
     on(lambda pool: bury(pool, 3))
     unconfirmed = run("requeue", "--group", "f1")
     assert (unconfirmed.exit_code, "look at it with --dry-run, and add --yes" in unconfirmed.output) == (2, True)
-    answer = run("requeue", "--group", "f1", "--yes", "--reason", "fixed", "--canary", "1", "--canary-wait", "0.1")
-    assert (answer.exit_code, answer.stdout) == (0, "Operation 1 is finished: 3 requeued.\n")
+    answer = run("requeue", "--group", "f1", "--yes", "--reason", "fixed", "--canary", "3", "--canary-wait", "0.1")
+    said = "Operation 1 is finished: 3 requeued.\nOf 3 sent again, 3 are waiting.\n"
+    assert (answer.exit_code, answer.stdout) == (0, said)
     assert "Operation 1: requeue of 3 dead letters." in answer.stderr
     found = json.loads(run("operations", "1", "--outcome", "done", "--json").stdout)
     assert (found["id"], found["state"], found["reason"], found["counts"]) == ("1", "finished", "fixed", {"done": 3})
-    assert found["options"]["canary"] == {"count": 1, "seconds": 0.1}
-    assert [item["id"] for item in found["items"]] == ["1", "2", "3"]
+    assert found["options"]["canary"] == {"count": 3, "seconds": 0.1}
+    assert [(item["id"], item["result"]) for item in found["items"]] == [("1", "waiting"), ("2", "waiting"), ("3", "waiting")]
+    assert found["results"]["waiting"] == 3
     assert run("operations").output.splitlines()[1].split()[:3] == ["1", "requeue", "finished"]
 
 

@@ -6,11 +6,13 @@ import httpx
 import pytest
 
 from outbox.admin import Admin, Role
+from outbox.dead_letters import DeadLetters
 from outbox.masking import Masking
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.conftest import client_of, serving
 from tests.admin.letters import answered
+from tests.admin.repairing import confirmed
 from tests.dead_letters.deaths import TABLE, dead
 from tests.dead_letters.repairs import park
 
@@ -60,4 +62,20 @@ async def test_types_of_errors_are_masked_wherever_they_are_told(pool: Pool, vie
     for path in ("/messages/1", "/chains/m"):
         told = await answered(viewer, path)
         assert "password=***" in str(told), path
+        assert SECRET not in str(told), path
+
+
+async def test_the_reason_of_an_operations_item_tells_no_secret(
+    database: str, pool: Pool, operator: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    parked = await park(pool)
+    answer = await confirmed(operator, "requeue", {"filter": {}})
+    async with DeadLetters(database) as dead_letters:
+        await (await dead_letters.runner()).run_once()
+    await pool.execute("update outbox_table set failed_at = now(), last_error = 'RefusedError: password=hunter2'")
+    operation = await answered(viewer, answer.headers["location"].removeprefix("/outbox"))
+    assert operation["results"]["failed_again"] == 1
+    for path in ("/operations/1/items", f"/dlq/{parked}"):
+        told = await answered(viewer, path)
+        assert "RefusedError: password=***" in str(told), path
         assert SECRET not in str(told), path

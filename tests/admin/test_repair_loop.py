@@ -110,8 +110,7 @@ async def test_a_mended_consumer_gets_what_it_failed_on_and_nothing_comes_back(
             "requeue",
             selector,
             rate_per_second=20,
-            canary={"count": 2, "wait_seconds": 0.5},
-            stop_on_failure_ratio=0.1,
+            canary={"count": 2},
             reason="the consumer is mended",
             confirm_token=plan["confirm_token"],
         )
@@ -119,6 +118,21 @@ async def test_a_mended_consumer_gets_what_it_failed_on_and_nothing_comes_back(
         operation = await ended(client, asked.headers["location"])
         assert (operation["state"], operation["counts"], operation["died_again"]) == ("finished", {"requeued": 12}, 0)
         await eventually(lambda: seen == set(range(12)), timeout=90)
+
+        async def all_handled() -> bool:
+            [listed] = (await client.get("/operations")).json()["items"]
+            assert listed["results"] == {
+                "sent": 12,
+                "waiting": 0,
+                "retrying": 0,
+                "handled": 12,
+                "failed_again": 0,
+                "unknown": 0,
+                "failed": 0,
+            }
+            return True
+
+        await eventually(all_handled, timeout=90)
 
         sample = await dead_letters.get(group["sample_id"])
         assert sample is not None
@@ -132,7 +146,7 @@ async def test_a_mended_consumer_gets_what_it_failed_on_and_nothing_comes_back(
 
         await eventually(second_life, timeout=90)
     found = await client.get("/operations/1/items")
-    assert {item["outcome"] for item in found.json()["items"]} == {"requeued"}
+    assert {(item["outcome"], item["result"]) for item in found.json()["items"]} == {("requeued", "handled")}
 
 
 async def test_a_canary_stops_what_would_come_back(database: str, broker: str, pool: Pool, client: httpx.AsyncClient) -> None:
@@ -156,13 +170,16 @@ async def test_a_canary_stops_what_would_come_back(database: str, broker: str, p
         asked = await ask(client, "requeue", {"filter": {"queue": QUEUE}}, canary=canary, confirm_token=token)
         path = asked.headers["location"].removeprefix("/outbox")
 
-        async def came_back() -> bool:
-            died_again: int = (await client.get(path)).json()["died_again"]
-            return died_again == 1
-
-        await eventually(came_back, timeout=90)
-        await pool.execute("update outbox_operation set continue_at = now()")
         operation = await ended(client, path)
-    assert (operation["state"], operation["stopped_because"]) == ("stopped", "1 of the first 1 came back dead")
+        assert (operation["state"], operation["stopped_because"]) == ("stopped", "1 of the first 1 failed")
+
+        async def failed_again() -> bool:
+            found = (await client.get(path)).json()
+            assert (found["died_again"], found["results"]["failed_again"]) == (1, 1)
+            return True
+
+        await eventually(failed_again, timeout=90)
     items = (await client.get(f"{path}/items")).json()["items"]
-    assert [item["outcome"] for item in items] == ["died-again", *["skipped"] * 5]
+    assert [(item["outcome"], item["result"]) for item in items] == [("died-again", "failed_again"), *[("skipped", None)] * 5]
+    assert items[0]["reason"] == "ValueError: no such order: 0"
+    assert items[0]["failed_attempts"] == 1

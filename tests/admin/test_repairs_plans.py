@@ -1,6 +1,7 @@
 """Reading operations takes a few index entries, however many letters they have and whatever the statistics say."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 
@@ -81,6 +82,23 @@ async def test_a_page_of_letters_reads_that_page(pool: Pool, connection: Connect
         assert await read(connection, sql["items_in_turn"], 1, outcomes, turn, position, 50) <= 50 * len(outcomes)
         assert await read(connection, sql["items_in_turn_backwards"], 1, outcomes, turn, position, 50) <= 50 * len(outcomes)
     assert await read(connection, sql["next_items"], 1, 50) <= 60
+
+
+async def test_results_are_looked_for_by_index(pool: Pool, connection: Connection) -> None:
+    await connection.execute(
+        "update outbox_operation_item set message_id = 'm' || position, queue = 'mail', result = 'waiting', settled_at = now(),"
+        " check_at = now() where outcome = 'done'"
+    )
+    await connection.execute(
+        "insert into outbox_history (at, fact, message_id, root_id, routing_key, queue) "
+        "select clock_timestamp(), 'processed', 'm' || n, 'm', 'k', 'mail' from generate_series(1, 20000) as n"
+    )
+    sql = Statements(pool, TABLE, "results.sql")
+    assert await read(connection, sql["due"], 500) <= 500
+    # Without statistics it sorts what is open of the operation.
+    assert await read(connection, sql["due_of"], 500, 1, True) <= LETTERS / 2
+    ids, positions = [1] * 500, [2 * n for n in range(1, 501)]
+    assert await read(connection, sql["look"], ids, positions, timedelta(days=7)) <= 500
 
 
 async def test_tokens_and_keys_are_looked_up(pool: Pool, connection: Connection) -> None:

@@ -85,7 +85,7 @@ async def test_all_that_match_go_with_a_canary_first_once_their_number_is_typed(
     await expect(dialog).to_contain_text("CardDeclinedError")
     await dialog.get_by_role("checkbox", name="Canary").click()
     await dialog.get_by_label("How many go first").fill("5")
-    await dialog.get_by_label("Watched for, in seconds").fill("1")
+    await expect(dialog.get_by_label("Waits at most, in seconds")).to_have_value("600")
     await dialog.get_by_label("Reason").fill("the till is open again")
     go = dialog.get_by_role("button", name="Requeue 60")
     await expect(go).to_be_disabled()
@@ -101,9 +101,15 @@ async def test_all_that_match_go_with_a_canary_first_once_their_number_is_typed(
     outcomes = page.get_by_role("region", name="What came of each")
     await expect(outcomes.get_by_role("tab", name="Requeued")).to_contain_text("60")
     await expect(outcomes.get_by_role("tab", name="Died again")).to_have_count(0)
+    # Sent is not handled: the page goes on telling what becomes of them.
+    results = page.get_by_label("What became of what it sent")
+    await expect(results).to_have_text(
+        re.compile(r"Waiting\s*0\s*Retrying\s*0\s*Handled\s*60\s*Failed again\s*0"), timeout=30_000
+    )
+    await expect(outcomes.get_by_role("table").get_by_text("handled").first).to_be_visible()
 
 
-async def test_an_operation_stops_itself_when_its_canary_comes_back_dead(stage: Stage, visit: Visit) -> None:
+async def test_an_operation_stops_itself_when_its_canary_fails(stage: Stage, visit: Visit) -> None:
     await failed(stage, "the vault is full", 12, "ledger")
     page = await visit("dead-letters?view=groups&q=vault")
     await page.get_by_role("button", name="Requeue the group tests.dashboard.shop.LedgerOfflineError").click()
@@ -111,7 +117,6 @@ async def test_an_operation_stops_itself_when_its_canary_comes_back_dead(stage: 
     await expect(dialog).to_contain_text("12 would be requeued")
     await dialog.get_by_role("checkbox", name="Canary").click()
     await dialog.get_by_label("How many go first").fill("2")
-    await dialog.get_by_label("Watched for, in seconds").fill("8")
     await dialog.get_by_label("Type 12 to confirm").fill("12")
     await dialog.get_by_role("button", name="Requeue 12").click()
 
@@ -119,9 +124,10 @@ async def test_an_operation_stops_itself_when_its_canary_comes_back_dead(stage: 
     far = page.get_by_role("region", name="How far it is")
     await expect(far).to_contain_text("It has stopped itself")
     await expect(far).to_contain_text("10 dead letters were left as they were.")
-    await far.get_by_role("link", name="came back dead").click()
+    await far.get_by_role("link", name="2 failed again").click(timeout=30_000)
     outcomes = page.get_by_role("region", name="What came of each")
     await expect(outcomes.get_by_role("table").get_by_text("died again")).to_have_count(2)
+    await expect(outcomes.get_by_role("table").get_by_text("failed again after")).to_have_count(2)
     await outcomes.get_by_role("table").get_by_role("link").first.click()
     await expect(page.get_by_text("Came back dead").first).to_be_visible()
 

@@ -55,6 +55,21 @@ async def park(pool: Pool, **columns: object) -> str:
     return f"outbox-{id_}"
 
 
+async def tell(pool: Pool, fact: str, *message_ids: str, queue: str = QUEUE, error: str = "") -> None:
+    """The history hears of messages, as a worker of `queue` writes it down."""
+    await pool.execute(
+        "insert into outbox_history (at, fact, message_id, root_id, routing_key, queue, attempt, error_type, error_message) "
+        "select clock_timestamp(), $1, id, 'root', 'order.placed', $3, 1, case when $4 <> '' then 'ValueError' end, $4 "
+        "from unnest($2::text[]) as id",
+        fact,
+        list(message_ids),
+        queue,
+        error,
+    )
+    await pool.execute("update outbox_operation_item set check_at = now() where check_at is not null")
+    await pool.execute("update outbox_operation set continue_at = now()")
+
+
 async def outbox(pool: Pool) -> Sequence[Any]:
     """The rows of the outbox table, oldest first."""
     return await pool.fetch("select *, tracking_ids ->> -1 as message_id from outbox_table order by id")

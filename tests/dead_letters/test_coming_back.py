@@ -10,7 +10,19 @@ import pytest
 
 from outbox import Consumer, MessageRelay, Publisher, Worker
 from outbox.archiver import Archiver
-from outbox.dead_letters import Canary, DeadLetter, DeadLetterFilter, DeadLetters, Edit, ItemOutcome, OperationState
+from outbox.dead_letters import (
+    Canary,
+    DeadLetter,
+    DeadLetterFilter,
+    DeadLetters,
+    Edit,
+    ItemOutcome,
+    Operation,
+    OperationState,
+    Result,
+    Results,
+)
+from outbox.engine.lifecycle import Stopping
 from outbox.postgres.pool import Pool
 from tests.dead_letters.repairs import DONE, at_once, bury, operation
 from tests.support import eventually
@@ -29,10 +41,10 @@ def broker(request: pytest.FixtureRequest, database: str) -> str:
 
 
 @asynccontextmanager
-async def running(database: str, broker: str, *consumers: Consumer) -> AsyncIterator[None]:
+async def running(database: str, broker: str, *consumers: Consumer, history: bool = True) -> AsyncIterator[None]:
     """Everything that a service runs."""
     parts: list[Any] = [
-        Worker(broker=broker, db_engine_url=database, consumers=consumers, enable_metrics=False),
+        Worker(broker=broker, db_engine_url=database, consumers=consumers, history=history, enable_metrics=False),
         MessageRelay(db_engine_url=database, broker=broker, enable_metrics=False),
     ]
     if broker != database:
@@ -111,8 +123,135 @@ async def test_an_operation_counts_what_came_back_and_stops(database: str, pool:
         await (await dead_letters.runner()).run_once(number)
         ended = await dead_letters.operation(number)
         assert ended is not None
-        assert (ended.state, ended.stopped_because) == (OperationState.STOPPED, "2 of the first 2 came back dead")
+        assert (ended.state, ended.stopped_because) == (OperationState.STOPPED, "2 of the first 2 failed")
         assert ended.counts == {ItemOutcome.DIED_AGAIN: 2, ItemOutcome.SKIPPED: 10}
+        assert ended.results == Results(sent=2, failed_again=2, failed=2)
+        items = await dead_letters.operation_items(number, outcome=ItemOutcome.DIED_AGAIN)
+        assert [(item.result, item.item.reason) for item in items] == [(Result.FAILED_AGAIN, "ValueError: no such order")] * 2
+
+
+@asynccontextmanager
+async def requeueing(dead_letters: DeadLetters, **options: Any) -> AsyncIterator[Callable[[], Awaitable[Operation]]]:
+    """An operation on everything, run in the background once its queue is there; reads it."""
+
+    async def is_there() -> bool:
+        plan = await dead_letters.plan("requeue", ALL)
+        return not any("does not exist" in warning for warning in plan.warnings)
+
+    await eventually(is_there, timeout=60)
+    number = operation(await dead_letters.requeue(ALL, **options)).id
+    runner, stopping = await dead_letters.runner(), Stopping()
+
+    async def read() -> Operation:
+        found = await dead_letters.operation(number)
+        assert found is not None
+        return found
+
+    def failed(error: Exception) -> None:
+        raise AssertionError from error
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(runner.run(stopping, failed=failed))
+        try:
+            yield read
+        finally:
+            stopping.request()
+
+
+async def test_the_first_failed_attempt_of_a_canary_stops_it_whatever_retries_there_are(
+    database: str, pool: Pool, broker: str
+) -> None:
+    def charge(body: object) -> None:
+        raise ValueError("no such order")
+
+    await bury(pool, 20, queue=QUEUE)
+    async with (
+        running(database, broker, Consumer("order.placed", charge, queue=QUEUE)),
+        opened(database, broker) as dead_letters,
+        requeueing(dead_letters, canary=Canary(1, timedelta(minutes=5))) as read,
+    ):
+
+        async def ended() -> Operation:
+            found = await read()
+            assert found.ended
+            return found
+
+        found = await eventually(ended, timeout=60)
+        assert (found.state, found.stopped_because) == (OperationState.STOPPED, "1 of the first 1 failed")
+        assert found.counts == {ItemOutcome.DONE: 1, ItemOutcome.SKIPPED: 19}
+        assert found.results == Results(sent=1, retrying=1, failed=1)
+        [item] = await dead_letters.operation_items(found.id, outcome=ItemOutcome.DONE)
+        assert (item.result, item.item.reason) == (Result.RETRYING, "ValueError: no such order")
+        assert item.failed_attempts >= 1
+
+
+async def test_what_a_canary_has_handled_lets_the_others_follow_at_once_and_their_results_are_known_after_the_end(
+    database: str, pool: Pool, broker: str
+) -> None:
+    held, seen = asyncio.Event(), 0
+
+    async def charge(body: object) -> None:
+        nonlocal seen
+        seen += 1
+        if seen > 2:
+            await held.wait()
+
+    await bury(pool, 12, queue=QUEUE)
+    async with (
+        running(database, broker, Consumer("order.placed", charge, queue=QUEUE)),
+        opened(database, broker) as dead_letters,
+        requeueing(dead_letters, canary=Canary(2, timedelta(days=1))) as read,
+    ):
+
+        async def finished() -> Operation:
+            found = await read()
+            assert found.state is OperationState.FINISHED, found
+            return found
+
+        found = await eventually(finished, timeout=60)
+        assert found.results == Results(sent=12, waiting=10, handled=2)
+        held.set()
+
+        async def handled() -> bool:
+            assert (await read()).results == Results(sent=12, handled=12)
+            return True
+
+        await eventually(handled, timeout=60)
+
+
+async def test_a_canary_whose_results_nobody_can_know_does_not_pass(database: str, pool: Pool, broker: str) -> None:
+    seen: list[object] = []
+    await bury(pool, 20, queue=QUEUE)
+    async with (
+        running(database, broker, Consumer("order.placed", seen.append, queue=QUEUE), history=False),
+        opened(database, broker) as dead_letters,
+    ):
+
+        async def warned() -> bool:
+            warnings = (await dead_letters.plan("requeue", ALL)).warnings
+            assert warnings
+            warning = warnings[-1]
+            assert warning.startswith("what becomes of 20 will not be known: ")
+            assert warning.endswith(
+                "a worker of orders.charge, writes no history and has no inbox there, so a canary would stop"
+            )
+            return True
+
+        await eventually(warned, timeout=60)
+        async with requeueing(dead_letters, canary=Canary(2, timedelta(seconds=1))) as read:
+
+            async def ended() -> Operation:
+                found = await read()
+                assert found.ended
+                return found
+
+            found = await eventually(ended, timeout=60)
+        assert found.state is OperationState.STOPPED
+        assert found.stopped_because is not None
+        assert found.stopped_because.startswith("the results of 2 of the first 2 are not known after 1 s")
+        assert "OUTBOX_HISTORY" in found.stopped_because
+        assert found.results == Results(sent=2, waiting=2)
+        assert len(seen) == 2
 
 
 @pytest.mark.rabbitmq

@@ -19,7 +19,7 @@ from outbox import ensure_outbox_schema_sync
 from outbox.cli import main
 from outbox.environment import KNOWN
 from outbox.postgres.pool import Pool, open_pool
-from tests.dead_letters.repairs import bury, outbox, park, statuses
+from tests.dead_letters.repairs import bury, outbox, park, statuses, tell
 from tests.support import eventually_sync
 from tests.support.processes import running
 
@@ -212,7 +212,7 @@ def test_scripts_get_json(dlq: Dlq, on: Any) -> None:
     assert (done["id"], done["state"], done["total"], done["counts"]) == ("1", "finished", 1, {"done": 1})
     assert [operation["id"] for operation in json.loads(dlq("operations", "--json").stdout)] == ["1"]
     assert json.loads(dlq("operations", "1", "--outcome", "done", "--json").stdout)["items"] == [
-        {"id": "2", "outcome": "done", "reason": ""}
+        {"id": "2", "outcome": "done", "reason": "", "result": "waiting", "failed_attempts": 0}
     ]
 
 
@@ -293,13 +293,22 @@ def test_operations_are_seen_held_and_ended(dlq: Dlq, on: Any) -> None:
     assert started.output.splitlines()[0] == "Operation 1 is running: 3 to be done."
     assert dlq("pause", "1").output == "Operation 1 is paused: 3 to be done.\n"
     row = dlq("operations", "--going-on").output.splitlines()[1].split()
-    assert (row[:3], row[-5:]) == (["1", "requeue", "paused"], ["3", "0", "0", "ada", "fixed"])
-    assert dlq("resume", "1").stdout == "Operation 1 is finished: 3 requeued.\n"
+    assert (row[:3], row[-8:]) == (["1", "requeue", "paused"], ["3", "3", "0", "0", "0", "0", "ada", "fixed"])
+    assert dlq("resume", "1").stdout == "Operation 1 is finished: 3 requeued.\nOf 3 sent again, 3 are waiting.\n"
     assert dlq("cancel", "1").output == "outbox: operation 1 is finished and cannot be cancelled\n"
     assert dlq("cancel", "7").output == "outbox: there is no operation 7\n"
     shown = dlq("operations", "1").output
     assert "reason     fixed" in shown
     assert "letters    group_id f1, status open" in shown or "letters    status open, group_id f1" in shown
+    on(lambda pool: tell(pool, "processed", "m1"))
+    on(lambda pool: tell(pool, "retried", "m2", error="token=abc was refused"))
+    assert lines(dlq("operations", "1"))[1] == "Of 3 sent again, 1 is handled, 1 is waiting, 1 is being retried."
+    assert dlq("operations").output.splitlines()[1].split()[-8:-2] == ["3", "0", "3", "1", "1", "0"]
+    assert [line.split(maxsplit=3) for line in lines(dlq("operations", "1", "--outcome", "done"))[-3:]] == [
+        ["1", "done", "handled"],
+        ["2", "done", "retrying", "ValueError: token=*** was refused"],
+        ["3", "done", "waiting"],
+    ]
 
 
 def test_a_stopped_operation_is_a_failure(dlq: Dlq, on: Any) -> None:
@@ -313,7 +322,7 @@ def test_a_stopped_operation_is_a_failure(dlq: Dlq, on: Any) -> None:
         "Operation 2 is finished: 1 refused.",
         "`outbox dlq operations 2` says what came of each.",
     ]
-    assert "4   refused  the queue gone does not exist" in dlq("operations", "2").output
+    assert "4   refused  -       the queue gone does not exist" in dlq("operations", "2").output
 
 
 def test_ctrl_c_leaves_an_operation_running_and_another_command_goes_on_with_it(url: str, on: Any, tmp_path: Path) -> None:

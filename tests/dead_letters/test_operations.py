@@ -21,6 +21,8 @@ from outbox.dead_letters import (
     Operation,
     OperationsRunner,
     OperationState,
+    Result,
+    Results,
     ToQueue,
 )
 from outbox.engine.lifecycle import Stopping
@@ -30,7 +32,7 @@ from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool
 from outbox.postgres.repair.changes import subscribed_queues
 from tests.dead_letters.deaths import dead
-from tests.dead_letters.repairs import QUEUE, at_once, bury, operation, outbox, park, statuses
+from tests.dead_letters.repairs import QUEUE, at_once, bury, operation, outbox, park, statuses, tell
 from tests.support import eventually
 from tests.support.processes import running
 
@@ -67,7 +69,8 @@ async def come_back(pool: Pool, count: int) -> None:
         "with died as ("
         " update outbox_dead_letter set status = 'open', deaths = deaths + 1, requeue_count = requeue_count + 1"
         " where id in (select id from outbox_dead_letter where status = 'requeued' order by id limit $1) returning id) "
-        "update outbox_operation_item set outcome = 'died again' from died where letter = died.id::text and outcome = 'done'",
+        "update outbox_operation_item set outcome = 'died again', check_at = now() "
+        "from died where letter = died.id::text and outcome = 'done'",
         count,
     )
 
@@ -170,15 +173,56 @@ async def test_a_rate_spreads_it_over_time(pool: Pool, dead_letters: DeadLetters
     assert ended.finished_at - ended.created_at >= timedelta(seconds=1.9)
 
 
-async def test_a_canary_goes_first_and_the_rest_follows_if_none_came_back(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_a_canary_goes_first_and_the_rest_follows_when_all_of_it_was_handled(
+    pool: Pool, dead_letters: DeadLetters
+) -> None:
     await bury(pool, 20)
-    number = operation(await dead_letters.requeue(ALL, canary=Canary(3, timedelta(seconds=0.3)))).id
-    watching = await finish(dead_letters, number)
-    assert (watching.state, watching.counts) == (OperationState.RUNNING, {DONE: 3, PENDING: 17})
-    assert watching.canary_until is not None
+    number = operation(await dead_letters.requeue(ALL, canary=Canary(3))).id
+    waiting = await finish(dead_letters, number)
+    assert (waiting.state, waiting.counts) == (OperationState.RUNNING, {DONE: 3, PENDING: 17})
+    assert waiting.canary_since is not None
+    assert waiting.canary_until == waiting.canary_since + timedelta(minutes=10)
+    await tell(pool, "processed", "m1", "m2")
+    assert (await finish(dead_letters, number)).results == Results(sent=3, waiting=1, handled=2)
+    await tell(pool, "duplicate", "m3")
+    ended = await finish(dead_letters, number)
+    assert (ended.state, ended.counts, ended.results) == (
+        OperationState.FINISHED,
+        {DONE: 20},
+        Results(sent=20, waiting=17, handled=3),
+    )
+    assert ended.canary_until is not None
+    assert ended.canary_until < waiting.canary_until
+
+
+async def test_a_canary_that_is_not_known_to_be_handled_in_time_stops(pool: Pool, dead_letters: DeadLetters) -> None:
+    await bury(pool, 5)
+    number = operation(await dead_letters.requeue(ALL, canary=Canary(2, timedelta(milliseconds=50)))).id
     runner = await dead_letters.runner()
+    await runner.run_once(number)
+    await tell(pool, "processed", "m1")
     await eventually(lambda: runner.run_once(number))
-    assert (await read(dead_letters, number)).counts == {DONE: 20}
+    ended = await read(dead_letters, number)
+    assert ended.state is OperationState.STOPPED
+    assert (ended.stopped_because or "").startswith("the results of 1 of the first 2 are not known after 0.05 s: no worker has")
+
+
+async def test_one_that_is_told_to_tolerate_failures_waits_for_their_last_attempt(
+    pool: Pool, dead_letters: DeadLetters
+) -> None:
+    await bury(pool, 5)
+    number = operation(await dead_letters.requeue(ALL, canary=Canary(2), stop_ratio=0.5)).id
+    await finish(dead_letters, number)
+    await tell(pool, "processed", "m1")
+    await tell(pool, "retried", "m2", error="no such order")
+    waiting = await finish(dead_letters, number)
+    assert (waiting.state, waiting.results) == (
+        OperationState.RUNNING,
+        Results(sent=2, handled=1, retrying=1, failed=1),
+    )
+    await tell(pool, "processed", "m2")
+    ended = await finish(dead_letters, number)
+    assert (ended.state, ended.results) == (OperationState.FINISHED, Results(sent=5, waiting=3, handled=2, failed=1))
 
 
 @pytest.mark.parametrize(
@@ -187,22 +231,23 @@ async def test_a_canary_goes_first_and_the_rest_follows_if_none_came_back(pool: 
         (1, None, OperationState.STOPPED),
         (1, 0.5, OperationState.FINISHED),
         (3, 0.5, OperationState.STOPPED),
+        (4, 1, OperationState.FINISHED),
     ],
 )
 async def test_an_operation_whose_canary_came_back_dead_stops(
     pool: Pool, dead_letters: DeadLetters, returned: int, stop_ratio: float | None, state: OperationState
 ) -> None:
     await bury(pool, 9)
-    canary = Canary(4, timedelta(milliseconds=100))
-    number = operation(await dead_letters.requeue(ALL, canary=canary, stop_ratio=stop_ratio)).id
+    number = operation(await dead_letters.requeue(ALL, canary=Canary(4), stop_ratio=stop_ratio)).id
     runner = await dead_letters.runner()
     await runner.run_once(number)
     await come_back(pool, returned)
-    await eventually(lambda: runner.run_once(number))
+    await tell(pool, "processed", *["m2", "m3", "m4"][returned - 1 :])
+    await runner.run_once(number)
     ended = await read(dead_letters, number)
     assert ended.state is state
     if state is OperationState.STOPPED:
-        assert ended.stopped_because == f"{returned} of the first 4 came back dead"
+        assert ended.stopped_because == f"{returned} of the first 4 failed"
         assert ended.counts == {DONE: 4 - returned, DIED_AGAIN: returned, SKIPPED: 5}
 
 
@@ -216,8 +261,123 @@ async def test_it_stops_itself_past_the_share_that_is_tolerated(pool: Pool, dead
     await come_back(pool, 3)
     await runner.run_once()
     ended = await read(dead_letters, number)
-    assert (ended.state, ended.stopped_because) == (OperationState.STOPPED, "5 of 40 came back dead, more than 10%")
+    assert (ended.state, ended.stopped_because) == (OperationState.STOPPED, "5 of 40 failed, more than 10%")
     assert ended.counts == {DONE: 35, DIED_AGAIN: 5, SKIPPED: 60}
+
+
+async def test_it_stops_itself_by_default_also_after_its_canary_and_counts_failed_attempts(
+    pool: Pool, dead_letters: DeadLetters
+) -> None:
+    await bury(pool, 100)
+    number = operation(await dead_letters.requeue(ALL, canary=Canary(10))).id
+    runner = OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=20)
+    await runner.run_once()
+    await tell(pool, "processed", *[f"m{n}" for n in range(1, 11)])
+    assert await runner.run_once() == 20
+    await tell(pool, "retried", "m11", error="no such order")
+    assert await runner.run_once() == 20
+    await tell(pool, "retried", "m12", "m13", error="no such order")
+    await runner.run_once()
+    ended = await read(dead_letters, number)
+    assert (ended.state, ended.stopped_because) == (OperationState.STOPPED, "3 of 13 failed, more than 10%")
+    assert ended.results == Results(sent=50, waiting=37, retrying=3, handled=10, failed=3)
+
+
+async def test_one_that_is_told_never_to_stop_itself_does_not(pool: Pool, dead_letters: DeadLetters) -> None:
+    await bury(pool, 60)
+    number = operation(await dead_letters.requeue(ALL, stop_ratio=1)).id
+    runner = OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=20)
+    await runner.run_once()
+    await tell(pool, "died", *[f"m{n}" for n in range(1, 21)], error="no such order")
+    assert [await runner.run_once(), await runner.run_once()] == [20, 20]
+    ended = await read(dead_letters, number)
+    assert (ended.state, ended.results) == (
+        OperationState.FINISHED,
+        Results(sent=60, waiting=40, failed_again=20, failed=20),
+    )
+
+
+async def test_results_are_kept_up_to_date_after_the_end_with_their_reasons(pool: Pool, dead_letters: DeadLetters) -> None:
+    await bury(pool, 5)
+    parked = await park(pool)
+    ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL)).id)
+    assert (ended.state, ended.results) == (OperationState.FINISHED, Results(sent=6, waiting=6))
+    await tell(pool, "retried", "m1", "m2", "m3", error="token=abc was refused")
+    await tell(pool, "processed", "m1")
+    await tell(pool, "processed", "m5", queue="another")
+    await tell(pool, "died", "m3", error="no such order")
+    await pool.execute(
+        "update outbox_table set failed_at = now(), last_error = 'RefusedError: it is too large' where id = $1",
+        int(parked.removeprefix("outbox-")),
+    )
+    found = await read(dead_letters, ended.id)
+    assert found.results == Results(sent=6, waiting=2, retrying=1, handled=1, failed_again=2, failed=4)
+    assert found.counts == {DONE: 4, DIED_AGAIN: 2}
+    assert [(item.result, item.failed_attempts, item.item.reason) for item in await dead_letters.operation_items(found.id)] == [
+        (Result.HANDLED, 1, ""),
+        (Result.RETRYING, 1, "ValueError: token=*** was refused"),
+        (Result.FAILED_AGAIN, 2, "ValueError: no such order"),
+        (Result.WAITING, 0, ""),
+        (Result.WAITING, 0, ""),
+        (Result.FAILED_AGAIN, 1, "RefusedError: it is too large"),
+    ]
+    [listed] = await dead_letters.operations()
+    assert listed == found
+
+
+async def test_a_message_that_several_queues_get_is_handled_when_all_that_told_of_it_handled_it(
+    pool: Pool, dead_letters: DeadLetters
+) -> None:
+    await bury(pool, 1)
+    ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL, destination=ORIGINAL_ROUTING)).id)
+    await tell(pool, "processed", "m1", queue="one")
+    await tell(pool, "retried", "m1", queue="other", error="no such order")
+    assert (await read(dead_letters, ended.id)).results == Results(sent=1, retrying=1, failed=1)
+    await tell(pool, "processed", "m1", queue="other")
+    assert (await read(dead_letters, ended.id)).results == Results(sent=1, handled=1, failed=1)
+    await PostgresArchive(pool, TABLE).record([dead("m1", queue="third", requeue_count=1)])
+    assert (await read(dead_letters, ended.id)).results == Results(sent=1, failed_again=1, failed=1)
+
+
+async def test_an_inbox_says_what_was_handled_where_there_is_no_history(pool: Pool, dead_letters: DeadLetters) -> None:
+    await bury(pool, 2)
+    ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL)).id)
+    await pool.execute("insert into outbox_inbox (queue, message_id) values ($1, 'm1')", QUEUE)
+    assert (await read(dead_letters, ended.id)).results == Results(sent=2, waiting=1, handled=1)
+
+
+async def test_what_nothing_is_heard_of_for_a_week_is_unknown(pool: Pool, dead_letters: DeadLetters) -> None:
+    await bury(pool, 2)
+    ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL)).id)
+    await pool.execute("update outbox_operation_item set settled_at = now() - interval '8 days' where position = 1")
+    assert (await read(dead_letters, ended.id)).results == Results(sent=2, waiting=1, unknown=1)
+    assert await pool.fetchval("select count(*) from outbox_operation_item where check_at is not null") == 1
+
+
+async def test_what_a_release_before_sent_is_unknown_and_still_counted_when_it_fails_again(
+    pool: Pool, dead_letters: DeadLetters
+) -> None:
+    await bury(pool, 2)
+    ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL)).id)
+    await pool.execute("update outbox_operation_item set message_id = null, queue = null, result = null, check_at = null")
+    await pool.execute("update outbox_operation set waiting = 0")
+    assert (await read(dead_letters, ended.id)).results == Results(sent=2, unknown=2)
+    await come_back(pool, 1)
+    for _ in range(2):
+        found = await read(dead_letters, ended.id)
+        assert found.results == Results(sent=2, unknown=1, failed_again=1, failed=1)
+
+
+async def test_somebody_who_may_only_read_sees_the_results_that_were_found_last(database: str, pool: Pool) -> None:
+    await bury(pool, 1)
+    async with DeadLetters(database) as dead_letters:
+        ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL)).id)
+    await tell(pool, "processed", "m1")
+    async with DeadLetters(
+        f"{database}{'&' if '?' in database else '?'}options=-cdefault_transaction_read_only%3Don"
+    ) as reader:
+        assert (await read(reader, ended.id)).results == Results(sent=1, waiting=1)
+    assert (await read(DeadLetters(db_pool=pool), ended.id)).results == Results(sent=1, handled=1)
 
 
 @pytest.mark.parametrize("destination", [ToQueue("elsewhere"), ORIGINAL_ROUTING])
@@ -225,14 +385,13 @@ async def test_what_dies_in_another_queue_than_before_has_died_again(
     pool: Pool, dead_letters: DeadLetters, destination: object
 ) -> None:
     await bury(pool, 4)
-    canary = Canary(2, timedelta(milliseconds=50))
-    number = operation(await dead_letters.requeue(ALL, destination=destination, canary=canary)).id  # type: ignore[arg-type]
+    number = operation(await dead_letters.requeue(ALL, destination=destination, canary=Canary(2))).id  # type: ignore[arg-type]
     await pool.execute("insert into outbox_subscription values ('outbox', 'elsewhere', '#')")
     runner = await dead_letters.runner()
     await runner.run_once(number)
     await PostgresArchive(pool, TABLE).record([dead("m1", queue="elsewhere", requeue_count=1)])
     await eventually(lambda: runner.run_once(number))
-    assert (await read(dead_letters, number)).stopped_because == "1 of the first 2 came back dead"
+    assert (await read(dead_letters, number)).stopped_because == "1 of the first 2 failed"
 
 
 async def test_what_dies_elsewhere_after_the_end_is_still_counted(pool: Pool, dead_letters: DeadLetters) -> None:
@@ -364,7 +523,7 @@ class _Logged:
         self._queries.append(record.query)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("options", [{"rate": 0}, {"stop_ratio": 1}, {"stop_ratio": -0.1}, {"max_items": 0}])
+@pytest.mark.parametrize("options", [{"rate": 0}, {"stop_ratio": 1.1}, {"stop_ratio": -0.1}, {"max_items": 0}])
 async def test_options_that_make_no_sense_are_refused(dead_letters: DeadLetters, options: dict[str, float]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(options))):
         await dead_letters.requeue(ALL, **options)  # type: ignore[arg-type]
@@ -397,8 +556,16 @@ async def test_the_program_in_the_documentation_does_what_it_says(database: str,
     await bury(pool, 12, queue="orders.charge", exception_type="ConnectionError")
     names: dict[str, Any] = {}
     exec(program, names)
-    await names["mend"](database)
-    assert len(await outbox(pool)) == 10
+    mending = asyncio.create_task(names["mend"](database))
+
+    async def canary() -> bool:
+        return len(await outbox(pool)) == 10
+
+    await eventually(canary)
+    await tell(pool, "processed", *[f"m{n}" for n in range(1, 11)], queue="orders.charge")
+    async with asyncio.timeout(30):
+        await mending
+    assert len(await outbox(pool)) == 12
 
 
 async def test_a_runner_works_until_it_is_stopped_also_while_the_broker_is_away(database: str, pool: Pool) -> None:

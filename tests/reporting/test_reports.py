@@ -100,6 +100,7 @@ async def test_what_a_worker_runs_is_told_with_the_schemas_of_its_bodies(
         "max_deliveries": 10,
         "ordered": True,
         "inbox": False,
+        "history": True,
         "batch": False,
     }
 

@@ -28,6 +28,7 @@ def operation(
         updated_at=START,
         finished_at=None,
         continue_at=START,
+        canary_since=None if until is None else START,
         canary_until=until,
         total=1_000,
         counts={ItemOutcome.DONE: done, ItemOutcome.PENDING: 1_000 - done},
@@ -42,10 +43,10 @@ def operation(
         (operation(done=600), MINUTE, 10.0, 40.0),
         (operation(done=0, rate=5), MINUTE, None, 200.0),
         (operation(done=600, rate=1_000_000), MINUTE, 10.0, 40.0),
-        (operation(done=10, canary=Canary(10, MINUTE), until=START + 2 * MINUTE), 1.5 * MINUTE, 0.167, 30 + 990 / 0.167),
+        (operation(done=10, canary=Canary(10, MINUTE), until=START + 2 * MINUTE), 1.5 * MINUTE, None, None),
         (operation(done=610, canary=Canary(10, MINUTE), until=START + MINUTE), 2 * MINUTE, 10.167, 390 / 10.167),
     ],
-    ids=["not begun", "at its speed", "at the rate", "slower than the rate", "in the canary's pause", "after it"],
+    ids=["not begun", "at its speed", "at the rate", "slower than the rate", "while it waits for its canary", "after it"],
 )
 def test_what_is_left(running: Operation, after: timedelta, speed: float | None, left: float | None) -> None:
     answer = OperationAnswer.of(running, now=START + after)

@@ -407,7 +407,7 @@ export interface paths {
         };
         /**
          * Show Operation
-         * @description One operation: what was asked for, by whom and why, how far it is, and how many of its letters came back dead.
+         * @description One operation: what was asked for, by whom and why, how far it is, and what became of the messages that it sent again.
          */
         get: operations["outbox_operations_show"];
         put?: never;
@@ -853,7 +853,7 @@ export interface components {
         };
         /**
          * CanaryAnswer
-         * @description How many go ahead, and how long they are watched.
+         * @description How many go ahead, and how long their results are waited for at most.
          */
         CanaryAnswer: {
             /** Count */
@@ -866,14 +866,18 @@ export interface components {
         };
         /**
          * CanaryRequest
-         * @description The first `count` go ahead; the others follow after `wait_seconds`, if not too many of those came back dead.
+         * @description The first `count` go ahead; the others follow when all of those were handled.
+         *
+         *     It stops the operation at the first attempt that fails, unless `stop_on_failure_ratio` tolerates some, or if not all results
+         *     are known after `wait_seconds`.
          */
         CanaryRequest: {
             /** Count */
             count: number;
             /**
              * Wait Seconds
-             * @default 60
+             * @description How long results are waited for at most.
+             * @default 600
              */
             wait_seconds: number;
         };
@@ -2501,8 +2505,13 @@ export interface components {
         OperationAnswer: {
             action: components["schemas"]["Action"];
             /**
+             * Canary Since
+             * @description Since then it waits for the results of the canary.
+             */
+            canary_since: string | null;
+            /**
              * Canary Until
-             * @description Until then it waits for what becomes of the canary.
+             * @description Until then it waits for them at most; in the past, once the canary passed.
              */
             canary_until: string | null;
             /**
@@ -2521,7 +2530,7 @@ export interface components {
             created_at: string;
             /**
              * Died Again
-             * @description How many of those that were requeued came back dead.
+             * @description How many of those that were requeued failed again: `results.failed_again`.
              */
             died_again: number;
             /** Finished At */
@@ -2550,6 +2559,8 @@ export interface components {
             remaining_seconds: number | null;
             /** Requested By */
             requested_by: string | null;
+            /** @description What became of the messages that it sent again; null: it sends none. */
+            results: components["schemas"]["ResultsAnswer"] | null;
             /**
              * Selector
              * @description What was meant. The letters were fixed at `created_at`.
@@ -2576,6 +2587,11 @@ export interface components {
          * @description One letter of an operation, at its place in it.
          */
         OperationItemAnswer: {
+            /**
+             * Failed Attempts
+             * @description How many attempts failed since it was sent again.
+             */
+            failed_attempts: number;
             /** Id */
             id: string;
             /**
@@ -2587,9 +2603,14 @@ export interface components {
             position: number;
             /**
              * Reason
-             * @description Why it was not done; empty if it was.
+             * @description Why it was not done; of a message that failed again or is retried, the error.
              */
             reason: string;
+            /**
+             * Result
+             * @description What became of its message; null: none was sent.
+             */
+            result: ("waiting" | "retrying" | "handled" | "failed_again" | "unknown") | null;
         };
         /**
          * OperationItemPage
@@ -2680,7 +2701,10 @@ export interface components {
             original_routing: boolean;
             /** Rate Per Second */
             rate_per_second: number | null;
-            /** Stop On Failure Ratio */
+            /**
+             * Stop On Failure Ratio
+             * @description As it was asked for; null: 0.1, and a canary stops at the first failed attempt. 1: never.
+             */
             stop_on_failure_ratio: number | null;
         };
         /**
@@ -3105,7 +3129,7 @@ export interface components {
             selector: components["schemas"]["Selector"];
             /**
              * Stop On Failure Ratio
-             * @description Past this share that came back dead it stops itself.
+             * @description Past this share of messages that failed an attempt, and were not handled since, it stops itself. Null: 0.1, and a canary stops at the first failed attempt. 1: it never does.
              */
             stop_on_failure_ratio?: number | null;
         };
@@ -3136,6 +3160,46 @@ export interface components {
              */
             reason?: string | null;
             selector: components["schemas"]["Selector"];
+        };
+        /**
+         * ResultsAnswer
+         * @description How many messages a requeue has sent again, and what became of them: each is in one of the numbers after `sent`.
+         *
+         *     They are kept up to date after the end of the operation, too.
+         */
+        ResultsAnswer: {
+            /**
+             * Failed
+             * @description Of all of them, those of which any attempt failed, also if handled since.
+             */
+            failed: number;
+            /**
+             * Failed Again
+             * @description Dead letters once more, or parked.
+             */
+            failed_again: number;
+            /** Handled */
+            handled: number;
+            /**
+             * Retrying
+             * @description An attempt failed, and another one follows.
+             */
+            retrying: number;
+            /**
+             * Sent
+             * @description How many were put into the outbox again.
+             */
+            sent: number;
+            /**
+             * Unknown
+             * @description Nothing was heard of them for seven days.
+             */
+            unknown: number;
+            /**
+             * Waiting
+             * @description Nothing is known of an attempt yet.
+             */
+            waiting: number;
         };
         /**
          * ResumeRequest

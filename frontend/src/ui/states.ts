@@ -88,7 +88,7 @@ const STATES: Record<string, Look> = {
     label: "stopped itself",
     tone: "bad",
     icon: "stop",
-    meaning: "Too many came back dead; it did not go on with the others.",
+    meaning: "Too many failed; it did not go on with the others.",
   },
   "died-again": { label: "died again", tone: "bad", meaning: "It was requeued, and has come back dead." },
   refused: { label: "refused", tone: "bad", icon: "cross", meaning: "It could not be done." },

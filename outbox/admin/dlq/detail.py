@@ -131,7 +131,7 @@ def _shown(
         editions=[_edition(edition, mask) for edition in found.editions],
         lives=[LifeShown.model_validate(life) for life in lives],
         operation_id=busy,
-        operations=[_operation(operation) for operation in operations],
+        operations=[_operation(operation, mask) for operation in operations],
         revealed=revealed,
         links=_links(found, busy),
     )
@@ -149,13 +149,14 @@ def _failure(failed: FailedAttempt, mask: Masking | None) -> FailureShown:
     )
 
 
-def _operation(operation: OperationOn) -> OperationShown:
-    action = Action(operation.action)
+def _operation(operation: OperationOn, mask: Masking | None) -> OperationShown:
+    """What it did; the reason may quote the error of what it sent again."""
+    action, detail = Action(operation.action), operation.detail
     return OperationShown(
         id=operation.id,
         action=action,
         outcome=outcome_word(action, ItemOutcome(operation.outcome)),
-        detail=operation.detail,
+        detail=detail if detail is None or mask is None else mask.masked_text(detail),
         settled_at=operation.settled_at,
     )
 

@@ -1,6 +1,7 @@
 """What is answered: what came of each dead letter, an operation with its progress, what would be done."""
 
 from collections import Counter
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, Self
 
@@ -59,7 +60,7 @@ class RepairedAnswer(Model):
 
 
 class CanaryAnswer(Model):
-    """How many go ahead, and how long they are watched."""
+    """How many go ahead, and how long their results are waited for at most."""
 
     count: int
     wait_seconds: Seconds
@@ -72,9 +73,27 @@ class OptionsAnswer(Model):
     original_routing: Annotated[bool, Field(description="By the routing key, instead of to one queue.")]
     rate_per_second: float | None
     canary: CanaryAnswer | None
-    stop_on_failure_ratio: float | None
+    stop_on_failure_ratio: Annotated[
+        float | None,
+        Field(description="As it was asked for; null: 0.1, and a canary stops at the first failed attempt. 1: never."),
+    ]
     force: bool
     max_items: Annotated[int | None, Field(description="At most so many, the oldest.")]
+
+
+class ResultsAnswer(Model):
+    """How many messages a requeue has sent again, and what became of them: each is in one of the numbers after `sent`.
+
+    They are kept up to date after the end of the operation, too.
+    """
+
+    sent: Annotated[int, Field(description="How many were put into the outbox again.")]
+    waiting: Annotated[int, Field(description="Nothing is known of an attempt yet.")]
+    retrying: Annotated[int, Field(description="An attempt failed, and another one follows.")]
+    handled: int
+    failed_again: Annotated[int, Field(description="Dead letters once more, or parked.")]
+    unknown: Annotated[int, Field(description="Nothing was heard of them for seven days.")]
+    failed: Annotated[int, Field(description="Of all of them, those of which any attempt failed, also if handled since.")]
 
 
 class SelectorShown(BaseModel):
@@ -104,12 +123,18 @@ class OperationAnswer(Model):
     updated_at: Moment
     finished_at: Moment | None
     continues_at: Annotated[Moment | None, Field(description="When the next batch is due; null when none is.")]
-    canary_until: Annotated[Moment | None, Field(description="Until then it waits for what becomes of the canary.")]
+    canary_since: Annotated[Moment | None, Field(description="Since then it waits for the results of the canary.")]
+    canary_until: Annotated[
+        Moment | None, Field(description="Until then it waits for them at most; in the past, once the canary passed.")
+    ]
     total: int
     settled: Annotated[int, Field(description="How many of the letters it got to, without those left out when it was ended.")]
     progress: Annotated[float, Field(ge=0, le=1, description="The share of them.")]
     counts: dict[Outcome, int]
-    died_again: Annotated[int, Field(description="How many of those that were requeued came back dead.")]
+    died_again: Annotated[int, Field(description="How many of those that were requeued failed again: `results.failed_again`.")]
+    results: Annotated[
+        ResultsAnswer | None, Field(description="What became of the messages that it sent again; null: it sends none.")
+    ]
     letters_per_second: Annotated[float | None, Field(description="Since it was asked for, until its end.")]
     remaining_seconds: Annotated[float | None, Field(description="If it goes on like this; null: nobody can say.")]
     stopped_because: str | None
@@ -134,28 +159,46 @@ class OperationAnswer(Model):
             updated_at=operation.updated_at,
             finished_at=operation.finished_at,
             continues_at=operation.continue_at if running else None,
+            canary_since=operation.canary_since,
             canary_until=operation.canary_until,
             total=operation.total,
             settled=settled,
             progress=settled / operation.total if operation.total else 1.0,
             counts={outcome_word(operation.action, outcome): count for outcome, count in operation.counts.items()},
             died_again=operation.counts.get(ItemOutcome.DIED_AGAIN, 0),
+            results=ResultsAnswer(**asdict(operation.results)) if operation.action is Action.REQUEUE else None,
             letters_per_second=speed,
             remaining_seconds=_remaining(operation, speed, now) if running else None,
             stopped_because=operation.stopped_because,
         )
 
 
+Result = Literal["waiting", "retrying", "handled", "failed_again", "unknown"]
+
+
 class OperationItemAnswer(ItemAnswer):
     """One letter of an operation, at its place in it."""
 
+    reason: Annotated[str, Field(description="Why it was not done; of a message that failed again or is retried, the error.")]
     position: int
+    result: Annotated[Result | None, Field(description="What became of its message; null: none was sent.")]
+    failed_attempts: Annotated[int, Field(description="How many attempts failed since it was sent again.")]
 
     @classmethod
     def at(cls, action: Action, item: OperationItem) -> Self:
         """What came of the letter there."""
         word = outcome_word(action, item.item.outcome)
-        return cls(id=item.item.id, outcome=word, reason=item.item.reason, position=item.position)
+        result = None if item.result is None else item.result.name.lower()
+        return cls.model_validate(
+            {
+                "id": item.item.id,
+                "outcome": word,
+                "reason": item.item.reason,
+                "position": item.position,
+                "result": result,
+                "failed_attempts": item.failed_attempts,
+            }
+        )
 
 
 class OperationPage(Page[OperationAnswer]):
@@ -240,25 +283,24 @@ def _queue(destination: Destination | None) -> str | None:
 
 
 def _speed(operation: Operation, settled: int, now: datetime) -> float | None:
-    """Letters a second since it was created, without the pause behind its canary."""
+    """Letters a second since it was created, without the wait for its canary."""
     worked = (operation.finished_at or now) - operation.created_at - _paused_so_far(operation, now)
     return round(settled / worked.total_seconds(), 3) if worked > _NONE and settled else None
 
 
 def _remaining(operation: Operation, speed: float | None, now: datetime) -> float | None:
-    """What is left of the canary's pause, and then of the letters: at the rate that was asked for, or slower if it shows so."""
+    """At the rate that was asked for, or slower if it shows so. How long a canary's results take, nobody knows."""
     speeds = [each for each in (operation.options.rate, speed) if each]
-    if not speeds:
+    if not speeds or (operation.canary_until is not None and operation.canary_until > now):
         return None
-    pause = max((operation.canary_until or now) - now, _NONE)
-    return round(pause.total_seconds() + operation.pending / min(speeds), 1)
+    return round(operation.pending / min(speeds), 1)
 
 
 def _paused_so_far(operation: Operation, now: datetime) -> timedelta:
-    canary, until = operation.options.canary, operation.canary_until
-    if canary is None or until is None:
+    since, until = operation.canary_since, operation.canary_until
+    if since is None or until is None:
         return _NONE
-    return min(max((operation.finished_at or now) - (until - canary.wait), _NONE), canary.wait)
+    return max(min(operation.finished_at or now, until) - since, _NONE)
 
 
 _NONE = timedelta(0)

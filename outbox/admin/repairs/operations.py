@@ -75,7 +75,7 @@ async def operations(wanted: Annotated[OperationsParameters, Query()], asked: Vi
     "/operations/{id}", operation_id="outbox_operations_show", summary="Show Operation", responses=documented(Code.NOT_FOUND)
 )
 async def operation(number: Number, asked: Viewer) -> OperationAnswer:
-    """One operation: what was asked for, by whom and why, how far it is, and how many of its letters came back dead."""
+    """One operation: what was asked for, by whom and why, how far it is, and what became of the messages that it sent again."""
     return OperationAnswer.of(await _found(asked, number))
 
 

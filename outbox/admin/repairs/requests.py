@@ -13,7 +13,7 @@ from pydantic_core import CoreSchema
 from outbox.admin.dlq.filters import DeadLetterFilters
 from outbox.admin.inputs import LongText, Text
 from outbox.admin.models import Request
-from outbox.dead_letters import ORIGINAL_ROUTING, Action, Canary, DeadLetterFilter, Destination, ToQueue
+from outbox.dead_letters import CANARY_WAIT, ORIGINAL_ROUTING, Action, Canary, DeadLetterFilter, Destination, ToQueue
 
 MOST_IDS = 10_000
 """Most ids that one request names."""
@@ -109,10 +109,16 @@ class QueueDestination(Request):
 
 
 class CanaryRequest(Request):
-    """The first `count` go ahead; the others follow after `wait_seconds`, if not too many of those came back dead."""
+    """The first `count` go ahead; the others follow when all of those were handled.
+
+    It stops the operation at the first attempt that fails, unless `stop_on_failure_ratio` tolerates some, or if not all results
+    are known after `wait_seconds`.
+    """
 
     count: Annotated[int, Field(ge=1, le=MOST_ITEMS)]
-    wait_seconds: Annotated[float, Field(gt=0, le=86_400)] = 60
+    wait_seconds: Annotated[float, Field(gt=0, le=86_400, description="How long results are waited for at most.")] = (
+        CANARY_WAIT.total_seconds()
+    )
 
     def as_canary(self) -> Canary:
         """The same, as the library takes it."""
@@ -192,7 +198,13 @@ class RequeueRequest(Change):
     canary: CanaryRequest | None = None
     stop_on_failure_ratio: Annotated[
         float | None,
-        Field(ge=0, lt=1, allow_inf_nan=False, description="Past this share that came back dead it stops itself."),
+        Field(
+            ge=0,
+            le=1,
+            allow_inf_nan=False,
+            description="Past this share of messages that failed an attempt, and were not handled since, it stops itself. "
+            "Null: 0.1, and a canary stops at the first failed attempt. 1: it never does.",
+        ),
     ] = None
     force: Annotated[
         bool, Field(description="Also those that are older than inboxes remember, and edits that a consumer's schema refuses.")

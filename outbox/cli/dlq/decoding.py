@@ -16,7 +16,9 @@ from outbox.dead_letters import (
     Item,
     ItemOutcome,
     Operation,
+    OperationItem,
     Repaired,
+    Result,
     ToQueue,
 )
 from outbox.postgres.repair.values import Options
@@ -101,10 +103,22 @@ def item_of(answer: Any) -> Item:
     return Item(answer["id"], _OUTCOMES[answer["outcome"]], answer["reason"])
 
 
+def operation_item_of(answer: Any) -> OperationItem:
+    """One letter of an operation."""
+    result = answer.get("result")
+    return OperationItem(
+        answer["position"],
+        item_of(answer),
+        None if result is None else Result(result.replace("_", " ")),
+        answer.get("failed_attempts", 0),
+    )
+
+
 def operation_of(answer: Any) -> Operation:
     """An operation."""
     values = {
         **answer,
+        "results": answer.get("results") or {},
         "options": _options(answer["options"]),
         "continue_at": answer["continues_at"] or answer["updated_at"],
         "counts": {_OUTCOMES[word]: count for word, count in answer["counts"].items()},

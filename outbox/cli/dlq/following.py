@@ -11,7 +11,7 @@ from outbox.cli.dlq.encoding import echo_json
 from outbox.cli.dlq.port import Letters
 from outbox.cli.dlq.tables import counted, echo_table
 from outbox.cli.printing import echo, overwrite
-from outbox.dead_letters import Action, Item, ItemOutcome, Operation, OperationState, Repaired
+from outbox.dead_letters import Action, Item, ItemOutcome, Operation, OperationState, Repaired, Results
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
 
 DONE = {
@@ -67,8 +67,22 @@ def echo_outcome(operation: Operation) -> None:
     because = f", because {operation.stopped_because}" if operation.stopped_because else ""
     state = _STATES.get(operation.state, f"is {operation.state}")
     echo(f"Operation {operation.id} {state}{because}: {_sentence(operation.action, operation.counts)}.")
+    if operation.results.sent:
+        echo(f"Of {operation.results.sent:,} sent again, {results_sentence(operation.results)}.")
     if operation.state is OperationState.RUNNING:
         echo(f"Maintenance goes on with it, or `outbox dlq resume {operation.id}`.")
+
+
+def results_sentence(results: Results) -> str:
+    """How many came to which result: `28 are handled, 2 are being retried`."""
+    named = {
+        "handled": results.handled,
+        "waiting": results.waiting,
+        "being retried": results.retrying,
+        "dead or parked once more": results.failed_again,
+        "unknown": results.unknown,
+    }
+    return ", ".join(f"{count:,} {'is' if count == 1 else 'are'} {name}" for name, count in named.items() if count)
 
 
 class Progress:
@@ -133,14 +147,13 @@ async def _one_batch(dead_letters: Letters, operation: Operation, progress: Prog
 
 def _speed(operation: Operation, settled: int) -> str:
     seconds = (datetime.now(UTC) - operation.created_at).total_seconds()
-    return f"  {settled / seconds:,.0f}/s" if seconds > 1 and operation.canary_until is None else ""
+    return f"  {settled / seconds:,.0f}/s" if seconds > 1 and operation.canary_since is None else ""
 
 
 def _waiting(operation: Operation) -> str:
-    returned = operation.counts.get(ItemOutcome.DIED_AGAIN, 0)
-    dead = f"  {returned:,} came back dead" if returned else ""
+    failed = f"  {operation.results.failed:,} failed" if operation.results.failed else ""
     left = (operation.canary_until - datetime.now(UTC)).total_seconds() if operation.canary_until is not None else 0.0
-    return f"  watching the canary for {left:.0f} s{dead}" if left > 0 else dead
+    return f"  waiting for the canary's results, {left:.0f} s at most{failed}" if left > 0 else failed
 
 
 def _sentence(action: Action, counts: Mapping[ItemOutcome, int]) -> str:

@@ -14,8 +14,8 @@ from outbox.cli.dlq.following import conclude, echo_outcome, follow
 from outbox.cli.dlq.places import run
 from outbox.cli.dlq.port import Letters
 from outbox.cli.dlq.tables import ago, at, echo_facts, echo_table
-from outbox.cli.printing import echo
-from outbox.dead_letters import ItemOutcome, Operation, OperationItem, OperationState
+from outbox.cli.printing import echo, one_line
+from outbox.dead_letters import Action, ItemOutcome, Operation, OperationItem, OperationState
 from outbox.postgres.repair.encoding import encode_options
 
 _NUMBERS = click.IntRange(1, 2**63 - 1)
@@ -114,14 +114,18 @@ def _one(number: int, outcome: ItemOutcome | None, limit: int, given: dict[str, 
     if found is None:
         raise Sentence(f"there is no operation {number}")
     if as_json:
-        echo_json(encoded(found) | {"items": [encoded(item.item) for item in items]})
+        echo_json(encoded(found) | {"items": [encoded(item.item) | _result(item) for item in items]})
         return
     echo_outcome(found)
     echo_facts(_facts(found))
     if items:
         echo()
-        rows = [(item.item.id, item.item.outcome.value, item.item.reason) for item in items]
-        echo_table(("ID", "OUTCOME", "WHY"), rows)
+        rows = [(item.item.id, item.item.outcome.value, item.result or "-", one_line(item.item.reason)) for item in items]
+        echo_table(("ID", "OUTCOME", "RESULT", "WHY"), rows)
+
+
+def _result(item: OperationItem) -> dict[str, Any]:
+    return {"result": item.result, "failed_attempts": item.failed_attempts}
 
 
 def _facts(operation: Operation) -> list[tuple[str, str]]:
@@ -152,15 +156,24 @@ def _echo_lines(found: Sequence[Operation]) -> None:
             ago(operation.created_at),
             f"{operation.total:,}",
             f"{operation.pending:,}",
-            f"{operation.counts.get(ItemOutcome.DONE, 0):,}",
-            f"{operation.counts.get(ItemOutcome.DIED_AGAIN, 0):,}",
+            f"{operation.results.sent or operation.counts.get(ItemOutcome.DONE, 0):,}",
+            *_results(operation),
             operation.requested_by or "-",
             operation.stopped_because or operation.reason or "",
         )
         for operation in found
     ]
-    headings = ("NO", "ACTION", "STATE", "ASKED FOR", "LETTERS", "LEFT", "DONE", "DIED AGAIN", "BY", "WHY")
-    echo_table(headings, rows, right=frozenset({"NO", "ASKED FOR", "LETTERS", "LEFT", "DONE", "DIED AGAIN"}))
+    numbers = ("LETTERS", "LEFT", "DONE", "HANDLED", "RETRYING", "FAILED AGAIN")
+    headings = ("NO", "ACTION", "STATE", "ASKED FOR", *numbers, "BY", "WHY")
+    echo_table(headings, rows, right=frozenset({"NO", "ASKED FOR", *numbers}))
+
+
+def _results(operation: Operation) -> Sequence[str]:
+    """What became of what was sent again; of other actions nothing becomes anything."""
+    results = operation.results
+    if operation.action is not Action.REQUEUE:
+        return ("-", "-", "-")
+    return [f"{count:,}" for count in (results.handled, results.retrying, results.failed_again)]
 
 
 def _say(operation: Operation, *, as_json: bool) -> None:

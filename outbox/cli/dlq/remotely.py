@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from outbox.cli.api.client import LARGEST_PAGE, Api, ApiError
-from outbox.cli.dlq.decoding import detail_of, item_of, letter_of, operation_of, outcome_word, read, repaired_of
+from outbox.cli.dlq.decoding import detail_of, letter_of, operation_item_of, operation_of, outcome_word, read, repaired_of
 from outbox.cli.dlq.encoding import encode_canary, encode_destination, encode_edit, encoded_selector
 from outbox.dead_letters import (
     Action,
@@ -175,7 +175,7 @@ class RemoteLetters:
             action = (await self._api.get(f"/operations/{number}"))["action"]
             word = None if outcome is None else outcome_word(Action(action), outcome)
             page = await self._api.page(f"/operations/{number}/items", limit=limit, outcome=word)
-            return [OperationItem(each["position"], item_of(each)) for each in page["items"]]
+            return [operation_item_of(each) for each in page["items"]]
         return []
 
     async def pause(self, number: int) -> Operation:

@@ -19,6 +19,7 @@ from outbox.cli.dlq.planned import confirm, echo_plan
 from outbox.cli.dlq.port import Letters
 from outbox.cli.options import RETENTION, SECONDS, setting
 from outbox.dead_letters import (
+    CANARY_WAIT,
     ORIGINAL_ROUTING,
     Action,
     Canary,
@@ -52,9 +53,19 @@ _common = options.together(
 @click.option("--to-queue", metavar="QUEUE", help="To this queue, which must exist, instead of the one that each died in.")
 @click.option("--original-routing", is_flag=True, help="By the routing key, to every queue that is bound for it now.")
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="So many a second.")
-@click.option("--canary", type=click.IntRange(min=1), help="So many first; the rest only if none of those came back dead.")
-@click.option("--canary-wait", type=SECONDS, default="60", show_default=True, help="How long to watch the canary.")
-@click.option("--stop-ratio", type=click.FloatRange(0, 1, max_open=True), help="Stop once a greater share has come back dead.")
+@click.option("--canary", type=click.IntRange(min=1), help="So many first; the rest only when all of those were handled.")
+@click.option(
+    "--canary-wait",
+    type=SECONDS,
+    default=f"{CANARY_WAIT.total_seconds():g}",
+    show_default=True,
+    help="How long to wait for the canary's results at most.",
+)
+@click.option(
+    "--stop-ratio",
+    type=click.FloatRange(0, 1),
+    help="Stop once a greater share fails; 1: never.  [default: 0.1, and a canary stops at the first]",
+)
 @click.option("--force", is_flag=True, help="Also those that are older than inboxes remember.")
 @setting("inbox_retention", type=RETENTION, default="30d", help="How long inboxes remember messages.")
 @click.option(

@@ -29,10 +29,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What came of one dead letter; `requeue_count` is the count with which it was sent again."""
+    """What came of one dead letter; if it was sent again, with which count and id, and where to (None: by routing key)."""
 
     item: Item
     requeue_count: int | None = None
+    message_id: str | None = None
+    queue: str | None = None
 
 
 class Changes:
@@ -173,4 +175,7 @@ class _Ids:
 
 
 def _change(row: Any) -> Change:
-    return Change(Item(row["id"], ItemOutcome(row["outcome"]), row["reason"]), row.get("requeue_count"))
+    item = Item(row["id"], ItemOutcome(row["outcome"]), row["reason"])
+    if item.outcome is not ItemOutcome.DONE or "message_id" not in row:
+        return Change(item, row.get("requeue_count"))
+    return Change(item, row["requeue_count"], row["message_id"], row["destination"])

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from outbox.errors import RefusedError
+from outbox.masking import Masking
 from outbox.postgres.dead_letters import DeadLetterFilter
 from outbox.postgres.dead_letters.selecting import Arguments
 from outbox.postgres.names import TableName
@@ -14,9 +15,20 @@ from outbox.postgres.pool import Connection, Pool
 from outbox.postgres.repair.changes import Request
 from outbox.postgres.repair.encoding import decode_options, encode_options, encode_selector
 from outbox.postgres.repair.planning import require_expected
+from outbox.postgres.repair.results import ResultRefresher
 from outbox.postgres.repair.statements import SELECTION, TIMEOUT, Statements
 from outbox.postgres.repair.targeting import Selecting
-from outbox.postgres.repair.values import Action, Also, Expected, Item, ItemOutcome, Operation, OperationState
+from outbox.postgres.repair.values import (
+    Action,
+    Also,
+    Expected,
+    Item,
+    ItemOutcome,
+    Operation,
+    OperationState,
+    Result,
+    Results,
+)
 
 _FIXING_TIMEOUT = timedelta(minutes=10).total_seconds()
 """Longest time that fixing the letters of one operation takes; a million take about one minute."""
@@ -26,18 +38,22 @@ CANCELLED = "the operation was cancelled before it"
 
 @dataclass(frozen=True, slots=True)
 class OperationItem:
-    """One letter of an operation, at its place in it."""
+    """One letter of an operation, at its place in it; if its message was sent again, what became of that."""
 
     position: int
     item: Item
+    result: Result | None = None
+    failed_attempts: int = 0
 
 
 class Operations:
-    """The operations on the dead letters of the outbox table `table`."""
+    """The operations on the dead letters of the outbox table `table`. What is read tells the results as they are found now."""
 
-    def __init__(self, pool: Pool, table: TableName) -> None:
+    def __init__(self, pool: Pool, table: TableName, *, masking: Masking | None = None) -> None:
         self._sql = Statements(pool, table, "operations.sql")
         self._selecting = Selecting(table)
+        self._results = ResultRefresher(pool, table)
+        self._masking = masking or Masking()
 
     async def create(
         self,
@@ -77,6 +93,7 @@ class Operations:
 
     async def get(self, id_: int) -> Operation | None:
         """The operation as it is now; None if there is none of that number."""
+        await self._results.refresh(id_)
         async with self._sql.transaction("reading an operation") as connection:
             row = await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT)
         return None if row is None else operation_of(row)
@@ -85,6 +102,7 @@ class Operations:
         self, *, going_on: bool = False, limit: int = 50, before: int | None = None, after: int | None = None
     ) -> Sequence[Operation]:
         """The newest first; `going_on`: only those that have not ended. `before`: older ones; `after`: the next newer ones."""
+        await self._results.refresh()
         async with self._sql.transaction("reading operations") as connection:
             if after is None:
                 rows = await connection.fetch(self._sql["operations"], going_on, limit, before, timeout=TIMEOUT)
@@ -98,7 +116,7 @@ class Operations:
         """What came of each of its letters, in their order; `after` is the position with which the page before ended."""
         async with self._sql.transaction("reading the letters of an operation") as connection:
             rows = await connection.fetch(self._sql["items"], id_, after, outcome, limit, timeout=TIMEOUT)
-        return [_item(row) for row in rows]
+        return [self._item(row) for row in rows]
 
     async def count(self, *, going_on: bool = False, limit: int) -> int:
         """How many there are, counted no further than `limit`; `going_on`: of those that have not ended."""
@@ -125,7 +143,7 @@ class Operations:
         arguments = (id_, list(outcomes), list(outcomes).index(outcome) + 1, position, limit)
         async with self._sql.transaction("reading the letters of an operation") as connection:
             rows = await connection.fetch(self._sql[block], *arguments, timeout=TIMEOUT)
-        return [_item(row) for row in rows]
+        return [self._item(row) for row in rows]
 
     async def pause(self, id_: int, *, also: Also[Operation] | None = None) -> Operation:
         """Afterwards nothing more of it is done until it is resumed. Raises `RefusedError` unless it is running."""
@@ -155,6 +173,12 @@ class Operations:
             await also(connection, operation)
         return operation
 
+    def _item(self, row: Any) -> OperationItem:
+        """Its reason may quote an error."""
+        reason = self._masking.masked_text(row["detail"] or "") if row["result"] else row["detail"] or ""
+        item = Item(row["letter"], ItemOutcome(row["outcome"]), reason)
+        return OperationItem(row["position"], item, Result(row["result"]) if row["result"] else None, row["failed_attempts"])
+
     async def _refusal(self, connection: Connection, wanted: str, id_: int) -> RefusedError:
         row = await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT)
         if row is None:
@@ -170,10 +194,6 @@ async def end(
         return False
     await connection.execute(sql["skip_pending"], id_, detail, timeout=TIMEOUT)
     return True
-
-
-def _item(row: Any) -> OperationItem:
-    return OperationItem(row["position"], Item(row["letter"], ItemOutcome(row["outcome"]), row["detail"] or ""))
 
 
 def operation_of(row: Any) -> Operation:
@@ -194,6 +214,8 @@ def operation_of(row: Any) -> Operation:
         total=row["total"],
         counts=_counts(row),
         stopped_because=row["stopped_because"],
+        canary_since=row["canary_since"],
+        results=_results(row) if row["action"] == Action.REQUEUE else Results(),
     )
 
 
@@ -204,3 +226,18 @@ def _counts(row: Any) -> Mapping[ItemOutcome, int]:
     pending = row["total"] - done - sum(counts.values())
     counts |= {ItemOutcome.DONE: done, ItemOutcome.PENDING: pending}
     return {outcome: count for outcome, count in counts.items() if count}
+
+
+def _results(row: Any) -> Results:
+    """What became of what was sent. What failed again since it was looked at last has a result no more."""
+    late, failed_again = json.loads(row["late"]), json.loads(row["counts"]).get(ItemOutcome.DIED_AGAIN, 0)
+    waiting, retrying, handled = (row[name] - late[name] for name in ("waiting", "retrying", "handled"))
+    return Results(
+        sent=row["done"],
+        waiting=waiting,
+        retrying=retrying,
+        handled=handled,
+        failed_again=failed_again,
+        unknown=row["done"] - waiting - retrying - handled - failed_again,
+        failed=row["failed"] + late["failed"],
+    )

@@ -66,7 +66,14 @@ class Planning:
             case _:
                 wanted = {queue: count for queue, count in by_queue.items() if queue}
         missing = {queue: count for queue, count in wanted.items() if not await self._has_queue(queue)}
-        return [f"{count:,} will be refused: the queue {queue} does not exist" for queue, count in missing.items()]
+        refused = [f"{count:,} will be refused: the queue {queue} does not exist" for queue, count in missing.items()]
+        async with self._sql.transaction("looking for workers without history") as connection:
+            silent = await connection.fetch(self._sql["silent_workers"], sorted(wanted), timeout=TIMEOUT)
+        return refused + [
+            f"what becomes of {wanted[row['queue']]:,} will not be known: {row['worker']}, a worker of {row['queue']}, "
+            "writes no history and has no inbox there, so a canary would stop"
+            for row in silent
+        ]
 
 
 def require_expected(expected: int | Expected, found: Any) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from enum import Enum
 from typing import Any
 
 from outbox.engine.lifecycle import Stopping
@@ -11,14 +12,24 @@ from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool
 from outbox.postgres.repair.changes import Change, Changes, HasQueue, Request
 from outbox.postgres.repair.encoding import decode_options
-from outbox.postgres.repair.operations import end
+from outbox.postgres.repair.operations import end, operation_of
+from outbox.postgres.repair.results import ResultRefresher
 from outbox.postgres.repair.statements import TIMEOUT, Statements
-from outbox.postgres.repair.values import Action, ItemOutcome, OperationState, Options
+from outbox.postgres.repair.values import (
+    STOP_RATIO,
+    Action,
+    Canary,
+    ItemOutcome,
+    Operation,
+    OperationState,
+    Options,
+    Results,
+)
 
 BATCH = 500
 """Letters that are changed in one transaction."""
 FEWEST_JUDGED = 10
-"""A share of fewer messages than these says nothing; a canary says what it says."""
+"""A share of fewer messages than these says nothing; a canary of fewer does."""
 LOOK_AGAIN = timedelta(milliseconds=250)
 """How often a runner without work looks for some."""
 BROKER_PAUSE = timedelta(seconds=5)
@@ -32,6 +43,7 @@ class OperationsRunner:
     def __init__(self, pool: Pool, table: TableName, has_queue: HasQueue, *, history: bool = True, batch: int = BATCH) -> None:
         self._sql = Statements(pool, table, "operations.sql")
         self._changes = Changes(pool, table, has_queue, history=history)
+        self._results = ResultRefresher(pool, table)
         self._batch = batch
 
     async def run(self, stopping: Stopping, *, operation: int | None = None, failed: Callable[[Exception], None]) -> None:
@@ -54,27 +66,47 @@ class OperationsRunner:
         """
         async with self._sql.transaction("looking for operations") as connection:
             due = await self._fetchrow(connection, "due", operation)
-            items = [] if due is None else await self._next_items(connection, due)
-        if due is None:
-            return 0
+            if due is None:
+                return 0
+            match await self._judge(connection, due):
+                case str(because):
+                    await end(connection, self._sql, due["id"], OperationState.STOPPED, because, _STOPPED)
+                    return 1
+                case Verdict.WAIT:
+                    await connection.execute(self._sql["wait_for_canary"], due["id"], timeout=TIMEOUT)
+                    return 0
+            items = await self._next_items(connection, due)
         queues = await self._queues(due, items)
         async with self._sql.transaction(f"operation {due['id']}") as connection:
             locked = await self._fetchrow(connection, "lock", due["id"])
             return 0 if locked is None else await self._go_on(connection, locked, queues, asked=_letters(items))
 
+    async def refresh_results(self) -> int:
+        """Looks for results of operations, also of those that have ended; how many were found that are new."""
+        return await self._results.refresh()
+
+    async def _judge(self, connection: Connection, row: Any) -> "Verdict | str":
+        """Whether the locked operation `row` may go on, by the results that there are now; if it must stop, why."""
+        if row["action"] != Action.REQUEUE or not row["done"]:
+            return Verdict.GO_ON
+        canary = decode_options(row["options"]).canary
+        waiting = canary is not None and row["done"] == canary.count
+        await self._results.refresh_within(connection, row["id"], due_only=not waiting)
+        operation = operation_of(await self._fetchrow(connection, "operation", row["id"]))
+        return verdict(operation, is_canary_over=row["is_canary_over"])
+
     async def _go_on(self, connection: Connection, row: Any, queues: frozenset[str], *, asked: frozenset[str]) -> int:
-        """One batch of the locked operation `row`, of letters whose queues were asked for; or its end."""
+        """One batch of the locked operation `row`, of letters that it was judged for, and whose queues were asked for."""
         options = decode_options(row["options"])
-        if because := _reason_to_stop(row, options):
-            await end(connection, self._sql, row["id"], OperationState.STOPPED, because, _STOPPED)
-            return 1
         items = [item for item in await self._next_items(connection, row) if item["letter"] in asked]
         changes = await self._changes.apply(connection, _request(row, options), [item["letter"] for item in items], queues)
         await self._note(connection, row["id"], items, changes)
         done: int = sum(change.item.outcome is ItemOutcome.DONE for change in changes)
         pause = None if options.rate is None else timedelta(seconds=done / options.rate)
-        watch = _watch(row, options, done)
-        await connection.execute(self._sql["proceed"], row["id"], done, pause, watch, timeout=TIMEOUT)
+        canary = options.canary
+        wait = canary.wait if canary is not None and row["done"] < canary.count <= row["done"] + done else None
+        passed = canary is not None and row["done"] >= canary.count
+        await connection.execute(self._sql["proceed"], row["id"], done, pause, wait, passed, timeout=TIMEOUT)
         return len(items)
 
     async def _note(self, connection: Connection, id_: int, items: Sequence[Any], changes: Sequence[Change]) -> None:
@@ -85,6 +117,8 @@ class OperationsRunner:
             [change.item.outcome for change in changes],
             [change.item.reason for change in changes],
             [change.requeue_count for change in changes],
+            [change.message_id for change in changes],
+            [change.queue for change in changes],
             timeout=TIMEOUT,
         )
 
@@ -114,23 +148,45 @@ def _limit(row: Any, options: Options, batch: int) -> int:
     return min(limit, missing) if missing > 0 else limit
 
 
-def _watch(row: Any, options: Options, done: int) -> timedelta | None:
-    """How long to wait from now on for what becomes of the canary: it is complete with what was done now."""
+class Verdict(Enum):
+    """Whether an operation may go on, or has to wait for the results of its canary."""
+
+    GO_ON = "go on"
+    WAIT = "wait"
+
+
+def verdict(operation: Operation, *, is_canary_over: bool) -> Verdict | str:
+    """Whether a requeue may go on by its results, or the reason why it must stop.
+
+    `is_canary_over`: the results of its canary have been waited for as long as was asked for.
+    """
+    options, results = operation.options, operation.results
     canary = options.canary
-    if canary is not None and row["done"] < canary.count <= row["done"] + done:
-        return canary.wait
-    return None
+    if canary is not None and results.sent <= canary.count:
+        if results.failed > (options.stop_ratio or 0.0) * canary.count:
+            return f"{results.failed:,} of the first {results.sent:,} failed"
+        if results.sent == canary.count and (results.open or results.unknown):
+            return _unknown(results, canary) if is_canary_over else Verdict.WAIT
+        return Verdict.GO_ON
+    tolerated = STOP_RATIO if options.stop_ratio is None else options.stop_ratio
+    failing = results.retrying + results.failed_again
+    # What only deaths are known of can be compared with nothing but all that was sent.
+    judged = failing + results.handled if results.handled else results.sent
+    if tolerated < 1 and judged >= FEWEST_JUDGED and failing > tolerated * judged:
+        return f"{failing:,} of {judged:,} failed, more than {tolerated:.0%}"
+    return Verdict.GO_ON
 
 
-def _reason_to_stop(row: Any, options: Options) -> str | None:
-    """Why an operation must not go on; None: it may."""
-    done, returned = row["done"], row["returned"]
-    tolerated = options.stop_ratio or 0.0
-    if options.canary is not None and done == options.canary.count and returned > tolerated * done:
-        return f"{returned} of the first {done} came back dead"
-    if options.stop_ratio is not None and done >= FEWEST_JUDGED and returned > tolerated * done:
-        return f"{returned} of {done} came back dead, more than {options.stop_ratio:.0%}"
-    return None
+def _unknown(results: Results, canary: Canary) -> str:
+    """Why a canary whose results are not all known has not passed, and what to do."""
+    after = f"after {canary.wait.total_seconds():g} s"
+    if results.retrying:
+        return f"{results.retrying:,} of the first {canary.count:,} were still being retried {after}"
+    return (
+        f"the results of {results.waiting + results.unknown:,} of the first {canary.count:,} are not known {after}: "
+        "no worker has handled them yet, or theirs writes no history (OUTBOX_HISTORY); "
+        "let the canary wait longer, or requeue the others without one"
+    )
 
 
 def _request(row: Any, options: Options) -> Request:

@@ -14,6 +14,10 @@ from outbox.postgres.pool import Connection
 SLOWEST_RATE, FASTEST_RATE = 0.001, 1_000_000
 """Messages a second; a slower one would pause for longer than a time can be."""
 LONGEST_WAIT = timedelta(days=7)
+CANARY_WAIT = timedelta(minutes=10)
+"""How long a canary's results are waited for at most, unless it says otherwise."""
+STOP_RATIO = 0.1
+"""Past which share of failed messages a requeue stops itself, unless it says otherwise."""
 T = TypeVar("T")
 Also = Callable[[Connection, T], Awaitable[None]]
 """What is done in the transaction of an action, before its commit; it is told the action's answer."""
@@ -70,10 +74,13 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """The first `count` go ahead; the others follow after `wait`, if not too many of those came back dead."""
+    """The first `count` go ahead; the others follow when all of those were handled. Longer than `wait` nothing is waited for.
+
+    A message that fails an attempt, or whose result is not known after `wait`, stops the operation.
+    """
 
     count: int
-    wait: timedelta
+    wait: timedelta = CANARY_WAIT
 
     def __post_init__(self) -> None:
         at_least_one("the count of a canary", self.count)
@@ -87,8 +94,9 @@ class Canary:
 class Options:
     """How an action is done; all but `force` and `max_items`, the oldest so many, concern requeueing only.
 
-    `rate` is in messages a second. Past `stop_ratio` of dead again an operation stops itself. `retention` is how long inboxes
-    remember a message: what is older is refused without `force`.
+    `rate` is in messages a second. Past `stop_ratio` of messages that failed an attempt and were not handled since, an
+    operation stops itself; 1: it never does, None: `STOP_RATIO`, and a canary stops at the first. `retention` is how long
+    inboxes remember a message: what is older is refused without `force`.
     """
 
     destination: Destination | None = None
@@ -104,8 +112,8 @@ class Options:
             raise ConfigurationError(
                 f"rate is a number of messages a second from {SLOWEST_RATE} to {FASTEST_RATE:,}, not {self.rate!r}"
             )
-        if self.stop_ratio is not None and not 0 <= self.stop_ratio < 1:
-            raise ConfigurationError(f"stop_ratio is a share from 0 to less than 1, not {self.stop_ratio!r}")
+        if self.stop_ratio is not None and not 0 <= self.stop_ratio <= 1:
+            raise ConfigurationError(f"stop_ratio is a share from 0 to 1, not {self.stop_ratio!r}")
         if self.max_items is not None:
             at_least_one("max_items", self.max_items)
 
@@ -132,6 +140,41 @@ class Item:
     id: str
     outcome: ItemOutcome
     reason: str = ""
+
+
+class Result(StrEnum):
+    """What became of a message that was sent again.
+
+    `WAITING`: nothing is known of an attempt. `RETRYING`: an attempt failed, and another one follows. `FAILED_AGAIN`: it is a
+    dead letter once more, or parked. `UNKNOWN`: nothing was heard of it for so long that nothing more is looked for.
+    """
+
+    WAITING = "waiting"
+    RETRYING = "retrying"
+    HANDLED = "handled"
+    FAILED_AGAIN = "failed again"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """How many messages of an operation were sent again, and what became of them: every one is counted once after `sent`.
+
+    `failed` are those of which any attempt failed, also if they were handled since.
+    """
+
+    sent: int = 0
+    waiting: int = 0
+    retrying: int = 0
+    handled: int = 0
+    failed_again: int = 0
+    unknown: int = 0
+    failed: int = 0
+
+    @property
+    def open(self) -> int:
+        """How many have no final result yet."""
+        return self.waiting + self.retrying
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +208,8 @@ class Operation:
     """An action on many dead letters, made in batches: what was asked for, and how far it is.
 
     `selector` is what was meant, for people to read; the ids were fixed when it was created. `counts` has how many of its
-    `total` letters came to each outcome. Until `canary_until` it waits for what becomes of the first ones.
+    `total` letters came to each outcome; `results` what became of the messages that it sent again. From `canary_since` until
+    `canary_until` it waits for the results of the first ones.
     """
 
     id: int
@@ -183,6 +227,8 @@ class Operation:
     total: int
     counts: Mapping[ItemOutcome, int]
     stopped_because: str | None
+    canary_since: datetime | None = None
+    results: Results = Results()
 
     @property
     def ended(self) -> bool:

@@ -105,9 +105,12 @@ _SATELLITE_OBJECTS = {
         "primary_key": "pkey",
         "foreign_key": "fkey",
         "check_outcome": "check_outcome",
+        "check_result": "check_result",
         "letter_index": "letter_idx",
         "outcome_index": "outcome_idx",
         "claim_index": "claim_idx",
+        "check_index": "check_idx",
+        "open_index": "open_idx",
     },
     "inbox": {"primary_key": "pkey", "age_index": "age_idx"},
     "history": {

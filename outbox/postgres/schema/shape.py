@@ -20,6 +20,7 @@ SATELLITE_FILES = (
     "reporting_tables_3.sql",
     "admin_tables.sql",
     "audit_table_3.sql",
+    "operation_3.sql",
 )
 """Where the shapes of the tables beside an outbox table are written; a table's shape may lie in several."""
 

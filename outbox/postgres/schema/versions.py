@@ -42,6 +42,7 @@ _SECOND_FILES = (
     "reporting_tables.sql",
     "admin_tables.sql",
 )
+_THIRD_FILES = ("dead_letter_3.sql", "reporting_tables_3.sql", "audit_table_3.sql", "operation_3.sql")
 
 
 def _first_outbox_table(table: TableName) -> Statements:
@@ -102,9 +103,7 @@ def _third_doorbell(table: TableName) -> Statements:
 
 def _third_satellites(schema: str | None) -> Statements:
     names = satellite_names(schema)
-    added = (
-        _all_but_shapes(queries(file, **names)) for file in ("dead_letter_3.sql", "reporting_tables_3.sql", "audit_table_3.sql")
-    )
+    added = (_all_but_shapes(queries(file, **names)) for file in _THIRD_FILES)
     return (*_third_doorbell(_delivery(schema)), *chain.from_iterable(added))
 
 

@@ -68,7 +68,7 @@ back as materialized (
 ),
 bounced as (
     update {operation_item} as item
-    set outcome = 'died again'
+    set outcome = 'died again', check_at = now()
     from back
     where item.letter = any(array(select letter from back)) and item.letter = back.letter and item.outcome = 'done'
         and item.requeue_count = back.requeue_count and (not is_elsewhere or exists (

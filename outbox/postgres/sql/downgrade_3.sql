@@ -42,3 +42,19 @@ drop table if exists {relay}
 
 -- name: drop_audit_chain
 alter table {audit} drop column if exists client_request_id, drop column if exists previous_hash, drop column if exists hash
+
+-- name: drop_results
+alter table {operation_item}
+    drop column if exists message_id,
+    drop column if exists queue,
+    drop column if exists result,
+    drop column if exists failed_attempts,
+    drop column if exists check_at
+
+-- name: drop_operation_results
+alter table {operation}
+    drop column if exists waiting,
+    drop column if exists retrying,
+    drop column if exists handled,
+    drop column if exists failed,
+    drop column if exists canary_since

@@ -67,7 +67,7 @@ from (
 order by id desc
 
 -- name: items
-select position, letter, outcome, detail
+select position, letter, outcome, detail, result, failed_attempts
 from {operation_item}
 where operation_id = $1 and position > $2 and ($3::text is null or outcome = $3)
 order by position
@@ -85,10 +85,10 @@ from (
 
 -- name: items_in_turn
 -- One outcome after another, as $2 has them, each in its order: those behind the position $4 of the outcome with the place $3 in $2.
-select position, letter, outcome, detail, turn
+select position, letter, outcome, detail, result, failed_attempts, turn
 from (select outcome, turn from unnest($2::text[]) with ordinality as wanted (outcome, turn) where turn >= $3::bigint) as wanted
 cross join lateral (
-    select position, letter, detail
+    select position, letter, detail, result, failed_attempts
     from {operation_item} as item
     where operation_id = $1 and item.outcome = wanted.outcome
         and position > case when turn = $3::bigint then $4::bigint else 0 end
@@ -100,10 +100,10 @@ limit $5::bigint
 
 -- name: items_in_turn_backwards
 -- The same, from the end: those before.
-select position, letter, outcome, detail, turn
+select position, letter, outcome, detail, result, failed_attempts, turn
 from (select outcome, turn from unnest($2::text[]) with ordinality as wanted (outcome, turn) where turn <= $3::bigint) as wanted
 cross join lateral (
-    select position, letter, detail
+    select position, letter, detail, result, failed_attempts
     from {operation_item} as item
     where operation_id = $1 and item.outcome = wanted.outcome
         and position < case when turn = $3::bigint then $4::bigint else 2147483648 end
@@ -114,14 +114,15 @@ order by turn desc, position desc
 limit $5::bigint
 
 -- name: due
-select {operation_columns}, (select count(*) from {operation_item} where operation_id = id and outcome = 'died again') as returned
+select {operation_columns}, coalesce(canary_until <= now(), false) as is_canary_over
 from {operation}
 where state = 'running' and continue_at <= now() and ($1::bigint is null or id = $1)
 order by continue_at, id
 limit 1
+for update skip locked
 
 -- name: lock
-select {operation_columns}, (select count(*) from {operation_item} where operation_id = id and outcome = 'died again') as returned
+select {operation_columns}
 from {operation}
 where id = $1 and state = 'running' and continue_at <= now()
 for update skip locked
@@ -134,23 +135,36 @@ order by position
 limit $2
 
 -- name: settle_items
+-- Of what was sent again, what becomes of it is looked for from then on.
 update {operation_item} as item
-set outcome = settled.outcome, detail = nullif(settled.detail, ''), requeue_count = settled.requeue_count, settled_at = now()
-from unnest($2::integer[], $3::text[], $4::text[], $5::integer[]) as settled (position, outcome, detail, requeue_count)
+set outcome = settled.outcome, detail = nullif(settled.detail, ''), requeue_count = settled.requeue_count, settled_at = now(),
+    message_id = settled.message_id, queue = settled.queue, result = case when settled.message_id is not null then 'waiting' end,
+    check_at = case when settled.message_id is not null then now() + interval '1 second' end
+from unnest($2::integer[], $3::text[], $4::text[], $5::integer[], $6::text[], $7::text[])
+    as settled (position, outcome, detail, requeue_count, message_id, queue)
 where item.operation_id = $1 and item.position = settled.position
 
 -- name: proceed
 -- $2: how many were done. $3: the pause that the rate asks for; what was late is caught up with, up to a second. $4: how long to
--- watch the canary from now on.
+-- wait at most for what becomes of the canary, which is complete now. $5: the canary passed.
 update {operation}
-set updated_at = now(), done = done + $2, canary_until = coalesce(now() + $4::interval, canary_until),
-    continue_at = greatest(
-        case when $3::interval is null then now() else greatest(continue_at, now() - interval '1 second') + $3 end,
-        now() + $4
-    ),
+set updated_at = now(), done = done + $2, waiting = waiting + case when action = 'requeue' then $2 else 0 end,
+    canary_since = case when $4::interval is null then canary_since else now() end,
+    canary_until = case when $4 is not null then now() + $4 when $5::boolean then least(canary_until, now()) else canary_until end,
+    continue_at = case
+        when $4 is not null then now()
+        when $3::interval is null then now()
+        else greatest(continue_at, now() - interval '1 second') + $3
+    end,
     state = case when pending then state else 'finished' end,
     finished_at = case when not pending then now() end
 from (select exists(select from {operation_item} where operation_id = $1 and outcome = 'pending') as pending) as item
+where id = $1
+
+-- name: wait_for_canary
+-- Soon at first, then at longer intervals.
+update {operation}
+set continue_at = now() + greatest(interval '250 milliseconds', least(interval '5 seconds', (now() - canary_since) / 10))
 where id = $1
 
 -- name: postpone

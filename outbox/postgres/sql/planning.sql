@@ -35,3 +35,13 @@ select count(*) as count, {digest} as digest
 from (
     {selection}
 ) as meant
+
+-- name: silent_workers
+-- Of the queues $1, those that a living worker takes messages from without telling what it handled.
+select consumer ->> 'queue' as queue, min(component.name) as worker
+from {component} as component
+cross join lateral jsonb_array_elements(case when jsonb_typeof(consumers) = 'array' then consumers else '[]' end) as consumer
+where kind = 'worker' and stopped_at is null and seen_at >= clock_timestamp() - 6 * every
+    and consumer ->> 'queue' = any($1::text[]) and consumer -> 'history' = 'false' and consumer -> 'inbox' = 'false'
+group by consumer ->> 'queue'
+order by 1

@@ -98,7 +98,8 @@ marked as (
     where letter.id = judged.id and verdict[1] = 'done' and letter.id = any($1::bigint[])
 ),
 {recorded}
-select id::text as id, verdict[1] as outcome, verdict[2] as reason, requeue_count + 1 as requeue_count
+select id::text as id, verdict[1] as outcome, verdict[2] as reason, requeue_count + 1 as requeue_count, chain ->> -1 as message_id,
+    destination
 from judged
 
 -- name: requeue_parked
@@ -148,7 +149,8 @@ requeued as (
     where parked.id = judged.id and verdict[1] = 'done' and parked.id = any($1::bigint[]) and parked.failed_at is not null
 ),
 {recorded}
-select 'outbox-' || id as id, verdict[1] as outcome, verdict[2] as reason, requeue_count + 1 as requeue_count
+select 'outbox-' || id as id, verdict[1] as outcome, verdict[2] as reason, requeue_count + 1 as requeue_count,
+    chain ->> -1 as message_id, destination
 from judged
 
 -- name: discard_letters

@@ -60,10 +60,11 @@ on conflict do nothing
 
 -- name: operation_columns
 id, action, state, selector::text, options::text, reason, requested_by, created_at, updated_at, finished_at, continue_at,
-    canary_until, total, done, stopped_because
+    canary_since, canary_until, total, done, waiting, retrying, handled, failed, stopped_because
 
 -- name: operation_counts
--- Of the outcomes that few letters come to. What was done is counted as it is done, and what is left is to be done.
+-- Of the outcomes that few letters come to. What was done is counted as it is done, and what is left is to be done. `late`: of what
+-- failed again and has not been looked at since, what it was taken for, and how many had not failed before.
 (
     select coalesce(json_object_agg(outcome, count), '{}')::text
     from (
@@ -72,4 +73,14 @@ id, action, state, selector::text, options::text, reason, requested_by, created_
         where operation_id = id and outcome in ('skipped', 'refused', 'not found', 'died again')
         group by outcome
     ) as counted
-) as counts
+) as counts,
+(
+    select json_build_object(
+        'waiting', count(*) filter (where result = 'waiting'),
+        'retrying', count(*) filter (where result = 'retrying'),
+        'handled', count(*) filter (where result = 'handled'),
+        'failed', count(*) filter (where failed_attempts = 0)
+    )::text
+    from {operation_item}
+    where operation_id = id and outcome = 'died again' and check_at is not null
+) as late

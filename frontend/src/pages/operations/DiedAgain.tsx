@@ -4,14 +4,14 @@ import { number } from "~/lib/format";
 import { Icon } from "~/ui";
 import styles from "./DiedAgain.module.css";
 
-/** How many came back dead, with the way to them. */
+/** How many failed again, with the way to them. */
 export function DiedAgain({ of: { id, died_again: count } }: { of: Operation }) {
   if (count === 0) return <span className={styles.none}>0</span>;
   return (
     <Link href={`/operations/${id}?outcome=died-again`} className={styles.dead ?? ""}>
       <Icon name="dead" />
       {number(count)}
-      <span className="unseen"> came back dead</span>
+      <span className="unseen"> failed again</span>
     </Link>
   );
 }

@@ -6,17 +6,19 @@ import { Icon, type IconName, Panel } from "~/ui";
 import { DiedAgain } from "./DiedAgain";
 import styles from "./HowFar.module.css";
 import { Progress, percent } from "./Progress";
+import { isOpen } from "./words";
 
 /** Progress, speed, what is left, and why it stands still if it does. */
 export function HowFar({ of }: { of: Operation }) {
-  const { total, settled, going_on, state } = of;
+  const { total, settled, going_on, state, results } = of;
   return (
     <Panel title="How far it is">
       <div className={styles.far}>
         <Progress of={of} />
         <dl className={styles.numbers}>
-          <Figure name="Done">
-            {number(settled)} of {number(total)} <span className={styles.quiet}>({percent(of)} %)</span>
+          <Figure name={results ? "Sent" : "Done"}>
+            {number(results ? results.sent : settled)} of {number(total)}{" "}
+            <span className={styles.quiet}>({percent(of)} %)</span>
           </Figure>
           <Figure name={going_on ? "Speed so far" : "Speed"}>{rate(of.letters_per_second)}</Figure>
           {going_on ? (
@@ -24,13 +26,27 @@ export function HowFar({ of }: { of: Operation }) {
           ) : (
             <Figure name="Took">{span(took(of))}</Figure>
           )}
-          <Figure name="Came back dead">
-            <DiedAgain of={of} />
-          </Figure>
         </dl>
+        {results && <BecameOfThem of={of} results={results} />}
         <Phase of={of} />
       </div>
     </Panel>
+  );
+}
+
+/** What became of the messages that it has sent. */
+function BecameOfThem({ of, results }: { of: Operation; results: NonNullable<Operation["results"]> }) {
+  const { waiting, retrying, handled, unknown } = results;
+  return (
+    <dl className={styles.numbers} aria-label="What became of what it sent">
+      <Figure name="Waiting">{number(waiting)}</Figure>
+      <Figure name="Retrying">{number(retrying)}</Figure>
+      <Figure name="Handled">{number(handled)}</Figure>
+      <Figure name="Failed again">
+        <DiedAgain of={of} />
+      </Figure>
+      {unknown > 0 && <Figure name="Unknown">{number(unknown)}</Figure>}
+    </dl>
   );
 }
 
@@ -51,7 +67,7 @@ function Left({ of: { remaining_seconds } }: { of: Operation }) {
 /** In a sentence: what it waits for, or how it ended. */
 function Phase({ of }: { of: Operation }) {
   const now = useNow();
-  const { state, options, canary_until, total, settled, stopped_because } = of;
+  const { state, options, canary_until, total, settled, stopped_because, results } = of;
   const left = total - settled;
   const watched = canary_until ? -secondsSince(canary_until, now) : 0;
   if (state === "stopped")
@@ -75,8 +91,15 @@ function Phase({ of }: { of: Operation }) {
   if (state === "running" && options.canary && watched > 0)
     return (
       <Sentence icon="eye" tone="info">
-        The first {number(options.canary.count)} are out, and are watched. The other {number(left)} follow in{" "}
-        {age(watched)}, if those go well.
+        The first {number(options.canary.count)} are out. The other {number(left)} follow when those were
+        handled; it waits for that {age(watched)} at most, and stops if too many of them fail.
+      </Sentence>
+    );
+  if (state === "finished" && results && isOpen(of))
+    return (
+      <Sentence icon="clock" tone="info">
+        All are sent. {plural(results.waiting + results.retrying, "message has", "messages have")} no final
+        result yet; the numbers above follow.
       </Sentence>
     );
   return null;

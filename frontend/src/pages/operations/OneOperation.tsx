@@ -8,9 +8,9 @@ import { Deeds } from "./Deeds";
 import { HowFar } from "./HowFar";
 import { Items } from "./Items";
 import styles from "./OneOperation.module.css";
-import { meantBy, optionsInWords, stateOf, titleOf } from "./words";
+import { isOpen, meantBy, optionsInWords, stateOf, titleOf } from "./words";
 
-/** The stream tells of the latest operations only; one that goes on is read this often besides. */
+/** The stream tells of the latest operations only; one that goes on, or has messages without a result, is read this often. */
 const EVERY = 3_000;
 
 /** One operation: how far it is, what was asked for, and what came of each letter. */
@@ -18,7 +18,7 @@ export function OneOperation({ id }: { id: string }) {
   const rests = useConnection() === "resting";
   const query = useQuery({
     ...operation(id),
-    refetchInterval: ({ state }) => (state.data?.going_on && !rests ? EVERY : false),
+    refetchInterval: ({ state }) => (state.data && isOpen(state.data) && !rests ? EVERY : false),
   });
   const { data } = query;
   return (
@@ -38,7 +38,7 @@ export function OneOperation({ id }: { id: string }) {
           <>
             <HowFar of={found} />
             <Asked of={found} />
-            <Items of={found} />
+            <Items of={found} at={query.dataUpdatedAt} />
           </>
         )}
       </Loaded>

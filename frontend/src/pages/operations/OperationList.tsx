@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
+import { useConnection } from "~/api/live";
 import { type Listed, type Operation, operations } from "~/api/operations";
 import { number, plural } from "~/lib/format";
 import { useHeld } from "~/lib/held";
@@ -9,14 +10,21 @@ import { DiedAgain } from "./DiedAgain";
 import styles from "./OperationList.module.css";
 import { Progress } from "./Progress";
 import { useRows } from "./useRows";
-import { stateOf, titleOf } from "./words";
+import { isOpen, stateOf, titleOf } from "./words";
 
 const PARAMETERS = { cursor: text };
+
+/** The stream tells of operations that go on; results come after that, too. */
+const EVERY = 5_000;
 
 /** All operations: those that go on first, then the newest. */
 export function OperationList() {
   const [{ cursor }, change] = useUrlState(PARAMETERS);
-  const query = useQuery(operations(cursor));
+  const rests = useConnection() === "resting";
+  const query = useQuery({
+    ...operations(cursor),
+    refetchInterval: ({ state }) => (state.data?.items.some(isOpen) && !rests ? EVERY : false),
+  });
   return (
     <Page title="Operations">
       <Panel title="Changes of many dead letters">
@@ -77,7 +85,7 @@ function List({
   );
 }
 
-const HEAD = ["Operation", "What", "State", "Progress", "Died again", "By", "Begun"];
+const HEAD = ["Operation", "What", "State", "Progress", "Handled", "Failed again", "By", "Begun"];
 
 function Row({ of, current }: { of: Operation; current: boolean }) {
   return (
@@ -100,6 +108,7 @@ function Row({ of, current }: { of: Operation; current: boolean }) {
           {number(of.settled)} of {number(of.total)}
         </span>
       </td>
+      <td>{of.results ? number(of.results.handled) : "—"}</td>
       <td>
         <DiedAgain of={of} />
       </td>

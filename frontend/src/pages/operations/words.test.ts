@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Operation } from "~/api/operations";
-import { meantBy, optionsInWords, stateOf, titleOf } from "./words";
+import { isOpen, meantBy, optionsInWords, stateOf, titleOf } from "./words";
 
 const OPTIONS = {
   destination: null,
@@ -24,9 +24,16 @@ describe("an operation in words", () => {
     expect(optionsInWords(operation({ options: { ...options, canary } }))).toEqual([
       "To the queue mail.",
       "At most 200 a second.",
-      "10 go first; the others follow 1 min 30 s later, unless more than 10 % of them came back dead.",
-      "It stops itself when more than 10 % came back dead.",
+      "10 go first; the others follow when those were handled, unless more than 10 % of them fail. That is waited for 1 min 30 s at most.",
+      "It stops itself when more than 10 % fail.",
     ]);
+    const usual = optionsInWords(operation({ options: { ...OPTIONS, canary } }));
+    expect(usual.slice(2)).toEqual([
+      "10 go first; the others follow when those were handled, unless any attempt fails. That is waited for 1 min 30 s at most.",
+      "It stops itself when more than 10 % fail.",
+    ]);
+    const never = operation({ options: { ...OPTIONS, stop_on_failure_ratio: 1 } });
+    expect(optionsInWords(never).at(-1)).toBe("It does not stop itself.");
     expect(optionsInWords(operation({ action: "discard" }))).toEqual([]);
     const some = operation({ action: "discard", options: { ...OPTIONS, max_items: 1200 } });
     expect(optionsInWords(some)).toEqual(["At most 1,200, the oldest."]);
@@ -49,6 +56,15 @@ describe("an operation in words", () => {
       ids: ["17", "outbox-4"],
       count: 1204,
     });
+  });
+
+  it("is open until nothing more can become of what it sent, also after its end", () => {
+    const results = { sent: 3, waiting: 0, retrying: 0, handled: 2, failed_again: 1, unknown: 0, failed: 1 };
+    const ended = { state: "finished", going_on: false } as const;
+    expect(isOpen(operation({ ...ended, results }))).toBe(false);
+    expect(isOpen(operation({ ...ended, results: { ...results, waiting: 1 } }))).toBe(true);
+    expect(isOpen(operation({ ...ended, action: "discard", results: null }))).toBe(false);
+    expect(isOpen(operation({ going_on: true, results: null }))).toBe(true);
   });
 
   it("says of one that stopped that it did so itself", () => {

@@ -19,6 +19,14 @@ export function stateOf({ state }: Operation): string {
   return state === "stopped" ? "stopped itself" : state;
 }
 
+/** Past which share of failures a requeue stops itself unless somebody says otherwise. */
+const STOP_RATIO = 0.1;
+
+/** Whether it goes on, or something may still become of what it has sent. */
+export function isOpen({ going_on, results }: Operation): boolean {
+  return going_on || (results !== null && results.waiting + results.retrying > 0);
+}
+
 /** How many, where to, and how carefully. */
 export function optionsInWords(of: Operation): readonly string[] {
   const most = of.options.max_items;
@@ -33,17 +41,17 @@ function howInWords({ action, options, total }: Operation): readonly string[] {
       : [];
   }
   const { canary, rate_per_second: rate, stop_on_failure_ratio: ratio } = options;
-  const share = ratio === null ? undefined : `${Number((100 * ratio).toFixed(2))} %`;
-  const bad = share ? `more than ${share} of them` : "any of them";
+  const share = `${Number((100 * (ratio ?? STOP_RATIO)).toFixed(2))} %`;
+  const bad = ratio === null ? "unless any attempt fails" : `unless more than ${share} of them fail`;
   return [
     destinationInWords(options, total),
     rate === null ? "As fast as it goes." : `At most ${number(rate)} a second.`,
     ...(canary
       ? [
-          `${number(canary.count)} go first; the others follow ${span(canary.wait_seconds)} later, unless ${bad} came back dead.`,
+          `${number(canary.count)} go first; the others follow when those were handled, ${bad}. That is waited for ${span(canary.wait_seconds)} at most.`,
         ]
       : []),
-    ...(share ? [`It stops itself when more than ${share} came back dead.`] : []),
+    ratio === 1 ? "It does not stop itself." : `It stops itself when more than ${share} fail.`,
     ...(options.force
       ? [
           those(

@@ -112,14 +112,14 @@ function Carefully({ repairing }: { repairing: Repairing }) {
     <fieldset className={styles.group}>
       <legend>How carefully</legend>
       <Checkbox
-        label="Canary: some go first, the others follow if those go well"
+        label="Canary: some go first, the others follow when all of those were handled"
         checked={careful}
         onChange={(canary) => change({ canary })}
       />
       {careful && (
         <div className={styles.pair}>
           <Typed repairing={repairing} field="canaryCount" label="How many go first" />
-          <Typed repairing={repairing} field="canaryWait" label="Watched for, in seconds" />
+          <Typed repairing={repairing} field="canaryWait" label="Waits at most, in seconds" />
         </div>
       )}
       <div className={styles.pair}>
@@ -132,8 +132,10 @@ function Carefully({ repairing }: { repairing: Repairing }) {
         <Typed
           repairing={repairing}
           field="stopPercent"
-          label="Stop past, in % dead again"
-          hint={careful ? "Empty: one of the first is enough." : "Empty: it does not stop itself."}
+          label="Stop past, in % failed"
+          hint={
+            careful ? "Empty: one of the first is enough, then 10." : "Empty: 10. With 100 it never stops."
+          }
         />
       </div>
     </fieldset>

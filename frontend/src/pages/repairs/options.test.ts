@@ -27,7 +27,7 @@ describe("the options of a repair", () => {
     const typed = { ...UNTOUCHED, stopPercent: "12.5", rate: "200", reason: "  " };
     expect(mannerOf(typed, true)).toEqual({
       rate: 200,
-      canary: { count: 10, wait_seconds: 30 },
+      canary: { count: 10, wait_seconds: 600 },
       stopRatio: 0.125,
       reason: undefined,
     });
@@ -41,7 +41,7 @@ describe("the options of a repair", () => {
 
   it("say what is wrong beside the field that it is about", () => {
     expect(errorsIn(UNTOUCHED, "requeue", true)).toEqual({});
-    expect(Object.keys(errorsIn({ ...UNTOUCHED, rate: "0", stopPercent: "100" }, "requeue", false))).toEqual([
+    expect(Object.keys(errorsIn({ ...UNTOUCHED, rate: "0", stopPercent: "101" }, "requeue", false))).toEqual([
       "rate",
       "stopPercent",
     ]);

@@ -24,7 +24,7 @@ export const UNTOUCHED: Options = {
   rate: "",
   canary: undefined,
   canaryCount: "10",
-  canaryWait: "30",
+  canaryWait: "600",
   stopPercent: "",
   maxItems: "",
   force: false,
@@ -92,8 +92,8 @@ export function errorsIn(options: Options, action: Action, careful: boolean): Er
     stopPercent:
       requeue &&
       options.stopPercent &&
-      !isWithin(options.stopPercent, 0, 99.99, "from") &&
-      "From 0 to less than 100, or nothing.",
+      !isWithin(options.stopPercent, 0, 100, "from") &&
+      "From 0 to 100, or nothing.",
     reason:
       (action === "purge" && !options.reason.trim() && "What is deleted for good takes a reason.") ||
       (options.reason.length > 2_000 && "2,000 characters at most."),
