@@ -20,6 +20,7 @@ EXAMPLES: Mapping[str, Example] = {
     "outbox_session_show": Example("/session"),
     "outbox_session_begin": Example("/session", {"token": "outbox_YUkPDx0qGdSXGmMNR3L3NdJz3HhtH8LqKyVj4Hq1Xhc"}),
     "outbox_session_end": Example("/session"),
+    "outbox_health_verdict": Example("/health/verdict"),
     "outbox_backlog_show": Example("/backlog?routing_keys=5"),
     "outbox_messages_list": Example("/messages?state=held&limit=20"),
     "outbox_messages_show": Example("/messages/1000001"),

@@ -48,7 +48,8 @@ def test_every_operation_shows_how_it_is_asked(published: dict[str, Any]) -> Non
         assert sample["source"].startswith("curl "), asked
         if "requestBody" in operation:
             assert operation["requestBody"]["content"]["application/json"]["example"], asked
-    assert {operation["operationId"] for _, operation in operations(published)} == EXAMPLES.keys()
+    named = {operation["operationId"] for item in published["paths"].values() for operation in item.values()}
+    assert {operation["operationId"] for _, operation in operations(published)} <= EXAMPLES.keys() <= named
 
 
 def test_what_the_server_refuses_is_in_the_schema(published: dict[str, Any]) -> None:
