@@ -3,6 +3,8 @@
 Importing this package is light: public names load when they are first used, and optional dependencies with them.
 """
 
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -27,7 +29,29 @@ if TYPE_CHECKING:
     )
     from outbox.worker import Worker
 
-__version__ = "0.1.0"
+
+def _refuse_another_distribution() -> None:
+    """Raises `ImportError` if a distribution is installed whose package has the name of ours: some of its files are among them.
+
+    Reads folders only: `importlib.metadata` takes ten times as long.
+    See docs/decisions/0166-the-distribution-is-fastapi-outbox.md.
+    """
+    for folder in sys.path:
+        try:
+            with os.scandir(folder or ".") as entries:
+                found = [each.path for each in entries if each.name.startswith("outbox-") and each.name.endswith(".dist-info")]
+        except OSError:
+            continue
+        if found:
+            raise ImportError(
+                f"another distribution named 'outbox' is installed ({found[0]}), whose files lie among ours: "
+                "run `pip uninstall outbox`, then `pip install --force-reinstall --no-deps fastapi-outbox`"
+            )
+
+
+_refuse_another_distribution()
+
+__version__ = "0.2.0"
 
 __all__ = [
     "IMMEDIATELY",

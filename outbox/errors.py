@@ -74,7 +74,7 @@ class MissingExtraError(OutboxError, ImportError):
     """An optional dependency is missing."""
 
     def __init__(self, *, purpose: str, extra: str) -> None:
-        super().__init__(f'{purpose} needs an extra that is not installed: pip install "outbox[{extra}]"')
+        super().__init__(f'{purpose} needs an extra that is not installed: pip install "fastapi-outbox[{extra}]"')
         self.extra = extra
 
 

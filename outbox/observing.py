@@ -120,7 +120,7 @@ def observed_by(observer: Observer, reporter: "Reporter | None") -> Observer:
 def _metrics() -> Observer | None:
     """One for the whole process, since a registry takes each metric once: every relay and worker shares it."""
     if find_spec("prometheus_client") is None:
-        _log.info('metrics are off: prometheus-client is not installed (pip install "outbox[metrics]")')
+        _log.info('metrics are off: prometheus-client is not installed (pip install "fastapi-outbox[metrics]")')
         return None
     observer: Observer = import_module("outbox.observers.prometheus").PrometheusObserver()
     return observer

@@ -63,7 +63,7 @@ NOT_RUN = {
     ),
     "README.md: Dashboard http://127.0.0.1:8000/outbox/ui/#token=outbox_…": "a line of output",
     "README.md: $ cp .env.example .env": "takes Docker; tests/app/test_compose.py reads its files",
-    'README.md: $ pip install "outbox[rabbitmq,fastapi,metrics,cli]"': (
+    'README.md: $ pip install "fastapi-outbox[rabbitmq,fastapi,metrics,cli]"': (
         "takes the registry; tests/system/test_wheel.py installs the wheel, and the extras are compared below"
     ),
     "docs/admin.md: retry: 2000": "an answer; tests/admin/test_events.py reads streams",

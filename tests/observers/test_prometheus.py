@@ -231,7 +231,7 @@ def test_without_prometheus_client_metrics_are_off_with_one_info_line() -> None:
     finished = subprocess.run([sys.executable, "-c", WITHOUT_CLIENT], capture_output=True, text=True, timeout=60, check=True)
     lines = finished.stdout.splitlines()
     assert [line for line in lines if line.startswith("INFO")] == [
-        'INFO outbox metrics are off: prometheus-client is not installed (pip install "outbox[metrics]")'
+        'INFO outbox metrics are off: prometheus-client is not installed (pip install "fastapi-outbox[metrics]")'
     ]
     assert lines.count("WARNING outbox still logged") == 3
 

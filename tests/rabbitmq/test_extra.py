@@ -16,4 +16,4 @@ except MissingExtraError as error:
 
 def test_a_missing_extra_is_named() -> None:
     answer = subprocess.run([sys.executable, "-c", WITHOUT_AIO_PIKA], capture_output=True, text=True, timeout=60, check=True)
-    assert answer.stdout == 'RabbitMQ needs an extra that is not installed: pip install "outbox[rabbitmq]"\n'
+    assert answer.stdout == 'RabbitMQ needs an extra that is not installed: pip install "fastapi-outbox[rabbitmq]"\n'

@@ -54,7 +54,7 @@ def without(hidden: set[str], program: str) -> subprocess.CompletedProcess[str]:
 def test_a_missing_extra_is_named(hidden: str, extra: str, program: str) -> None:
     ended = without({hidden}, program)
     assert ended.returncode != 0
-    assert f'pip install "outbox[{extra}]"' in (ended.stderr + ended.stdout).strip().splitlines()[-1]
+    assert f'pip install "fastapi-outbox[{extra}]"' in (ended.stderr + ended.stdout).strip().splitlines()[-1]
 
 
 def test_with_nothing_but_what_the_bare_library_needs_it_publishes_relays_and_works_on_postgresql(database_url: str) -> None:

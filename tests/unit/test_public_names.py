@@ -1,9 +1,12 @@
 """What users import, by name, parameter and default; and what importing it brings along."""
 
 import inspect
+import os
 import subprocess
 import sys
 from datetime import timedelta
+from importlib import metadata
+from pathlib import Path
 from typing import get_type_hints
 
 import pytest
@@ -323,3 +326,19 @@ def test_importing_is_light(statement: str) -> None:
     program = f"{statement}\nimport sys\nprint([name for name in {HEAVY} if name in sys.modules])"
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert finished.stdout.strip() == "[]"
+
+
+def test_the_predecessor_beside_us_is_an_error_that_says_what_to_run(tmp_path: Path) -> None:
+    (tmp_path / "outbox-0.1.0.dist-info").mkdir()
+    (tmp_path / "outbox_of_somebody-1.0.dist-info").mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ended = subprocess.run([sys.executable, "-c", "import outbox"], capture_output=True, text=True, env=environment)
+    [*_, last] = ended.stderr.splitlines()
+    assert last == (
+        f"ImportError: another distribution named 'outbox' is installed ({tmp_path}/outbox-0.1.0.dist-info), whose files lie "
+        "among ours: run `pip uninstall outbox`, then `pip install --force-reinstall --no-deps fastapi-outbox`"
+    )
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert metadata.version("fastapi-outbox") == outbox.__version__
