@@ -46,6 +46,7 @@ class Proxy:
         self.forwarded: dict[Towards, int] = dict.fromkeys(Towards, 0)
         """How many bytes went in each direction."""
         self._open: dict[Towards, asyncio.Event] = {}
+        self._paused: list[asyncio.Event] = []
         self._links: set[_Link] = set()
         self._server: asyncio.Server = self._call(self._listen())
         self.port: int = self._server.sockets[0].getsockname()[1]
@@ -65,6 +66,10 @@ class Proxy:
         """Forward again what was held back and what follows."""
         self._swallowing.clear()
         self._call(self._set_open(tuple(Towards), flowing=True))
+
+    def spare_new(self) -> None:
+        """After `pause()`: new connections are forwarded, and those that are open now stay as they are until `resume()`."""
+        self._call(self._renew_gates())
 
     def delay(self, seconds: float) -> None:
         """Forward what comes from now on so much later, in each direction, as a distant server does."""
@@ -118,9 +123,7 @@ class Proxy:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
 
     async def _listen(self) -> asyncio.Server:
-        for direction in Towards:
-            self._open[direction] = asyncio.Event()
-            self._open[direction].set()
+        await self._renew_gates()
         return await asyncio.start_server(self._serve, "127.0.0.1", 0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -132,21 +135,27 @@ class Proxy:
         except OSError:
             _reset(writer)
             return
-        link = _Link(writer, server_writer)
+        link, gates = _Link(writer, server_writer), dict(self._open)
         self._links.add(link)
         try:
             async with asyncio.TaskGroup() as directions:
-                directions.create_task(self._forward(reader, server_writer, Towards.SERVER))
-                directions.create_task(self._forward(server_reader, writer, Towards.CLIENT))
+                directions.create_task(self._forward(reader, server_writer, Towards.SERVER, gates))
+                directions.create_task(self._forward(server_reader, writer, Towards.CLIENT, gates))
         except* OSError:
             link.reset()
         finally:
             self._links.discard(link)
             await link.close()
 
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, towards: Towards) -> None:
+    async def _forward(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        towards: Towards,
+        gates: dict[Towards, asyncio.Event],
+    ) -> None:
         while chunk := await reader.read(_CHUNK):
-            await self._open[towards].wait()
+            await gates[towards].wait()
             await self._wait_for_room(towards, len(chunk))
             if self._delay:
                 await asyncio.sleep(self._delay)
@@ -154,7 +163,7 @@ class Proxy:
                 self.forwarded[towards] += len(chunk)
                 writer.write(chunk)
                 await writer.drain()
-        await self._open[towards].wait()
+        await gates[towards].wait()
         if writer.can_write_eof() and towards not in self._swallowing:
             writer.write_eof()
 
@@ -164,7 +173,15 @@ class Proxy:
             self._free_at[towards] = max(self._free_at.get(towards, now), now) + size / rate
             await asyncio.sleep(self._free_at[towards] - now)
 
+    async def _renew_gates(self) -> None:
+        self._paused += self._open.values()
+        for direction in Towards:
+            self._open[direction] = asyncio.Event()
+            self._open[direction].set()
+
     async def _set_open(self, directions: tuple[Towards, ...], *, flowing: bool) -> None:
+        while flowing and self._paused:
+            self._paused.pop().set()
         for direction in directions:
             if flowing:
                 self._open[direction].set()

@@ -117,7 +117,7 @@ async def test_a_relay_killed_between_publishing_and_settling_has_lost_nothing(
         relay.kill()
         proxy.cut()
         proxy.resume()
-    system.relay()
+    system.relay(broker=proxy.url)
     system.worker(Handler(queue="mail"))
     await system.everything_is_handled("mail")
     await eventually(lambda: is_empty(system))
