@@ -60,7 +60,12 @@ async def main() -> None:
 @contextmanager
 def _service(folder: Path, database_url: str, entry: str) -> Iterator[str]:
     port = free_port()
-    settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_HTTP_PORT": str(port), "OUTBOX_ADMIN_TOKENS": entry}
+    settings = {
+        "OUTBOX_DATABASE_URL": database_url,
+        "OUTBOX_HTTP_PORT": str(port),
+        "OUTBOX_ADMIN_TOKENS": entry,
+        "OUTBOX_EXAMPLE": "true",
+    }
     with running(["-m", "app"], folder, settings) as process:
         process.says("Ctrl-C ends everything", timeout=120)
         yield f"http://127.0.0.1:{port}"
@@ -97,7 +102,7 @@ async def _arranged(client: httpx.AsyncClient) -> dict[str, str]:
     operation = await _requeued(client, group["id"])
     chains = (await client.get("/chains", params={"routing_key": "order.placed", "limit": 200})).json()["items"]
     chain = max(chains, key=lambda one: (one["messages"], one["duration_seconds"] or 0))["root_id"]
-    pause = {"scope": "queue", "name": "orders.journal", "reason": "The journal's disk is being replaced."}
+    pause = {"scope": "queue", "name": "orders.journal.stock", "reason": "The journal's disk is being replaced."}
     (await client.post("/pause", json=pause)).raise_for_status()
     return {
         "overview": "?range=15m",
