@@ -8,6 +8,7 @@ import asyncpg
 import httpx
 import pytest
 
+from app.orders.consumers import consumers
 from outbox import Publisher
 from tests.app.support import Service, service
 from tests.support import RabbitAdmin, eventually_sync
@@ -26,7 +27,10 @@ def settings(transport: str, database_url: str, request: pytest.FixtureRequest) 
 
 @pytest.fixture
 def running_service(settings: dict[str, str], tmp_path: Path) -> Iterator[Service]:
+    """With every queue bound: what is sent before that goes to those that are."""
     with service(tmp_path, settings) as running:
+        for consumer in consumers:
+            running.process.says(f"consumes queue {consumer.queue}, bound")
         yield running
 
 
