@@ -194,7 +194,7 @@ def _wake_mode_changed(event: WakeModeChanged) -> None:
 
 def _consumer_started(event: ConsumerStarted) -> None:
     text = "consumes queue %s, bound to exchange %s with %r"
-    _tell(event, logging.INFO, text, event.queue, event.exchange_name, event.binding_key)
+    _tell(event, logging.INFO, text, event.queue, event.exchange_name, str(event.binding_key))  # which may be of an enum
 
 
 def _consumer_stopped(event: ConsumerStopped) -> None:

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import logging
+from dataclasses import replace
+from enum import StrEnum
 from typing import Any, get_args
 
 import pytest
@@ -200,6 +202,16 @@ def test_a_worker_says_what_it_consumes(caplog: pytest.LogCaptureFixture) -> Non
     assert [record.getMessage() for record in caplog.records] == [
         "consumes queue mail, bound to exchange orders with 'order.*'"
     ]
+
+
+def test_a_binding_key_of_an_enum_is_shown_as_what_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    class Event(StrEnum):
+        PLACED = "order.placed"
+
+    caplog.set_level(logging.INFO, logger="outbox")
+    (event,) = events.of(ConsumerStarted)
+    observer.notify(replace(event, binding_key=Event.PLACED))
+    assert caplog.records[-1].getMessage() == "consumes queue mail, bound to exchange orders with 'order.placed'"
 
 
 # --- as JSON ------------------------------------------------------------------------------------------------------------
