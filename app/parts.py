@@ -11,9 +11,9 @@ from outbox import MessageRelay, Worker
 from outbox.admin import Admin, HealthThresholds
 from outbox.archiver import Archiver
 from outbox.fastapi.supervision import Part
-from outbox.loading import load_consumers
 from outbox.maintenance import Maintenance
 from outbox.masking import Masking
+from outbox.runtime.loading import load_consumers
 from outbox.urls import ServerKind, server_kind
 
 

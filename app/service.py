@@ -26,9 +26,8 @@ from outbox.admin.tags import TAGS
 from outbox.cli.logs import configure_logging
 from outbox.errors import OutboxError
 from outbox.fastapi import check_sessions, supervised
-from outbox.health import HealthChecks
-from outbox.memory import spared_collector
-from outbox.readiness import checking
+from outbox.runtime.gc import freeze_gc
+from outbox.runtime.health import HealthChecks, checking
 from outbox.urls import postgres_url, redacted
 
 
@@ -102,7 +101,7 @@ class _Lifespan:
     async def _running(self, app: FastAPI) -> AsyncIterator[None]:
         app.state.problem = None
         async with AsyncExitStack() as stack:
-            stack.enter_context(spared_collector())
+            stack.enter_context(freeze_gc())
             try:
                 await self._start(app, stack)
             except OutboxError as error:

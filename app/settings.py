@@ -14,9 +14,9 @@ from outbox.arguments import LARGEST_NUMBER
 from outbox.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.duration import as_delay, as_retention
 from outbox.engine.ordering import OrderingRules
-from outbox.environment import OF_COMMANDS, PREFIX, SECRETS, check_environment, secret
 from outbox.errors import ConfigurationError, DurationError
 from outbox.masking.paths import check_paths
+from outbox.runtime.environment import OF_COMMANDS, PREFIX, SECRETS, check_environment, secret
 from outbox.urls import postgres_url, redacted, server_kind
 
 EXAMPLE_CONSUMERS = "app.orders.consumers:consumers"

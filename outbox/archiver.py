@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from outbox import arguments
 from outbox.arguments import at_least_one, exactly_one, interval
-from outbox.brokers import open_dead_letter_queues, require_one_dead_letter_source
 from outbox.byte_limits import MAX_BATCH_BYTES
 from outbox.engine.archiving import Archiving, ArchivingSettings
 from outbox.engine.groups import ungrouped
@@ -14,7 +13,8 @@ from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
 from outbox.engine.outages import until_it_answers
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
-from outbox.observing import HEARTBEAT_INTERVAL, Reports, build_observer, observed_by
+from outbox.runtime.brokers import open_dead_letter_queues, require_one_dead_letter_source
+from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, build_observer, observed_by
 from outbox.urls import postgres_url
 
 if TYPE_CHECKING:

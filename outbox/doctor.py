@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from outbox.brokers import destination_of, own_database
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError
 from outbox.findings import Finding, Severity, error, warning
 from outbox.postgres.doctor.audit import examine_audit
@@ -17,6 +16,7 @@ from outbox.postgres.doctor.state import Examination
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, connect_to, unavailable_errors
 from outbox.postgres.schema.check import schema_of
+from outbox.runtime.brokers import destination_of, own_database
 from outbox.urls import ServerKind, server_kind
 
 if TYPE_CHECKING:

@@ -10,14 +10,12 @@ import asyncpg
 
 from outbox import arguments
 from outbox.arguments import exactly_one, retention
-from outbox.brokers import open_broker
 from outbox.engine.groups import ungrouped
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
 from outbox.engine.maintaining import LEASE, Duty, Maintaining
 from outbox.engine.outages import Outage, until_it_answers
 from outbox.errors import BrokerUnavailableError, ConfigurationError
 from outbox.events import Dependency
-from outbox.observing import Reports, build_observer, component_name, observed_by
 from outbox.postgres.history import drop_partitions, ensure_partitions
 from outbox.postgres.inbox import PostgresInbox, inbox_beside
 from outbox.postgres.leases import PostgresLease
@@ -28,6 +26,8 @@ from outbox.postgres.repair.changes import subscribed_queues
 from outbox.postgres.repair.running import OperationsRunner
 from outbox.postgres.reporting.thinning import thin_stats
 from outbox.postgres.schema import check_outbox_table
+from outbox.runtime.brokers import open_broker
+from outbox.runtime.observing import Reports, build_observer, component_name, observed_by
 from outbox.urls import ServerKind, postgres_url, server_kind
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from outbox import arguments
 from outbox.arguments import at_least_one, byte_limits, exactly_one, interval, one_of, seconds
 from outbox.arguments import exchange_name as checked_exchange_name
-from outbox.brokers import require_one_broker
 from outbox.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.engine.groups import ungrouped
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
@@ -22,10 +21,11 @@ from outbox.engine.pausing import OPEN
 from outbox.engine.relaying import Relay, RelaySettings
 from outbox.engine.sending import SendingPolicy
 from outbox.errors import ConfigurationError, DatabaseUnavailableError
-from outbox.observing import HEARTBEAT_INTERVAL, Reports, build_observer, component_name, observed_by
 from outbox.outcome import Cause
 from outbox.retry import Backoff, RetryPolicy
 from outbox.rounds import RoundsSource
+from outbox.runtime.brokers import require_one_broker
+from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, build_observer, component_name, observed_by
 from outbox.urls import postgres_url
 
 if TYPE_CHECKING:

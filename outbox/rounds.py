@@ -5,15 +5,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from outbox.brokers import destination_of, open_transport, own_database
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.ordering import OrderingRules
 from outbox.engine.outages import until_it_answers
 from outbox.engine.sending import SendingPolicy, SendingRounds
+from outbox.runtime.brokers import destination_of, open_transport, own_database
 from outbox.urls import ServerKind, server_kind
 
 if TYPE_CHECKING:
-    from outbox.brokers import BrokerSource
     from outbox.byte_limits import ByteLimits
     from outbox.engine.rounds import Rounds
     from outbox.ports import Observer
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from outbox.postgres.pool import Pool
     from outbox.postgres.sent_facts import SentFacts
     from outbox.postgres.store import PostgresStore
+    from outbox.runtime.brokers import BrokerSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from outbox import arguments
 from outbox.arguments import at_least_one, byte_limits, exactly_one, seconds
 from outbox.arguments import exchange_name as checked_exchange_name
-from outbox.brokers import CountingArchived, keeps_dead_letters, open_broker, require_one_consumable_broker
 from outbox.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.clock import HybridClock, as_clock
 from outbox.duration import as_delays
@@ -23,8 +22,9 @@ from outbox.engine.outages import until_it_answers
 from outbox.engine.pausing import never_closed
 from outbox.engine.working import INBOX_WAIT, Work, WorkSettings
 from outbox.errors import ConfigurationError, MissingExtraError
-from outbox.observing import HEARTBEAT_INTERVAL, Reports, component_name, observed_by
 from outbox.outcome import Failure, Redact
+from outbox.runtime.brokers import CountingArchived, keeps_dead_letters, open_broker, require_one_consumable_broker
+from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, component_name, observed_by
 from outbox.urls import ServerKind, postgres_url, server_kind
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Worker:
         self._stopping.request()
 
     async def _work(self, stopping: Stopping) -> None:
-        from outbox.observing import build_observer
+        from outbox.runtime.observing import build_observer
 
         observer = build_observer(enable_metrics=self._enable_metrics, masking=self._masking)
         async with AsyncExitStack() as stack:

@@ -24,10 +24,10 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_asyn
 
 from outbox import Publisher, ensure_outbox_schema_async, ensure_outbox_schema_sync
 from outbox.cli import main
-from outbox.environment import KNOWN, OF_COMMANDS
 from outbox.observers.logging import FIELDS
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.schema.versions import HEAD
+from outbox.runtime.environment import KNOWN, OF_COMMANDS
 from outbox.testing import RecordingPublisher
 from tests.admin.served import served
 from tests.dead_letters.repairs import bury, park

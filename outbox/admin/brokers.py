@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from outbox.brokers import keeps_dead_letters
 from outbox.errors import BrokerUnavailableError
+from outbox.runtime.brokers import keeps_dead_letters
 
 if TYPE_CHECKING:
     from outbox.admin.admin import Admin

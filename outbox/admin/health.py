@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Response, status
 from pydantic import BaseModel, ConfigDict
 
 from outbox.admin.routing import HeadRoute
-from outbox.health import HealthChecks
+from outbox.runtime.health import HealthChecks
 
 PREFIX = "/outbox"
 """Where everything of ours lives in an application."""

@@ -27,7 +27,7 @@ from outbox.admin.ui import ui_routes
 from outbox.admin.unknown import unknown_addresses
 from outbox.admin.verdict import router as verdict
 from outbox.errors import ConfigurationError
-from outbox.health import HealthChecks
+from outbox.runtime.health import HealthChecks
 
 AREAS: tuple[APIRouter, ...] = (
     identity,

@@ -13,9 +13,8 @@ from outbox.cli.monitoring import Place, monitored
 from outbox.cli.options import NAMES, SECONDS, setting
 from outbox.cli.process import run_process
 from outbox.errors import ConfigurationError
-from outbox.health import HealthChecks
-from outbox.memory import spared_collector
-from outbox.readiness import checking
+from outbox.runtime.gc import freeze_gc
+from outbox.runtime.health import HealthChecks, checking
 
 USUAL_PORT = 9103
 
@@ -74,5 +73,5 @@ async def _run(made: Archiver, place: Place, given: dict[str, Any], *, database_
         exchange_name=given["exchange_name"],
         table_name=given["table_name"],
     ):
-        with monitored(place, health, metrics=given["metrics"]), spared_collector():
+        with monitored(place, health, metrics=given["metrics"]), freeze_gc():
             await made.run()

@@ -8,8 +8,8 @@ import click
 
 from outbox import __version__
 from outbox.cli.printing import echo, styled
-from outbox.environment import check_environment
 from outbox.errors import OutboxError
+from outbox.runtime.environment import check_environment
 from outbox.urls import redacted
 
 _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {

@@ -11,10 +11,9 @@ from outbox.cli.monitoring import Place, monitored
 from outbox.cli.options import RETENTION, RETENTION_OR_NEVER, setting
 from outbox.cli.process import run_process
 from outbox.errors import ConfigurationError
-from outbox.health import HealthChecks
 from outbox.maintenance import Maintenance
-from outbox.memory import spared_collector
-from outbox.readiness import checking
+from outbox.runtime.gc import freeze_gc
+from outbox.runtime.health import HealthChecks, checking
 
 USUAL_PORT = 9104
 
@@ -72,5 +71,5 @@ def maintain(
 async def _run(made: Maintenance, place: Place, given: dict[str, Any], *, database_url: str) -> None:
     health = HealthChecks()
     async with checking(health, database_url=database_url, table_name=given["table_name"]):
-        with monitored(place, health, metrics=given["metrics"]), spared_collector():
+        with monitored(place, health, metrics=given["metrics"]), freeze_gc():
             await made.run()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from outbox.errors import ConfigurationError
-from outbox.health import Health, HealthChecks
+from outbox.runtime.health import Health, HealthChecks
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment

@@ -11,8 +11,8 @@ from outbox.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.cli.command import Sentence
 from outbox.cli.logs import FORMATS
 from outbox.duration import as_delay, as_retention
-from outbox.environment import KNOWN, PREFIX, SECRETS, secret
 from outbox.errors import ConfigurationError, DurationError
+from outbox.runtime.environment import KNOWN, PREFIX, SECRETS, secret
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -120,7 +120,7 @@ class _Secret(click.Option):
 def setting(name: str, **attributes: Any) -> Callable[[F], F]:
     """The option `--<name>`, which `OUTBOX_<NAME>` sets as well."""
     variable = PREFIX + name.upper()
-    assert variable in KNOWN, f"{variable} is missing in outbox.environment.KNOWN"  # noqa: S101 — holds at import, always
+    assert variable in KNOWN, f"{variable} is missing in outbox.runtime.environment.KNOWN"  # noqa: S101 — holds at import, always
     attributes = {"envvar": variable, "show_envvar": True, "show_default": True, **attributes}
     if variable in SECRETS:
         attributes["cls"] = _Secret

@@ -11,10 +11,9 @@ from outbox.cli.monitoring import Place, monitored
 from outbox.cli.options import CLEAN_UP, SECONDS, setting
 from outbox.cli.process import run_process
 from outbox.errors import ConfigurationError
-from outbox.health import HealthChecks
-from outbox.memory import spared_collector
-from outbox.readiness import checking
 from outbox.relay import MessageRelay
+from outbox.runtime.gc import freeze_gc
+from outbox.runtime.health import HealthChecks, checking
 
 USUAL_PORT = 9101
 
@@ -106,5 +105,5 @@ async def _run(made: MessageRelay, place: Place, given: dict[str, Any], *, datab
         exchange_name=given["exchange_name"],
         table_name=given["table_name"],
     ):
-        with monitored(place, health, metrics=given["metrics"]), spared_collector():
+        with monitored(place, health, metrics=given["metrics"]), freeze_gc():
             await made.run()

@@ -12,10 +12,9 @@ from outbox.cli.monitoring import Place, monitored
 from outbox.cli.options import DELAYS, setting
 from outbox.cli.process import run_process
 from outbox.errors import ConfigurationError
-from outbox.health import HealthChecks
-from outbox.loading import load_consumers
-from outbox.memory import spared_collector
-from outbox.readiness import checking
+from outbox.runtime.gc import freeze_gc
+from outbox.runtime.health import HealthChecks, checking
+from outbox.runtime.loading import load_consumers
 from outbox.worker import Worker
 
 USUAL_PORT = 9102
@@ -87,5 +86,5 @@ async def _run(made: Worker, place: Place, given: dict[str, Any], *, database_ur
         exchange_name=given["exchange_name"],
         table_name=given["table_name"],
     ):
-        with monitored(place, health, metrics=given["metrics"]), spared_collector():
+        with monitored(place, health, metrics=given["metrics"]), freeze_gc():
             await made.run()

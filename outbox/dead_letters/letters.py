@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from outbox.arguments import exactly_one, one_of
 from outbox.arguments import exchange_name as checked_exchange_name
-from outbox.brokers import require_one_consumable_broker
 from outbox.dead_letters.opening import Opening, Places
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
@@ -34,11 +33,12 @@ from outbox.postgres.repair.values import (
     Plan,
     Repaired,
 )
+from outbox.runtime.brokers import require_one_consumable_broker
 from outbox.urls import ServerKind, postgres_url, server_kind
 
 if TYPE_CHECKING:
-    from outbox.brokers import ConsumableSource
     from outbox.ports import Broker
+    from outbox.runtime.brokers import ConsumableSource
 
 AT_ONCE = 100
 """So many dead letters named by their ids are changed in one transaction; more, and filters, become an operation."""

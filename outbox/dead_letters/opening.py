@@ -5,9 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from outbox.brokers import open_broker
 from outbox.masking import Masking
-from outbox.observing import build_observer
 from outbox.postgres.dead_letters.listing import DeadLetterListing
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, close_pool, open_pool
@@ -16,9 +14,11 @@ from outbox.postgres.repair.editing import Editing
 from outbox.postgres.repair.operations import Operations
 from outbox.postgres.repair.planning import Planning
 from outbox.postgres.repair.running import OperationsRunner
+from outbox.runtime.brokers import open_broker
+from outbox.runtime.observing import build_observer
 
 if TYPE_CHECKING:
-    from outbox.brokers import ConsumableSource
+    from outbox.runtime.brokers import ConsumableSource
 
 _POOL_SIZE = 4
 

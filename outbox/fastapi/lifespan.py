@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from outbox.fastapi.routes import check_sessions
 from outbox.fastapi.supervision import Part, supervised
-from outbox.health import HealthChecks
+from outbox.runtime.health import HealthChecks
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[Mapping[str, Any] | None]]
 MakePart = Callable[[FastAPI], Part | None]

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from outbox.errors import HandlersAbandonedError, OutboxError
 from outbox.fastapi.shutdown import running_server, server_told_to_exit, server_told_twice
-from outbox.health import HealthChecks
 from outbox.outcome import Failure
+from outbox.runtime.health import HealthChecks
 from outbox.urls import redacted
 
 logger = logging.getLogger("outbox")

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 
 from outbox.admin import Admin, Principal, Role, admin_router, health_router
 from outbox.admin.problems import MEDIA_TYPE
-from outbox.health import HealthChecks
+from outbox.runtime.health import HealthChecks
 from tests.admin.conftest import MakeClient, client_of, principal_by_header, serving
 
 NO_ROUTES = ("/nothing", "/dlq/", "/dlq/17/", "/dlq/17/nothing", "/", "", "/nothing%0A", "/session/17")

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 
 from outbox import ensure_outbox_schema_sync
 from outbox.cli import main
-from outbox.environment import KNOWN, OF_COMMANDS
 from outbox.postgres.pool import Pool, open_pool
+from outbox.runtime.environment import KNOWN, OF_COMMANDS
 from tests.admin.served import served
 from tests.dead_letters.repairs import bury, park, statuses
 from tests.support import eventually_sync

@@ -14,8 +14,8 @@ from prometheus_client import REGISTRY, generate_latest
 
 from outbox import MessageRelay, Publisher, Worker, consume
 from outbox.cli import main
-from outbox.environment import KNOWN
 from outbox.postgres.pool import Pool, open_pool
+from outbox.runtime.environment import KNOWN
 from tests.support import eventually
 from tests.worker.support import running
 

@@ -15,7 +15,7 @@ from outbox.admin import Admin, Role, admin_router
 from outbox.admin.access import LOGOUT, Require
 from outbox.admin.examples import EXAMPLES
 from outbox.admin.problems import MEDIA_TYPE, Code
-from outbox.health import HealthChecks
+from outbox.runtime.health import HealthChecks
 from tests.admin.conftest import MakeClient, client_of, serving
 
 PUBLIC = {"outbox_session_begin", "outbox_health_live", "outbox_health_ready"}

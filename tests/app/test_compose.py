@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from outbox.cli import main
-from outbox.environment import KNOWN
+from outbox.runtime.environment import KNOWN
 from tests.support.compose import resolved
 
 ENV_EXAMPLE = Path(".env.example")

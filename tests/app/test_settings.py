@@ -11,8 +11,8 @@ from pydantic import SecretStr
 
 from app.settings import Runs, Settings, read_settings
 from outbox.cli import main
-from outbox.environment import KNOWN, OF_COMMANDS, PREFIX, SECRETS, check_environment
 from outbox.errors import ConfigurationError
+from outbox.runtime.environment import KNOWN, OF_COMMANDS, PREFIX, SECRETS, check_environment
 from tests.app.settings_page import row
 
 PAGE = Path("docs/settings.md")

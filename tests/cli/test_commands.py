@@ -17,8 +17,8 @@ from click.testing import CliRunner
 import outbox
 from outbox.cli import main
 from outbox.cli.monitoring import Place, monitored
-from outbox.environment import KNOWN
-from outbox.health import HealthChecks
+from outbox.runtime.environment import KNOWN
+from outbox.runtime.health import HealthChecks
 from outbox.schema import ensure_outbox_schema_async
 from tests.support import eventually_sync
 from tests.support.processes import free_port, running

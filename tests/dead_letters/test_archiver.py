@@ -16,7 +16,6 @@ from pamqp.commands import Basic
 
 from outbox import MessageRelay, ensure_outbox_schema_async
 from outbox.archiver import Archiver
-from outbox.brokers import CountingArchived
 from outbox.dead_letters import DeadLetters
 from outbox.engine.archiving import Archiving, ArchivingSettings
 from outbox.engine.lifecycle import Stopping
@@ -27,6 +26,7 @@ from outbox.ports import CONFIRMED
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.dead_letters import DeadLetterFilter, DeadLetterListing
 from outbox.postgres.pool import Pool, open_pool
+from outbox.runtime.brokers import CountingArchived
 from outbox.transports.rabbitmq import RabbitBroker
 from outbox.transports.rabbitmq.dead_letters import RabbitDeadLetterQueues
 from outbox.transports.rabbitmq.fields import read_content

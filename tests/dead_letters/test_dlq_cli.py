@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 
 from outbox import ensure_outbox_schema_sync
 from outbox.cli import main
-from outbox.environment import KNOWN
 from outbox.postgres.pool import Pool, open_pool
+from outbox.runtime.environment import KNOWN
 from tests.dead_letters.repairs import bury, outbox, park, statuses, tell
 from tests.support import eventually_sync
 from tests.support.processes import running

@@ -15,7 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from outbox.admin import health_router
 from outbox.fastapi import outbox_lifespan
-from outbox.health import HealthChecks
+from outbox.runtime.health import HealthChecks
 
 
 def say(line: str) -> None:

@@ -8,8 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from outbox.admin import health_router
-from outbox.health import HealthChecks
-from outbox.readiness import checking
+from outbox.runtime.health import HealthChecks, checking
 from outbox.schema import ensure_outbox_schema_async
 from tests.servers.postgres import OwnPostgres
 

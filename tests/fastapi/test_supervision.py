@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from outbox import Maintenance, ensure_outbox_schema_async
 from outbox.errors import ConfigurationError, SchemaError
 from outbox.fastapi import outbox_lifespan, supervised, supervision
-from outbox.health import HealthChecks
+from outbox.runtime.health import HealthChecks
 from tests.support import eventually
 
 GRACE = timedelta(seconds=5)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from outbox import observing
+from outbox.runtime import observing
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 ROW = re.compile(r"^\| `(?P<name>outbox_\w+)` \| (?P<type>\w+) \| (?P<labels>[^|]+) \|", re.MULTILINE)

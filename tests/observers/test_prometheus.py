@@ -30,8 +30,8 @@ from outbox.events import (
     WakeModeChanged,
 )
 from outbox.observers.prometheus import PrometheusObserver
-from outbox.observing import build_observer
 from outbox.outcome import Retry
+from outbox.runtime.observing import build_observer
 from tests.observers import events
 from tests.observers.events import FAILURE, MESSAGE
 
@@ -221,7 +221,7 @@ import logging, sys
 sys.modules["prometheus_client"] = None  # as if it were not installed
 logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s", stream=sys.stdout)
 from outbox.events import Advice
-from outbox.observing import build_observer
+from outbox.runtime.observing import build_observer
 for _ in range(3):
     build_observer(enable_metrics=True).notify(Advice(text="still logged"))
 """
@@ -238,7 +238,7 @@ def test_without_prometheus_client_metrics_are_off_with_one_info_line() -> None:
 
 SWITCHED_OFF = """
 import sys
-from outbox.observing import build_observer
+from outbox.runtime.observing import build_observer
 build_observer(enable_metrics=False)
 assert "prometheus_client" not in sys.modules
 """

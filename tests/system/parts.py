@@ -57,9 +57,9 @@ class Doubling:
 
 
 def _opened(url: str) -> Any:
-    from outbox.brokers import open_broker
     from outbox.observers.logging import LoggingObserver
     from outbox.postgres.names import TableName
+    from outbox.runtime.brokers import open_broker
 
     return open_broker(url, exchange_name="outbox", table=TableName("outbox_table"), observer=LoggingObserver())
 

@@ -33,11 +33,11 @@ from outbox.admin.verdict.judging import (
 from outbox.dead_letters import DeadLetterFilter, DeadLetterStatus
 from outbox.errors import DatabaseUnavailableError
 from outbox.events import HealthJudged
-from outbox.observing import build_observer
 from outbox.postgres.backlog import Count, Relation, backlog_queries
 from outbox.postgres.pool import Connection
 from outbox.postgres.reporting.components import KnownComponent, recent_components
 from outbox.postgres.reporting.control import Pause, pauses
+from outbox.runtime.observing import build_observer
 
 if TYPE_CHECKING:
     from outbox.admin.admin import Admin

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from outbox.cli.command import Sentence
 from outbox.codec import encode_instant
-from outbox.environment import PREFIX
+from outbox.runtime.environment import PREFIX
 
 if TYPE_CHECKING:
     import httpx

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from outbox.memory import spared_collector
+from outbox.runtime.gc import freeze_gc
 from tests.support import eventually
 
 AT_ONCE = timedelta(0)
@@ -21,12 +21,12 @@ def _nothing_is_exempt() -> Iterator[None]:
 
 
 async def test_what_there_is_by_then_is_exempt() -> None:
-    with spared_collector(after=AT_ONCE):
+    with freeze_gc(after=AT_ONCE):
         await eventually(lambda: gc.get_freeze_count() > 10_000)
 
 
 async def test_a_process_that_ends_before_is_left_alone() -> None:
-    with spared_collector(after=AT_ONCE):
+    with freeze_gc(after=AT_ONCE):
         pass  # the loop has had no turn
     turned = asyncio.Event()
     asyncio.get_running_loop().call_later(0, turned.set)

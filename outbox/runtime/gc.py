@@ -14,7 +14,7 @@ STARTED_AFTER = timedelta(seconds=5)
 
 
 @contextmanager
-def spared_collector(after: timedelta = STARTED_AFTER) -> Iterator[None]:
+def freeze_gc(after: timedelta = STARTED_AFTER) -> Iterator[None]:
     """`after` that time in the block, whatever there is by then is exempt from garbage collection, for good.
 
     For a process that does nothing else. Imports leave some hundred thousand objects, and each full collection walks over

@@ -1,0 +1,1 @@
+"""What the processes share: environment, health, brokers, observers, consumers by name, garbage collection."""
