@@ -8,7 +8,7 @@ JOBS ?= 3
 RELEASE ?= trixie
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dashboard screenshots run test test-fast test-rabbitmq chaos check bench migrate lock format
+.PHONY: help setup dashboard docs screenshots run test test-fast test-rabbitmq chaos check bench migrate lock format
 
 help: ## List the targets
 	@echo "make TARGET [ARGS='…']"
@@ -40,13 +40,17 @@ chaos: setup ## Run the long crash tests
 	@echo "chaos: pytest, the marker chaos"
 	@exec $(BIN)/python -m pytest -m chaos $(ARGS)
 
-check: setup ## Check format, lint, types, import layers and locks, and the dashboard's sources with their tests
+check: setup ## Check format, lint, types, import layers, locks and documentation, and the dashboard's sources with their tests
 	@echo "check: format (ruff)" && $(BIN)/ruff format --check .
 	@echo "check: lint (ruff)" && $(BIN)/ruff check .
 	@echo "check: types (mypy)" && $(BIN)/mypy
 	@echo "check: import layers (import-linter)" && $(BIN)/lint-imports --no-cache
 	@echo "check: locks" && $(BIN)/python scripts/lock.py --check
+	@echo "check: documentation" && $(BIN)/python scripts/docs.py
 	@$(BIN)/python scripts/dashboard.py --check
+
+docs: setup ## Build the documentation's site into build/docs/site; fails on warnings and dead links
+	@$(BIN)/python scripts/docs.py
 
 screenshots: setup dashboard ## Take the pictures of the dashboard that the docs show, from the demo
 	@exec $(BIN)/python -m tests.dashboard.screenshots

@@ -1,7 +1,7 @@
 """Making the tables: one call at deployment or at start, safe to repeat and safe from several processes at once.
 
 `ensure_outbox_schema_*`, `migrate`, `alembic upgrade head` in this repository, `upgrade` in a revision of a host's own, and the
-text of `schema_sql` are roads to the same tables and the same recorded version (docs/decisions/0020-one-schema-many-roads.md).
+text of `schema_sql` are roads to the same tables and the same recorded version (docs/decisions/0020-one-schema.md).
 """
 
 import asyncio

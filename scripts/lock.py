@@ -20,7 +20,7 @@ import setup
 
 _ROOT = Path(__file__).resolve().parent.parent
 _LOCKS = {
-    "dev.lock": ("pyproject.toml", "--extra", "all", "--group", "dev"),
+    "dev.lock": ("pyproject.toml", "--extra", "all", "--group", "dev", "--group", "docs"),
     "service.lock": ("pyproject.toml", "--extra", "service"),
     "node.lock": ("--group", "node"),
     # What builds the wheel, read from standard input, in the versions that the tests build it with.

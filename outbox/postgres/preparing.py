@@ -1,7 +1,7 @@
 """Connections that keep their statements prepared, where they lead straight to a server.
 
 A prepared statement takes one round trip instead of two and is parsed once. It belongs to one session of the server, so
-through a pooler that shares sessions it is missing, or somebody else's. See docs/decisions/0134-prepared-where-it-is-direct.md.
+through a pooler that shares sessions it is missing, or somebody else's. See docs/decisions/0134-prepared-statements.md.
 """
 
 from typing import TYPE_CHECKING, Any

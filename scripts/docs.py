@@ -1,0 +1,168 @@
+"""Build the documentation's site from docs/ into build/docs/site, or fail on a warning, a dead link, or a file from elsewhere.
+
+    python scripts/docs.py
+
+The pages are copied to build/docs/pages first, where scripts/docs_api.py fills in the API reference from the docstrings of the
+installed package. For programs that read, the site also has the pages as Markdown, `llms.txt` with a list of them, and
+`llms-full.txt` with all of them.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import partial
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import docs_api
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "docs"
+CONFIG = ROOT / "zensical.toml"
+WORKPLACE = ROOT / "build" / "docs"
+STAGED = WORKPLACE / "pages"
+SITE = WORKPLACE / "site"
+_LINK = re.compile(r"\[(?P<text>[^\]\[]*)\]\((?P<target>\.\./[^)\s]*)\)")
+_FETCHED = {"script": "src", "link": "href", "img": "src", "source": "srcset", "iframe": "src"}
+
+
+def main() -> int:
+    """Build and check the site; the exit status."""
+    configuration = tomllib.loads(CONFIG.read_text())["project"]
+    navigation = list(_pages(configuration["nav"]))
+    _stage()
+    built = _build()
+    if built.returncode != 0:
+        print(built.stdout)
+        return 1
+    _write_for_programs(configuration, navigation)
+    problems = [*_missing_from_navigation(navigation), *_problems_of(SITE)]
+    for problem in problems:
+        print(problem)
+    if not problems:
+        print(f"{len(list(SITE.rglob('*.html')))} pages: open {SITE.relative_to(ROOT)}/index.html")
+    return 1 if problems else 0
+
+
+def _stage() -> None:
+    """Copies the pages to where they are built from, with the API reference filled in and the changelog as a page."""
+    shutil.rmtree(WORKPLACE, ignore_errors=True)
+    shutil.copytree(PAGES, STAGED)
+    shutil.copy(CONFIG, WORKPLACE)  # Zensical keeps and clears a folder .cache next to it, which is not to be the project's own
+    shutil.copy(ROOT / "CHANGELOG.md", STAGED / "changelog.md")
+    for page in STAGED.rglob("*.md"):
+        text = page.read_text()
+        if docs_api.PLACE in text:
+            text = text.replace(docs_api.PLACE, docs_api.reference())
+        page.write_text(_LINK.sub(partial(_within_site, page), text))
+
+
+def _within_site(page: Path, match: re.Match[str]) -> str:
+    """The link, or its text alone where it leads out of docs/, which the site does not contain."""
+    path = match["target"].partition("#")[0]
+    if path.endswith("CHANGELOG.md"):
+        return f"[{match['text']}]({os.path.relpath(STAGED / 'changelog.md', page.parent)})"
+    return match[0] if (page.parent / path).resolve().is_relative_to(STAGED) else match["text"]
+
+
+def _build() -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", CONFIG.name]
+    environment = os.environ | {"NO_COLOR": "1"}
+    return subprocess.run(command, cwd=WORKPLACE, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def _pages(nav: list[dict[str, object]], section: str = "") -> Iterator[tuple[str, str, str]]:
+    """Section, title and path of each page of the navigation, in its order."""
+    for entry in nav:
+        for title, target in entry.items():
+            if isinstance(target, str):
+                yield section, title, target
+            elif isinstance(target, list):
+                yield from _pages(target, section=title)
+
+
+def _missing_from_navigation(navigation: list[tuple[str, str, str]]) -> Iterator[str]:
+    """The index of the decisions leads to each of them; all other pages stand in the navigation."""
+    named = {path for _, _, path in navigation}
+    for page in sorted(STAGED.glob("*.md")):
+        if page.name not in named:
+            yield f"docs/{page.name} is not in the navigation of zensical.toml"
+    index = (STAGED / "decisions" / "README.md").read_text()
+    for page in sorted(STAGED.glob("decisions/0*.md")):
+        if f"({page.name})" not in index:
+            yield f"docs/decisions/README.md does not name {page.name}"
+
+
+def _write_for_programs(configuration: dict[str, str], navigation: list[tuple[str, str, str]]) -> None:
+    """The pages as Markdown, the list of them, and all of them in one file."""
+    for page in STAGED.rglob("*.md"):
+        shutil.copy(page, SITE / page.relative_to(STAGED))
+    lines, whole, current = [f"# {configuration['site_name']}", "", f"> {configuration['site_description']}"], [], None
+    for section, title, path in navigation:
+        text = (STAGED / path).read_text()
+        if section != current:
+            lines += ["", f"## {section or 'Pages'}", ""]
+            current = section
+        lines.append(f"- [{title}]({path}): {_summary(text)}")
+        whole.append(f"<!-- {path} -->\n\n{text.strip()}\n")
+    (SITE / "llms.txt").write_text("\n".join(lines) + "\n")
+    (SITE / "llms-full.txt").write_text("\n".join(whole))
+
+
+def _summary(text: str) -> str:
+    """The first sentence under the title, without its links."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    paragraphs = [part.strip() for part in prose.split("\n\n")[1:] if part.strip() and part.strip()[0] not in "#|<>"]
+    line = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraphs[0].split())) if paragraphs else ""
+    return re.split(r"(?<=[.!?]) ", line)[0]
+
+
+# --- what is wrong with the built site ----------------------------------------------------------------------------------
+
+
+class _Page(HTMLParser):
+    """The anchors of a page, where it links to, and what it loads."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.anchors: set[str] = set()
+        self.links: set[str] = set()
+        self.fetched: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value for name, value in attrs if value}
+        if identifier := given.get("id"):
+            self.anchors.add(identifier)
+        if tag == "a" and "href" in given:
+            self.links.add(given["href"])
+        if (attribute := _FETCHED.get(tag)) and attribute in given:
+            self.fetched.add(given[attribute])
+
+
+def _problems_of(site: Path) -> Iterator[str]:
+    pages = {path: _Page(path.read_text()) for path in site.rglob("*.html") if path.name != "404.html"}
+    for path, page in sorted(pages.items()):
+        name = path.relative_to(site)
+        for address in sorted(page.fetched):
+            if urlsplit(address).netloc:
+                yield f"{name} loads {address}, which is not of the site"
+        for address in sorted(page.links | page.fetched):
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            target = target / "index.html" if target.is_dir() else target
+            if not target.is_file():
+                yield f"{name} links to {address}, which is not there"
+            elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
+                yield f"{name} links to {address}, and there is no such heading"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
