@@ -10,11 +10,11 @@ from app.startup import Installation
 from outbox import MessageRelay, Worker
 from outbox.admin import Admin, HealthThresholds
 from outbox.archiver import Archiver
+from outbox.core.urls import ServerKind, server_kind
 from outbox.fastapi.supervision import Part
 from outbox.maintenance import Maintenance
 from outbox.masking import Masking
 from outbox.runtime.loading import load_consumers
-from outbox.urls import ServerKind, server_kind
 
 
 def wanted_parts(installation: Installation) -> dict[str, Callable[[], Part | None]]:

@@ -24,11 +24,11 @@ from outbox.admin import Admin, admin_router, health_router
 from outbox.admin.health import PREFIX
 from outbox.admin.tags import TAGS
 from outbox.cli.logs import configure_logging
+from outbox.core.urls import postgres_url, redacted
 from outbox.errors import OutboxError
 from outbox.fastapi import check_sessions, supervised
 from outbox.runtime.gc import freeze_gc
 from outbox.runtime.health import HealthChecks, checking
-from outbox.urls import postgres_url, redacted
 
 
 class Service(FastAPI):

@@ -10,14 +10,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from outbox.admin.security.tokens import Tokens
-from outbox.arguments import LARGEST_NUMBER
-from outbox.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
-from outbox.duration import as_delay, as_retention
+from outbox.core.arguments import LARGEST_NUMBER
+from outbox.core.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
+from outbox.core.duration import as_delay, as_retention
+from outbox.core.urls import postgres_url, redacted, server_kind
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import ConfigurationError, DurationError
 from outbox.masking.paths import check_paths
 from outbox.runtime.environment import OF_COMMANDS, PREFIX, SECRETS, check_environment, secret
-from outbox.urls import postgres_url, redacted, server_kind
 
 EXAMPLE_CONSUMERS = "app.orders.consumers:consumers"
 

@@ -11,9 +11,9 @@ from pydantic import SecretStr
 
 from app.orders.schema import ensure_order_tables
 from app.settings import Settings
+from outbox.core.urls import ServerKind, redacted, server_kind
 from outbox.errors import MissingExtraError
 from outbox.schema import migrate as bring_up_to_date
-from outbox.urls import ServerKind, redacted, server_kind
 
 logger = logging.getLogger("app")
 

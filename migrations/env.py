@@ -11,11 +11,11 @@ from alembic import context
 from sqlalchemy import Connection, pool, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from outbox.core.urls import postgres_url
 from outbox.errors import ConfigurationError
 from outbox.postgres.schema import VERSION_TABLE
 from outbox.postgres.schema.alone import WAIT_FOR_OTHERS
 from outbox.runtime.environment import secret
-from outbox.urls import postgres_url
 
 
 def run_offline() -> None:

@@ -8,17 +8,17 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-# At once, unlike the others: whoever imports the module `outbox.tracking` first would put it in the function's place.
-from outbox.tracking import get_tracking_ids, tracking
+# At once, unlike the others: whoever imports the module `outbox.core.tracking` first would put it in the function's place.
+from outbox.core.tracking import get_tracking_ids, tracking
 
 if TYPE_CHECKING:
     from outbox.archiver import Archiver
-    from outbox.clock import HybridClock
+    from outbox.core.clock import HybridClock
+    from outbox.core.message import OutboxMessage
     from outbox.dead_letters import DeadLetters
     from outbox.engine.consuming import Consumer, consume
     from outbox.errors import OutboxError, Reject, RetryAfter
     from outbox.maintenance import Maintenance
-    from outbox.message import OutboxMessage
     from outbox.publisher import BoundPublisher, Publisher
     from outbox.relay import IMMEDIATELY, NEVER, MessageRelay
     from outbox.schema import (
@@ -85,11 +85,11 @@ _HOMES = {
     "BoundPublisher": "outbox.publisher",
     "Consumer": "outbox.engine.consuming",
     "DeadLetters": "outbox.dead_letters",
-    "HybridClock": "outbox.clock",
+    "HybridClock": "outbox.core.clock",
     "Maintenance": "outbox.maintenance",
     "MessageRelay": "outbox.relay",
     "OutboxError": "outbox.errors",
-    "OutboxMessage": "outbox.message",
+    "OutboxMessage": "outbox.core.message",
     "Publisher": "outbox.publisher",
     "Reject": "outbox.errors",
     "RetryAfter": "outbox.errors",

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from outbox import arguments
-from outbox.arguments import at_least_one, exactly_one, interval
-from outbox.byte_limits import MAX_BATCH_BYTES
+from outbox.core import arguments
+from outbox.core.arguments import at_least_one, exactly_one, interval
+from outbox.core.byte_limits import MAX_BATCH_BYTES
+from outbox.core.urls import postgres_url
 from outbox.engine.archiving import Archiving, ArchivingSettings
 from outbox.engine.groups import ungrouped
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
@@ -15,7 +16,6 @@ from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.runtime.brokers import open_dead_letter_queues, require_one_dead_letter_source
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, build_observer, observed_by
-from outbox.urls import postgres_url
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection

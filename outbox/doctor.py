@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
+from outbox.core.urls import ServerKind, server_kind
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError
 from outbox.findings import Finding, Severity, error, warning
 from outbox.postgres.doctor.audit import examine_audit
@@ -17,7 +18,6 @@ from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, connect_to, unavailable_errors
 from outbox.postgres.schema.check import schema_of
 from outbox.runtime.brokers import destination_of, own_database
-from outbox.urls import ServerKind, server_kind
 
 if TYPE_CHECKING:
     from datetime import timedelta

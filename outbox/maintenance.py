@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from outbox import arguments
-from outbox.arguments import exactly_one, retention
+from outbox.core import arguments
+from outbox.core.arguments import exactly_one, retention
+from outbox.core.events import Dependency
+from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.engine.groups import ungrouped
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
 from outbox.engine.maintaining import LEASE, Duty, Maintaining
 from outbox.engine.outages import Outage, until_it_answers
 from outbox.errors import BrokerUnavailableError, ConfigurationError
-from outbox.events import Dependency
 from outbox.postgres.history import drop_partitions, ensure_partitions
 from outbox.postgres.inbox import PostgresInbox, inbox_beside
 from outbox.postgres.leases import PostgresLease
@@ -28,7 +29,6 @@ from outbox.postgres.reporting.thinning import thin_stats
 from outbox.postgres.schema import check_outbox_table
 from outbox.runtime.brokers import open_broker
 from outbox.runtime.observing import Reports, build_observer, component_name, observed_by
-from outbox.urls import ServerKind, postgres_url, server_kind
 
 if TYPE_CHECKING:
     from outbox.ports import Observer

@@ -7,11 +7,11 @@ from typing import Any, Generic, Literal, Unpack, overload
 
 from typing_extensions import TypeVar
 
-from outbox.clock import HybridClock, as_clock
+from outbox.core.clock import HybridClock, as_clock
+from outbox.core.message import OutboxMessage, PublishOptions
+from outbox.core.outcome import qualified_name
 from outbox.engine.publishing import Row, as_expiration, checked_dedup_key, rows_of
 from outbox.errors import TransactionRequiredError
-from outbox.message import OutboxMessage, PublishOptions
-from outbox.outcome import qualified_name
 from outbox.postgres.handles import async_writer, is_async, sync_writer
 from outbox.postgres.handles.insert import Statements
 from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle

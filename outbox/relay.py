@@ -9,10 +9,12 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from outbox import arguments
-from outbox.arguments import at_least_one, byte_limits, exactly_one, interval, one_of, seconds
-from outbox.arguments import exchange_name as checked_exchange_name
-from outbox.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
+from outbox.core import arguments
+from outbox.core.arguments import at_least_one, byte_limits, exactly_one, interval, one_of, seconds
+from outbox.core.arguments import exchange_name as checked_exchange_name
+from outbox.core.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
+from outbox.core.outcome import Cause
+from outbox.core.urls import postgres_url
 from outbox.engine.groups import ungrouped
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
 from outbox.engine.ordering import OrderingRules
@@ -21,12 +23,10 @@ from outbox.engine.pausing import OPEN
 from outbox.engine.relaying import Relay, RelaySettings
 from outbox.engine.sending import SendingPolicy
 from outbox.errors import ConfigurationError, DatabaseUnavailableError
-from outbox.outcome import Cause
 from outbox.retry import Backoff, RetryPolicy
 from outbox.rounds import RoundsSource
 from outbox.runtime.brokers import require_one_broker
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, build_observer, component_name, observed_by
-from outbox.urls import postgres_url
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection

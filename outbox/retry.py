@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Protocol
 
-from outbox.duration import as_delay, as_delays
+from outbox.core.duration import as_delay, as_delays
+from outbox.core.outcome import MESSAGE_LIMIT, Cause, Dead, Failure, Retry
 from outbox.errors import ConfigurationError, DurationError
-from outbox.outcome import MESSAGE_LIMIT, Cause, Dead, Failure, Retry
 
 MOST_ANNOUNCED = 16
 """Delays of a computed strategy that are announced; one with more announces none."""

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import asyncpg
 
+from outbox.core.urls import postgres_url
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import CONNECT_TIMEOUT, close_quietly, unavailable_errors
 from outbox.postgres.schema.ensure import Plan, ensure_schema, ensure_table
@@ -17,7 +18,6 @@ from outbox.postgres.schema.hosts import downgrade, include_name, include_name_b
 from outbox.postgres.schema.objects import OUTBOX_TABLE, outbox_table
 from outbox.postgres.schema.runners import run, run_sync
 from outbox.postgres.schema.statements import script
-from outbox.urls import postgres_url
 
 __all__ = [
     "STATEMENT_TIMEOUT",

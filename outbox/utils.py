@@ -1,6 +1,7 @@
 """Names that programs written for the predecessor import from here; each lives elsewhere."""
 
-from outbox.duration import parse_duration
+from outbox.core.duration import parse_duration
+from outbox.core.tracking import get_tracking_ids, tracking
 from outbox.errors import Reject
 from outbox.schema import (
     ensure_outbox_schema_async,
@@ -8,7 +9,6 @@ from outbox.schema import (
     ensure_outbox_table_async,
     ensure_outbox_table_sync,
 )
-from outbox.tracking import get_tracking_ids, tracking
 
 __all__ = [
     "Reject",

@@ -7,12 +7,14 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
-from outbox import arguments
-from outbox.arguments import at_least_one, byte_limits, exactly_one, seconds
-from outbox.arguments import exchange_name as checked_exchange_name
-from outbox.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
-from outbox.clock import HybridClock, as_clock
-from outbox.duration import as_delays
+from outbox.core import arguments
+from outbox.core.arguments import at_least_one, byte_limits, exactly_one, seconds
+from outbox.core.arguments import exchange_name as checked_exchange_name
+from outbox.core.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
+from outbox.core.clock import HybridClock, as_clock
+from outbox.core.duration import as_delays
+from outbox.core.outcome import Failure, Redact
+from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.engine.consuming import Consumer
 from outbox.engine.describing import described
 from outbox.engine.groups import ungrouped
@@ -22,10 +24,8 @@ from outbox.engine.outages import until_it_answers
 from outbox.engine.pausing import never_closed
 from outbox.engine.working import INBOX_WAIT, Work, WorkSettings
 from outbox.errors import ConfigurationError, MissingExtraError
-from outbox.outcome import Failure, Redact
 from outbox.runtime.brokers import CountingArchived, keeps_dead_letters, open_broker, require_one_consumable_broker
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, component_name, observed_by
-from outbox.urls import ServerKind, postgres_url, server_kind
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection

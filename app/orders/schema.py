@@ -5,7 +5,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 from app.orders.model import Table
-from outbox.urls import postgres_url
+from outbox.core.urls import postgres_url
 
 _ONE_AT_A_TIME = text("select pg_advisory_xact_lock(hashtextextended('outbox example tables', 0))")
 

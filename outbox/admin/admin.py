@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 from outbox.admin.principals import Role
 from outbox.admin.security.tokens import Tokens
 from outbox.admin.thresholds import HealthThresholds
-from outbox.arguments import at_least_one, exactly_one, one_of
-from outbox.arguments import exchange_name as checked_exchange_name
+from outbox.core.arguments import at_least_one, exactly_one, one_of
+from outbox.core.arguments import exchange_name as checked_exchange_name
+from outbox.core.urls import postgres_url
 from outbox.dead_letters import INBOX_RETENTION, DeadLetters
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.postgres.pool import Connection, Pool, close_pool, open_pool, taken_from, unavailable_errors
 from outbox.postgres.schema.objects import outbox_table
-from outbox.urls import postgres_url
 
 if TYPE_CHECKING:
     from outbox.ports import Broker

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from outbox.arguments import at_least_one
+from outbox.core.arguments import at_least_one
 from outbox.errors import ConfigurationError
 
 

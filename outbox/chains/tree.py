@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from outbox.chains.model import Chain, ChainState, Leg, Node, Try, TryError, TryOutcome, Waiting, WaitReason, worst
-from outbox.failures import decode_trail
+from outbox.core.failures import decode_trail
 from outbox.postgres.chains import MOST_AHEAD, Row, Traces, expecting, ids_of, moment, span
 
 

@@ -8,9 +8,9 @@ import click
 
 from outbox import __version__
 from outbox.cli.printing import echo, styled
+from outbox.core.urls import redacted
 from outbox.errors import OutboxError
 from outbox.runtime.environment import check_environment
-from outbox.urls import redacted
 
 _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Run": {

@@ -6,10 +6,10 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
+from outbox.core.tracking import get_tracking_ids
+from outbox.core.urls import redacted
 from outbox.masking import Masking
 from outbox.observers.logging import FIELDS
-from outbox.tracking import get_tracking_ids
-from outbox.urls import redacted
 
 FORMATS = ("text", "json")
 _COLOURS = {logging.WARNING: "\033[33m", logging.ERROR: "\033[31m", logging.CRITICAL: "\033[31m"}

@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 import click
 
-from outbox.arguments import LARGEST_NUMBER
-from outbox.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.cli.command import Sentence
 from outbox.cli.logs import FORMATS
-from outbox.duration import as_delay, as_retention
+from outbox.core.arguments import LARGEST_NUMBER
+from outbox.core.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
+from outbox.core.duration import as_delay, as_retention
 from outbox.errors import ConfigurationError, DurationError
 from outbox.runtime.environment import KNOWN, PREFIX, SECRETS, secret
 

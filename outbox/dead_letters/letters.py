@@ -6,8 +6,9 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from outbox.arguments import exactly_one, one_of
-from outbox.arguments import exchange_name as checked_exchange_name
+from outbox.core.arguments import exactly_one, one_of
+from outbox.core.arguments import exchange_name as checked_exchange_name
+from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.dead_letters.opening import Opening, Places
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
@@ -34,7 +35,6 @@ from outbox.postgres.repair.values import (
     Repaired,
 )
 from outbox.runtime.brokers import require_one_consumable_broker
-from outbox.urls import ServerKind, postgres_url, server_kind
 
 if TYPE_CHECKING:
     from outbox.ports import Broker

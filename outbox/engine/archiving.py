@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from outbox.byte_limits import MAX_BATCH_BYTES
+from outbox.core.byte_limits import MAX_BATCH_BYTES
+from outbox.core.events import Archived, DeadLettersMeasured, Dependency
 from outbox.engine.backoff import Pauses
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.outages import Outage
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, StaleDeliveryError, TopologyError
-from outbox.events import Archived, DeadLettersMeasured, Dependency
 from outbox.ports import Archive, DeadDelivery, DeadLetterQueues, Observer
 
 FIRST_TRY_AGAIN = timedelta(seconds=1)

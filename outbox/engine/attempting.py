@@ -8,6 +8,10 @@ from functools import partial
 from inspect import isawaitable
 from time import perf_counter
 
+from outbox.core.events import Duplicate
+from outbox.core.message import Message
+from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Failure, Retry
+from outbox.core.tracking import follow
 from outbox.engine.calling import BatchInputs, Inputs
 from outbox.engine.circuit import Pass, Sign
 from outbox.engine.consuming import Consumer
@@ -19,12 +23,8 @@ from outbox.engine.quarantine import Quarantine
 from outbox.engine.threads import Threads
 from outbox.engine.transactions import NotBegunError, Transactions
 from outbox.errors import CommitFailedError, ConfigurationError, MalformedMessageError
-from outbox.events import Duplicate
-from outbox.message import Message
-from outbox.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Failure, Retry
 from outbox.ports import Delivery, Observer, UnitsOfWork
 from outbox.retry import RetryPolicy
-from outbox.tracking import follow
 
 _NO_RESOURCES: Mapping[str, object] = {}
 EXPIRED = Dead(Cause.EXPIRED, Failure("expired", "its time ran out before it was handled"))

@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
+from outbox.core.events import BatchFailed
+from outbox.core.outcome import DONE, RETURNED, Dead, DeliveryOutcome
+from outbox.core.tracking import follow
 from outbox.engine.attempting import Attempting, Run, Surroundings, is_for_us
 from outbox.engine.calling import BatchInputs, Inputs
 from outbox.engine.consuming import Consumer
 from outbox.engine.transactions import NotBegunError
 from outbox.errors import CommitFailedError, MarkHeldError
-from outbox.events import BatchFailed
-from outbox.outcome import DONE, RETURNED, Dead, DeliveryOutcome
 from outbox.ports import Unit
-from outbox.tracking import follow
 
 
 @dataclass(slots=True)

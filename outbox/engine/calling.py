@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any, NamedTuple, get_args, get_origin
 
+from outbox.core.message import Message
 from outbox.engine.annotations import resolved, routine_of, signature_of
 from outbox.engine.bodies import Decode, decoder_for
 from outbox.errors import SignatureError
-from outbox.message import Message
 from outbox.ports import Delivery
 
 

@@ -9,10 +9,10 @@ from enum import Enum, auto
 from time import monotonic
 from typing import assert_never
 
+from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Postponed, Retry, Returned
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.options import Pausing
 from outbox.engine.pausing import until_set
-from outbox.outcome import Cause, Dead, DeliveryOutcome, Done, Postponed, Retry, Returned
 
 PATIENCE = timedelta(minutes=5)
 """How long a message waits in hand for a paused consumer before it goes away for a while: brokers set limits to that."""

@@ -6,8 +6,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from outbox.arguments import at_least_one
-from outbox.duration import as_delay, as_delays
+from outbox.core.arguments import at_least_one
+from outbox.core.duration import as_delay, as_delays
 from outbox.engine.calling import CallPlan, plan_call
 from outbox.engine.options import PAUSE_AFTER, PAUSE_FOR, Errors, Terms, Time, terms
 from outbox.errors import ConfigurationError

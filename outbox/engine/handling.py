@@ -6,6 +6,18 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import assert_never
 
+from outbox.core.events import (
+    CircuitClosed,
+    CircuitOpened,
+    IsolationStep,
+    PoisonIsolated,
+    Processed,
+    ProcessingStatus,
+    Received,
+    SettleFailed,
+)
+from outbox.core.message import Message
+from outbox.core.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.engine.attempting import EXPIRED, Attempting, Run, Surroundings
 from outbox.engine.backoff import Pauses
 from outbox.engine.batching import Batching
@@ -18,18 +30,6 @@ from outbox.engine.pausing import OPEN
 from outbox.engine.quarantine import ALONE_LIMIT
 from outbox.engine.threads import Threads
 from outbox.errors import BrokerUnavailableError, HandlerTimeoutError, StaleDeliveryError
-from outbox.events import (
-    CircuitClosed,
-    CircuitOpened,
-    IsolationStep,
-    PoisonIsolated,
-    Processed,
-    ProcessingStatus,
-    Received,
-    SettleFailed,
-)
-from outbox.message import Message
-from outbox.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.ports import Delivery, Gate, Receive
 from outbox.retry import RetryPolicy
 

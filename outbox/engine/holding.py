@@ -4,8 +4,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from outbox.message import Way
-from outbox.outcome import Held
+from outbox.core.message import Way
+from outbox.core.outcome import Held
 
 FIRST_PROBE = timedelta(seconds=1)
 LONGEST_PROBE = timedelta(seconds=15)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from outbox.core.message import Message
+from outbox.core.outcome import Cause, Dead, Failure, Retry
 from outbox.errors import Reject, RetryAfter
-from outbox.message import Message
-from outbox.outcome import Cause, Dead, Failure, Retry
 
 if TYPE_CHECKING:
     from outbox.engine.consuming import Consumer

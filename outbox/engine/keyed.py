@@ -8,6 +8,9 @@ from datetime import timedelta
 from time import monotonic
 from typing import Any, assert_never
 
+from outbox.core.failures import FailedAttempt
+from outbox.core.message import Message
+from outbox.core.outcome import RETURNED, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.engine.attempting import EXPIRED, Run, Surroundings
 from outbox.engine.consuming import Consumer
 from outbox.engine.crew import Crew
@@ -16,9 +19,6 @@ from outbox.engine.lifecycle import Stopping
 from outbox.engine.pausing import OPEN, until_set
 from outbox.engine.threads import Threads
 from outbox.errors import StaleDeliveryError
-from outbox.failures import FailedAttempt
-from outbox.message import Message
-from outbox.outcome import RETURNED, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.ports import Delivery, Gate, Receive
 from outbox.retry import RetryPolicy
 

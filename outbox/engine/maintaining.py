@@ -8,12 +8,12 @@ from datetime import timedelta
 from time import monotonic
 from typing import Protocol
 
+from outbox.core.events import Dependency, DutyDone, DutyFailed, MaintenanceStarted, MaintenanceStopped
+from outbox.core.outcome import Failure
 from outbox.engine.backoff import Pauses
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.outages import Outage
 from outbox.errors import DatabaseUnavailableError
-from outbox.events import Dependency, DutyDone, DutyFailed, MaintenanceStarted, MaintenanceStopped
-from outbox.outcome import Failure
 from outbox.ports import Observer
 
 LEASE = timedelta(seconds=30)

@@ -3,10 +3,10 @@
 import logging
 from dataclasses import dataclass, replace
 
-from outbox.clock import HybridClock
-from outbox.events import BatchFailed, DutyFailed, Event, Processed, Received, RouteStalled, SendFailed
+from outbox.core.clock import HybridClock
+from outbox.core.events import BatchFailed, DutyFailed, Event, Processed, Received, RouteStalled, SendFailed
+from outbox.core.outcome import Dead, Retry
 from outbox.masking import Masking
-from outbox.outcome import Dead, Retry
 from outbox.ports import Observer
 
 _log = logging.getLogger("outbox")

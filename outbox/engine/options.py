@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from outbox.arguments import LONGEST_TIME, at_least_one, seconds
-from outbox.duration import as_delay, as_delays
+from outbox.core.arguments import LONGEST_TIME, at_least_one, seconds
+from outbox.core.duration import as_delay, as_delays
 from outbox.errors import ConfigurationError, DurationError, Reject, RetryAfter
 from outbox.retry import Delays, Strategy, as_strategy
 

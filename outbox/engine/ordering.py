@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from outbox.core.message import OrderingPolicy, PendingMessage
 from outbox.errors import ConfigurationError
-from outbox.message import OrderingPolicy, PendingMessage
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+from outbox.core.events import Dependency, DependencyLost, DependencyRestored
 from outbox.engine.backoff import Pauses
 from outbox.engine.lifecycle import Stopping
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, StatementTimeoutError
-from outbox.events import Dependency, DependencyLost, DependencyRestored
 from outbox.ports import Observer
 
 LONGEST_PAUSE = {Dependency.BROKER: timedelta(seconds=5), Dependency.DATABASE: timedelta(seconds=1)}

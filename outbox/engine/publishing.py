@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from outbox import codec
+from outbox.core import codec
+from outbox.core.message import OutboxMessage
+from outbox.core.tracking import extended_chain, new_ids
 from outbox.errors import ConfigurationError
-from outbox.message import OutboxMessage
-from outbox.tracking import extended_chain, new_ids
 
 LONGEST = timedelta(days=36_525)
 """Longest expiration and farthest eta, a hundred years: far beyond any use, and within every clock's range."""

@@ -9,13 +9,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from outbox.engine.backoff import Pauses
-from outbox.engine.lifecycle import Stopping
-from outbox.engine.outages import Outage
-from outbox.engine.pausing import OPEN, until_closing, until_opened
-from outbox.engine.rounds import Round, RoundReport, Rounds
-from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError
-from outbox.events import (
+from outbox.core.events import (
     BacklogMeasured,
     BatchSent,
     CleanedUp,
@@ -27,7 +21,13 @@ from outbox.events import (
     RoundFinished,
     RouteResumed,
 )
-from outbox.message import Way
+from outbox.core.message import Way
+from outbox.engine.backoff import Pauses
+from outbox.engine.lifecycle import Stopping
+from outbox.engine.outages import Outage
+from outbox.engine.pausing import OPEN, until_closing, until_opened
+from outbox.engine.rounds import Round, RoundReport, Rounds
+from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError
 from outbox.ports import Doorbell, Gate, Observer, Store
 
 SMALLEST_BATCH = 50

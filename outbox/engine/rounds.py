@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from outbox.events import RouteStalled, SendFailed, SentMessage
-from outbox.message import Way
-from outbox.outcome import Failure
+from outbox.core.events import RouteStalled, SendFailed, SentMessage
+from outbox.core.message import Way
+from outbox.core.outcome import Failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from outbox.core.events import RouteStalled, SendFailed, SendFailureType, SentMessage
+from outbox.core.message import Message, PendingMessage, Way
+from outbox.core.outcome import DONE, DROPPED, RETURNED, STALLED, Cause, Dead, Failure, RelayOutcome
 from outbox.engine.holding import LONGEST_HELD_KEY, Holds
 from outbox.engine.ordering import Waves
 from outbox.engine.rounds import RoundReport, StalledRoutes
 from outbox.engine.stalls import FIRST_PAUSE, Stalls, can_stall
-from outbox.events import RouteStalled, SendFailed, SendFailureType, SentMessage
-from outbox.message import Message, PendingMessage, Way
-from outbox.outcome import DONE, DROPPED, RETURNED, STALLED, Cause, Dead, Failure, RelayOutcome
 from outbox.ports import CONFIRMED, Claim, Confirmed, NotSent, Refused, SendResult, Store, Transport, Unconfirmed, Unroutable
 from outbox.retry import RetryPolicy
 

@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from outbox.core.message import Way
 from outbox.engine.holding import LONGEST_HELD_KEY
-from outbox.message import Way
 
 FIRST_PAUSE = timedelta(seconds=1)
 LONGEST_PAUSE = timedelta(minutes=1)

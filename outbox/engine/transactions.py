@@ -5,10 +5,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from time import perf_counter
 
+from outbox.core.outcome import RETURNED, DeliveryOutcome, Postponed
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.outages import Outage
 from outbox.errors import DatabaseUnavailableError, MarkHeldError
-from outbox.outcome import RETURNED, DeliveryOutcome, Postponed
 from outbox.ports import Marks, Unit, UnitsOfWork
 
 DATABASE_PATIENCE = timedelta(minutes=5)

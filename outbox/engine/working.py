@@ -5,6 +5,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from outbox.core.events import (
+    ConsumerStarted,
+    ConsumerStopped,
+    DeadLettersMeasured,
+    Dependency,
+    HandlersAbandoned,
+    Paused,
+    Resumed,
+)
+from outbox.core.outcome import Failure
 from outbox.engine.attempting import Surroundings
 from outbox.engine.consuming import Consumer, queue_of
 from outbox.engine.crew import Crew
@@ -16,8 +26,6 @@ from outbox.engine.pausing import never_closed, until_closing, until_opened
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.threads import Threads
 from outbox.errors import BrokerUnavailableError, HandlersAbandonedError, OutboxError
-from outbox.events import ConsumerStarted, ConsumerStopped, DeadLettersMeasured, Dependency, HandlersAbandoned, Paused, Resumed
-from outbox.outcome import Failure
 from outbox.ports import Broker, Gate, Observer, Subscription, UnitsOfWork
 from outbox.retry import RetryPolicy, Strategy
 

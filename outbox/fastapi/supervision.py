@@ -9,11 +9,11 @@ from datetime import timedelta
 from functools import partial
 from typing import Protocol
 
+from outbox.core.outcome import Failure
+from outbox.core.urls import redacted
 from outbox.errors import HandlersAbandonedError, OutboxError
 from outbox.fastapi.shutdown import running_server, server_told_to_exit, server_told_twice
-from outbox.outcome import Failure
 from outbox.runtime.health import HealthChecks
-from outbox.urls import redacted
 
 logger = logging.getLogger("outbox")
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, Literal
 
-from outbox.codec import EXCEPTION_MESSAGE, EXCEPTION_TRACEBACK, FAILURES
+from outbox.core.codec import EXCEPTION_MESSAGE, EXCEPTION_TRACEBACK, FAILURES
+from outbox.core.outcome import Failure
 from outbox.errors import ConfigurationError
 from outbox.masking.json_text import MOST_NESTED, Rules, masked_json, masked_preview, secret_members
 from outbox.masking.paths import Places, beyond, check_paths, is_meant, places
 from outbox.masking.text import known_pattern, mask_text, secrets_in
-from outbox.outcome import Failure
 
 MASK = "***"
 """What stands in the place of a masked value."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 from html import escape
 from urllib.parse import quote, quote_plus
 
-from outbox.urls import without_passwords
+from outbox.core.urls import without_passwords
 
 LONGEST_SECRET = 10_000
 """Characters; of a longer value the beginning is looked for."""

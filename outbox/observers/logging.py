@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, assert_never
 
-from outbox.events import (
+from outbox.core.events import (
     Advice,
     Archived,
     BacklogMeasured,
@@ -50,8 +50,8 @@ from outbox.events import (
     WakeMode,
     WakeModeChanged,
 )
-from outbox.outcome import Cause, Dead, Done, Held, Postponed, Retry, Returned, Stalled
-from outbox.urls import redacted
+from outbox.core.outcome import Cause, Dead, Done, Held, Postponed, Retry, Returned, Stalled
+from outbox.core.urls import redacted
 
 _log = logging.getLogger("outbox")
 

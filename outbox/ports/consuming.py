@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from outbox.failures import FailedAttempt
-from outbox.message import Message
-from outbox.outcome import DeliveryOutcome
+from outbox.core.failures import FailedAttempt
+from outbox.core.message import Message
+from outbox.core.outcome import DeliveryOutcome
 from outbox.ports.sending import Transport
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from outbox.failures import FailedAttempt
-from outbox.message import NO_HEADERS
-from outbox.outcome import Failure
+from outbox.core.failures import FailedAttempt
+from outbox.core.message import NO_HEADERS
+from outbox.core.outcome import Failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

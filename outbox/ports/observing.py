@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from outbox.events import Event
+from outbox.core.events import Event
 
 
 class Observer(Protocol):

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from outbox.message import Message
-from outbox.outcome import Failure
+from outbox.core.message import Message
+from outbox.core.outcome import Failure
 
 
 @dataclass(frozen=True, slots=True)

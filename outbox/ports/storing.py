@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from outbox.message import PendingMessage, Way
-from outbox.outcome import RelayOutcome
+from outbox.core.message import PendingMessage, Way
+from outbox.core.outcome import RelayOutcome
 
 
 class Claim(AbstractAsyncContextManager["Claim"], Protocol):

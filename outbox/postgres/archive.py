@@ -8,9 +8,9 @@ from typing import Any
 
 import asyncpg
 
+from outbox.core.message import NO_HEADERS
 from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.masking import Masking
-from outbox.message import NO_HEADERS
 from outbox.ports import DeadMessage
 from outbox.postgres.deaths import Coroner, Storable, recorded
 from outbox.postgres.names import TableName

@@ -8,7 +8,7 @@ from typing import Any
 
 import asyncpg
 
-from outbox import topics
+from outbox.core import topics
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, reason_of
 from outbox.postgres.queries import queries, query

@@ -8,8 +8,8 @@ from typing import Self, assert_never
 
 import asyncpg
 
-from outbox.message import Lane, PendingMessage
-from outbox.outcome import Dead, Done, Failure, Held, RelayOutcome, Retry, Returned, Stalled
+from outbox.core.message import Lane, PendingMessage
+from outbox.core.outcome import Dead, Done, Failure, Held, RelayOutcome, Retry, Returned, Stalled
 from outbox.postgres.ordering import Lanes
 from outbox.postgres.pool import (
     COMMAND_TIMEOUT,

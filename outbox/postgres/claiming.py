@@ -9,8 +9,8 @@ from functools import partial
 
 import asyncpg
 
-from outbox.byte_limits import ByteLimits
-from outbox.message import Lane, PendingMessage
+from outbox.core.byte_limits import ByteLimits
+from outbox.core.message import Lane, PendingMessage
 from outbox.postgres.batch_sizes import ALONE_TIMEOUT, BatchSizes
 from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName

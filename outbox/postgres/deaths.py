@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from outbox.failures import FailedAttempt, encode_trail, extended_trail
-from outbox.fingerprint import fingerprint
+from outbox.core.failures import FailedAttempt, encode_trail, extended_trail
+from outbox.core.fingerprint import fingerprint
+from outbox.core.outcome import Failure
 from outbox.masking import Masking, preview, searchable
-from outbox.outcome import Failure
 from outbox.ports import DeadMessage
 from outbox.postgres.names import TableName
 from outbox.postgres.queries import queries

@@ -15,9 +15,9 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from outbox.core.events import WakeMode, WakeModeChanged
 from outbox.engine.backoff import Pauses
 from outbox.errors import DatabaseUnavailableError, SchemaError
-from outbox.events import WakeMode, WakeModeChanged
 from outbox.ports import Observer
 from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, unavailable_errors

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from outbox.core.urls import postgres_url
 from outbox.errors import MissingExtraError
 from outbox.postgres.pool import COMMAND_TIMEOUT, CONNECT_TIMEOUT, open_connection
-from outbox.urls import postgres_url
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine

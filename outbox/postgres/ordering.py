@@ -6,9 +6,9 @@ from time import perf_counter
 
 import asyncpg
 
-from outbox.byte_limits import MAX_BODY_BYTES
+from outbox.core.byte_limits import MAX_BODY_BYTES
+from outbox.core.message import Lane, OrderingPolicy
 from outbox.engine.ordering import OrderingRules
-from outbox.message import Lane, OrderingPolicy
 from outbox.postgres.floors import Floors
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
+from outbox.core.urls import postgres_url, redacted
 from outbox.errors import DatabaseUnavailableError, StatementTimeoutError
 from outbox.postgres.preparing import Preparing
-from outbox.urls import postgres_url, redacted
 
 CONNECT_TIMEOUT = timedelta(seconds=10)
 """Longest wait for a new connection, or for a free one of the pool."""

@@ -8,10 +8,10 @@ from uuid import NAMESPACE_OID, uuid5
 
 import asyncpg
 
-from outbox.codec import decode_tracking_ids
+from outbox.core.codec import decode_tracking_ids
+from outbox.core.message import NO_HEADERS, Lane, Message, PendingMessage
+from outbox.core.outcome import Failure
 from outbox.errors import MalformedMessageError
-from outbox.message import NO_HEADERS, Lane, Message, PendingMessage
-from outbox.outcome import Failure
 from outbox.postgres.names import TableName
 
 UNROUTABLE = "unroutable"

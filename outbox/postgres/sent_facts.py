@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from time import monotonic
 
-from outbox.events import HistoryLost
-from outbox.message import Message
+from outbox.core.events import HistoryLost
+from outbox.core.message import Message
 from outbox.ports import Observer
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection, reason_of

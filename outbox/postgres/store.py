@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from outbox.byte_limits import ByteLimits
+from outbox.core.byte_limits import ByteLimits
+from outbox.core.message import PendingMessage, Way
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
-from outbox.message import PendingMessage, Way
 from outbox.ports import Backlog
 from outbox.postgres.claim import PostgresClaim
 from outbox.postgres.claiming import LOCK_TIMEOUT, Claiming, TooSlowError, relay_queries

@@ -6,18 +6,18 @@ from datetime import timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from outbox.arguments import exactly_one
-from outbox.byte_limits import ByteLimits
+from outbox.core.arguments import exactly_one
+from outbox.core.byte_limits import ByteLimits
+from outbox.core.urls import ServerKind, amqp_url, postgres_url, server_address, server_kind
 from outbox.errors import ConfigurationError, DatabaseUnavailableError, MissingExtraError
-from outbox.urls import ServerKind, amqp_url, postgres_url, server_address, server_kind
 
 if TYPE_CHECKING:
     import asyncio
 
     from aio_pika.abc import AbstractConnection
 
+    from outbox.core.message import Message
     from outbox.masking import Masking
-    from outbox.message import Message
     from outbox.ports import (
         Archive,
         Broker,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from outbox.urls import redacted
+from outbox.core.urls import redacted
 
 if TYPE_CHECKING:
     from outbox.postgres.pool import Pool

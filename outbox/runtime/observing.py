@@ -12,8 +12,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
-from outbox.arguments import interval
-from outbox.clock import DatabaseClock
+from outbox.core.arguments import interval
+from outbox.core.clock import DatabaseClock
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.observing import MaskingObserver, Observers
 from outbox.errors import ConfigurationError

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from enum import StrEnum
 
-from outbox.failures import FailedAttempt
-from outbox.message import Message
-from outbox.outcome import DeliveryOutcome
+from outbox.core.failures import FailedAttempt
+from outbox.core.message import Message
+from outbox.core.outcome import DeliveryOutcome
 from outbox.ports import Broker, Delivery, Intake, Receive, SendResult, Subscription
 
 

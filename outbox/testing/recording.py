@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
-from outbox import codec
+from outbox.core import codec
+from outbox.core.message import Message, OutboxMessage, PublishOptions
+from outbox.core.topics import matches
 from outbox.engine.publishing import rows_of
-from outbox.message import Message, OutboxMessage, PublishOptions
 from outbox.ports import CONFIRMED, Transport
 from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
 from outbox.publisher import BoundPublisher, HandleT_co, Publisher
-from outbox.topics import matches
 
 T = TypeVar("T")
 ANYTHING: Any = object()

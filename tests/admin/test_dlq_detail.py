@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from outbox.admin import Admin, Role
-from outbox.failures import FailedAttempt
+from outbox.core.failures import FailedAttempt
+from outbox.core.outcome import Failure
 from outbox.masking import READ_LIMIT, Masking
-from outbox.outcome import Failure
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.conftest import client_of, serving

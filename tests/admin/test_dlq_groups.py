@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from outbox.admin import remembered
-from outbox.outcome import Failure
+from outbox.core.outcome import Failure
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.letters import answered

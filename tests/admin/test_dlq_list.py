@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from outbox.admin import Admin, Role
-from outbox.failures import FailedAttempt
-from outbox.fingerprint import fingerprint
-from outbox.outcome import Failure
+from outbox.core.failures import FailedAttempt
+from outbox.core.fingerprint import fingerprint
+from outbox.core.outcome import Failure
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.rabbitmq.topology import dead_letter_queue

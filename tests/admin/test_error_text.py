@@ -8,10 +8,10 @@ import pytest
 from fastapi import FastAPI
 
 from outbox.admin import Admin, Role
+from outbox.core.failures import FailedAttempt
+from outbox.core.outcome import Failure
 from outbox.errors import ConfigurationError
-from outbox.failures import FailedAttempt
 from outbox.masking import HIDDEN
-from outbox.outcome import Failure
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.conftest import client_of, serving

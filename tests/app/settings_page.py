@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from app.settings import Settings
-from outbox.duration import format_duration
+from outbox.core.duration import format_duration
 
 
 def row(name: str) -> str:

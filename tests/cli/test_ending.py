@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from outbox import Publisher
-from outbox.message import OutboxMessage
+from outbox.core.message import OutboxMessage
 from outbox.schema import ensure_outbox_schema_async
 from tests.app.support import Service
 from tests.support import eventually, eventually_sync

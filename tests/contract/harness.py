@@ -13,9 +13,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
-from outbox import codec
-from outbox.events import Event
-from outbox.failures import FailedAttempt, decode_trail
+from outbox.core import codec
+from outbox.core.events import Event
+from outbox.core.failures import FailedAttempt, decode_trail
 from outbox.ports import Broker, Observer
 from outbox.transports.memory import MemoryBroker
 from tests.support import RabbitAdmin

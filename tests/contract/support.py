@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from outbox.message import NO_HEADERS, Message
-from outbox.outcome import Failure
+from outbox.core.message import NO_HEADERS, Message
+from outbox.core.outcome import Failure
+from outbox.core.tracking import new_id
 from outbox.ports import CONFIRMED, Broker, Delivery, Intake, Subscription
-from outbox.tracking import new_id
 from tests.contract.harness import EXCHANGE
 
 PATIENCE = timedelta(seconds=15)

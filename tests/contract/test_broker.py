@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Retry
 from outbox.errors import MalformedMessageError, StaleDeliveryError
-from outbox.outcome import DONE, RETURNED, Cause, Dead, Retry
 from outbox.ports import CONFIRMED, UNROUTABLE, Broker
 from tests.contract.harness import Buried, Harness
 from tests.contract.support import A_WHILE, FAILURE, TIMEOUT, existing, message, send, taking

@@ -4,7 +4,7 @@ import time
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
-from outbox.outcome import DONE, RETURNED, Cause, Dead, Failure, Postponed, Retry
+from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Failure, Postponed, Retry
 from outbox.ports import Broker
 from tests.contract.harness import Harness
 from tests.contract.support import A_WHILE, FAILURE, existing, message, send, taking

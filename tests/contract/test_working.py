@@ -12,9 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from outbox import Consumer, Reject, RetryAfter, get_tracking_ids
-from outbox.engine.lifecycle import Stopping, run_until_stopped
-from outbox.engine.working import Work, WorkSettings
-from outbox.events import (
+from outbox.core.events import (
     ConsumerStarted,
     ConsumerStopped,
     IsolationStep,
@@ -23,8 +21,10 @@ from outbox.events import (
     ProcessingStatus,
     Received,
 )
-from outbox.message import Message
-from outbox.outcome import DONE, Cause, Dead
+from outbox.core.message import Message
+from outbox.core.outcome import DONE, Cause, Dead
+from outbox.engine.lifecycle import Stopping, run_until_stopped
+from outbox.engine.working import Work, WorkSettings
 from outbox.ports import Broker, Intake, Receive, Subscription
 from tests.contract.harness import EXCHANGE, Harness, Recorder
 from tests.contract.support import existing, message, send, taking

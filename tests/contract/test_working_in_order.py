@@ -5,8 +5,8 @@ from datetime import timedelta
 from random import Random
 
 from outbox import Consumer, RetryAfter
-from outbox.events import Processed
-from outbox.outcome import Cause, Dead, Retry
+from outbox.core.events import Processed
+from outbox.core.outcome import Cause, Dead, Retry
 from outbox.ports import Broker
 from outbox.retry import constant
 from tests.contract.harness import Harness

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from outbox.failures import FailedAttempt
-from outbox.outcome import Failure
+from outbox.core.failures import FailedAttempt
+from outbox.core.outcome import Failure
 from outbox.ports import DeadMessage
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool

@@ -16,12 +16,12 @@ from pamqp.commands import Basic
 
 from outbox import MessageRelay, ensure_outbox_schema_async
 from outbox.archiver import Archiver
+from outbox.core.events import Archived, DeadLettersMeasured, DependencyLost, DependencyRestored
+from outbox.core.outcome import Cause, Dead
 from outbox.dead_letters import DeadLetters
 from outbox.engine.archiving import Archiving, ArchivingSettings
 from outbox.engine.lifecycle import Stopping
 from outbox.errors import ConfigurationError, SchemaError
-from outbox.events import Archived, DeadLettersMeasured, DependencyLost, DependencyRestored
-from outbox.outcome import Cause, Dead
 from outbox.ports import CONFIRMED
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.dead_letters import DeadLetterFilter, DeadLetterListing

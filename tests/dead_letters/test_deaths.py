@@ -9,9 +9,9 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from outbox.fingerprint import fingerprint
+from outbox.core.fingerprint import fingerprint
+from outbox.core.outcome import Cause, Dead, Failure, Retry
 from outbox.masking import Masking
-from outbox.outcome import Cause, Dead, Failure, Retry
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.deaths import Coroner, Storable
 from outbox.postgres.pool import Pool, open_pool

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.fingerprint import fingerprint, group_title, without_values
-from outbox.outcome import TRACEBACK_LIMIT, Failure
+from outbox.core.fingerprint import fingerprint, group_title, without_values
+from outbox.core.outcome import TRACEBACK_LIMIT, Failure
 
 names = st.from_regex(r"[a-z_][a-z0-9_]{0,20}", fullmatch=True)
 prefixes = st.sampled_from(["/srv", "/home/ann/shop", "/app/releases/2024-03-01", "C:\\Users\\ann\\shop", "/opt/x y/z"])

@@ -8,10 +8,10 @@ from typing import Any
 import asyncpg
 import pytest
 
+from outbox.core.failures import FailedAttempt
+from outbox.core.fingerprint import fingerprint
+from outbox.core.outcome import Failure
 from outbox.errors import DatabaseUnavailableError
-from outbox.failures import FailedAttempt
-from outbox.fingerprint import fingerprint
-from outbox.outcome import Failure
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.dead_letters import DeadLetter, DeadLetterFilter, DeadLetterListing, DeadLetterStatus, Position, Source
 from outbox.postgres.dead_letters.letters import GroupBy

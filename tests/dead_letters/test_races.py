@@ -8,8 +8,8 @@ import asyncpg
 import pytest
 
 from outbox import Publisher
+from outbox.core.outcome import DONE as SENT
 from outbox.dead_letters import DeadLetters, ItemOutcome
-from outbox.outcome import DONE as SENT
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool
 from outbox.postgres.store import PostgresStore

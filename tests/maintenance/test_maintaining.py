@@ -6,9 +6,9 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from outbox.core.events import DutyDone, DutyFailed, Event, MaintenanceStarted, MaintenanceStopped
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.maintaining import Duty, Maintaining
-from outbox.events import DutyDone, DutyFailed, Event, MaintenanceStarted, MaintenanceStopped
 from outbox.postgres.leases import PostgresLease
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool

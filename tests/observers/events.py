@@ -3,7 +3,7 @@
 import dataclasses
 from datetime import UTC, datetime, timedelta
 
-from outbox.events import (
+from outbox.core.events import (
     Advice,
     Archived,
     BacklogMeasured,
@@ -46,8 +46,8 @@ from outbox.events import (
     WakeMode,
     WakeModeChanged,
 )
-from outbox.message import Message
-from outbox.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Failure, Held, RelayOutcome, Retry
+from outbox.core.message import Message
+from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Failure, Held, RelayOutcome, Retry
 
 FAILURE = Failure("ValueError", "no luck with amqp://ada:geheim@rabbit/", "Traceback: geheim")
 MESSAGE = Message(

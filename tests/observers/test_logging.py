@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from outbox.cli.logs import JsonFormatter
-from outbox.events import (
+from outbox.core.events import (
     Advice,
     Archived,
     BacklogMeasured,
@@ -49,8 +49,8 @@ from outbox.events import (
     WakeMode,
     WakeModeChanged,
 )
+from outbox.core.tracking import tracking
 from outbox.observers.logging import FIELDS, LoggingObserver
-from outbox.tracking import tracking
 from tests.observers import events
 
 observer = LoggingObserver()

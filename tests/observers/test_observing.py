@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
+from outbox.core.events import Advice, Event
 from outbox.engine.observing import Observers
-from outbox.events import Advice, Event
 
 ADVICE = Advice(text="drink more water")
 

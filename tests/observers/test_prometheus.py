@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import REGISTRY
 from prometheus_client.samples import Sample
 
-from outbox.events import (
+from outbox.core.events import (
     Archived,
     BacklogMeasured,
     CircuitClosed,
@@ -29,8 +29,8 @@ from outbox.events import (
     WakeMode,
     WakeModeChanged,
 )
+from outbox.core.outcome import Retry
 from outbox.observers.prometheus import PrometheusObserver
-from outbox.outcome import Retry
 from outbox.runtime.observing import build_observer
 from tests.observers import events
 from tests.observers.events import FAILURE, MESSAGE
@@ -220,7 +220,7 @@ WITHOUT_CLIENT = """
 import logging, sys
 sys.modules["prometheus_client"] = None  # as if it were not installed
 logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s", stream=sys.stdout)
-from outbox.events import Advice
+from outbox.core.events import Advice
 from outbox.runtime.observing import build_observer
 for _ in range(3):
     build_observer(enable_metrics=True).notify(Advice(text="still logged"))

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from outbox import codec, ensure_outbox_schema_async
+from outbox import ensure_outbox_schema_async
+from outbox.core import codec
+from outbox.core.events import Dependency, DependencyLost, DependencyRestored
+from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Failure, Retry
 from outbox.errors import ConfigurationError, MalformedMessageError, TopologyError
-from outbox.events import Dependency, DependencyLost, DependencyRestored
-from outbox.outcome import DONE, RETURNED, Cause, Dead, Failure, Retry
 from outbox.ports import Delivery, Intake, Subscription
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.postgres import PostgresBroker

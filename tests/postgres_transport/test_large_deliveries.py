@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from outbox import Worker, consume
-from outbox.byte_limits import ByteLimits
-from outbox.events import DependencyLost
-from outbox.outcome import DONE
+from outbox.core.byte_limits import ByteLimits
+from outbox.core.events import DependencyLost
+from outbox.core.outcome import DONE
 from outbox.ports import Delivery, Subscription
 from outbox.postgres.pool import Pool
 from outbox.transports.postgres import PostgresBroker

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Retry
 from outbox.errors import StaleDeliveryError
-from outbox.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Retry
 from outbox.postgres.pool import Pool
 from outbox.transports.postgres import PostgresBroker
 from tests.contract.support import FAILURE, existing, message, send, taking

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
+from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Postponed, Retry
 from outbox.errors import StaleDeliveryError
-from outbox.outcome import DONE, RETURNED, Cause, Dead, Postponed, Retry
 from outbox.ports import Broker, Delivery
 from outbox.postgres.pool import Connection, Pool
 from outbox.transports.postgres import PostgresBroker

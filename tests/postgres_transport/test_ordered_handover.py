@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from outbox.core.events import HistoryLost
 from outbox.engine.ordering import OrderingRules
-from outbox.events import HistoryLost
 from outbox.postgres.pool import Pool
 from outbox.postgres.sent_facts import SentFacts
 from outbox.transports.postgres.handing import handover_queries

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg2.extensions import connection as Connection  # noqa: N812  # the driver's class
 
-from outbox.topics import matches
+from outbox.core.topics import matches
 from outbox.transports.postgres.patterns import pattern_of
 from tests.servers.postgres import PostgresServer
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from outbox.core.message import Message
 from outbox.errors import BrokerUnavailableError, ConfigurationError, TopologyError
-from outbox.message import Message
 from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.postgres import PostgresBroker

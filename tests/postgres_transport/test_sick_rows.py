@@ -8,8 +8,8 @@ import asyncpg
 import pytest
 
 from outbox import ensure_outbox_schema_async
-from outbox.byte_limits import ByteLimits
-from outbox.outcome import Dead, Retry
+from outbox.core.byte_limits import ByteLimits
+from outbox.core.outcome import Dead, Retry
 from outbox.postgres.pool import Pool, open_pool
 from outbox.retry import Backoff, RetryPolicy
 from outbox.transports.postgres.handover import HandedMessage, HandedState, PostgresHandover

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from outbox import Publisher, ensure_outbox_schema_async
-from outbox.outcome import DONE, RETURNED, Cause, Dead, Failure, Held, RelayOutcome, Retry
+from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Failure, Held, RelayOutcome, Retry
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.store import PostgresStore

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from outbox.events import Event
-from outbox.message import NO_HEADERS, Message
-from outbox.outcome import Failure
+from outbox.core.events import Event
+from outbox.core.message import NO_HEADERS, Message
+from outbox.core.outcome import Failure
+from outbox.core.tracking import new_id
 from outbox.ports import CONFIRMED, Delivery, Intake, SendResult, Subscription
-from outbox.tracking import new_id
 from outbox.transports.rabbitmq import RabbitBroker
 from outbox.transports.rabbitmq.deliveries import RabbitDelivery
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from outbox.outcome import DONE, RETURNED
+from outbox.core.outcome import DONE, RETURNED
 from outbox.transports.rabbitmq import RabbitBroker, receiving
 from outbox.transports.rabbitmq.deliveries import RabbitDelivery
 from tests.rabbitmq.support import bound, consuming, deliver, message

@@ -10,11 +10,11 @@ import pytest
 from aiormq.exceptions import ChannelNotFoundEntity
 from yarl import URL
 
-from outbox import codec
+from outbox.core import codec
+from outbox.core.events import DependencyLost, DependencyRestored
+from outbox.core.failures import decode_trail
+from outbox.core.outcome import DONE, MESSAGE_LIMIT, RETURNED, TRACEBACK_LIMIT, Cause, Dead, Failure, Retry
 from outbox.errors import BrokerUnavailableError, MalformedMessageError, StaleDeliveryError
-from outbox.events import DependencyLost, DependencyRestored
-from outbox.failures import decode_trail
-from outbox.outcome import DONE, MESSAGE_LIMIT, RETURNED, TRACEBACK_LIMIT, Cause, Dead, Failure, Retry
 from outbox.ports import CONFIRMED
 from outbox.transports.rabbitmq import RabbitBroker
 from outbox.transports.rabbitmq.topology import Topology

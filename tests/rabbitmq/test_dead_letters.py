@@ -11,8 +11,8 @@ import aio_pika
 import pytest
 from pamqp.commands import Basic
 
+from outbox.core.outcome import Cause, Dead, Failure, Retry
 from outbox.errors import BrokerUnavailableError, MalformedMessageError, StaleDeliveryError, TopologyError
-from outbox.outcome import Cause, Dead, Failure, Retry
 from outbox.ports import DeadMessage
 from outbox.transports.rabbitmq import RabbitBroker, settling
 from outbox.transports.rabbitmq.dead_letters import RabbitDeadDelivery, RabbitDeadLetterQueues

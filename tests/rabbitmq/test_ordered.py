@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from outbox.events import Advice
-from outbox.outcome import DONE, RETURNED
+from outbox.core.events import Advice
+from outbox.core.outcome import DONE, RETURNED
 from outbox.transports.rabbitmq import RabbitBroker
 from outbox.transports.rabbitmq.deliveries import RabbitDelivery
 from tests.rabbitmq.conftest import MakeBroker

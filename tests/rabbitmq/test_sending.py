@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import aio_pika
 import pytest
 
+from outbox.core.message import Message
+from outbox.core.outcome import DONE
 from outbox.errors import BrokerUnavailableError, ConfigurationError, UrlError
-from outbox.message import Message
-from outbox.outcome import DONE
 from outbox.ports import CONFIRMED, UNROUTABLE, Confirmed, NotSent, Refused
 from outbox.transports.rabbitmq import RabbitBroker
 from tests.rabbitmq.conftest import MakeBroker

@@ -12,8 +12,8 @@ from pamqp.frame import marshal
 from pamqp.header import ContentHeader
 from pamqp.heartbeat import Heartbeat
 
-from outbox.events import DependencyLost
-from outbox.outcome import DONE
+from outbox.core.events import DependencyLost
+from outbox.core.outcome import DONE
 from outbox.transports.rabbitmq import streaming
 from outbox.transports.rabbitmq.arriving import Arrival, Assembly
 from outbox.transports.rabbitmq.reading import Deliver

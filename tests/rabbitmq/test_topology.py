@@ -10,11 +10,11 @@ import aio_pika
 import pytest
 from aiormq.channel import Channel
 
-from outbox.codec import EXCEPTION_TYPE
-from outbox.duration import as_delays
+from outbox.core.codec import EXCEPTION_TYPE
+from outbox.core.duration import as_delays
+from outbox.core.events import Advice, DependencyRestored
+from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Retry
 from outbox.errors import BrokerUnavailableError, TopologyError
-from outbox.events import Advice, DependencyRestored
-from outbox.outcome import DONE, RETURNED, Cause, Dead, Retry
 from outbox.ports import CONFIRMED, UNROUTABLE
 from outbox.transports.rabbitmq import RabbitBroker, settling
 from outbox.transports.rabbitmq import consuming as consuming_module

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from outbox.codec import EXCEPTION_TYPE
+from outbox.core.codec import EXCEPTION_TYPE
+from outbox.core.events import DependencyLost
+from outbox.core.outcome import Cause, Dead, Retry
 from outbox.errors import MalformedMessageError
-from outbox.events import DependencyLost
-from outbox.outcome import Cause, Dead, Retry
 from outbox.ports import CONFIRMED
 from outbox.transports.rabbitmq import RabbitBroker
 from outbox.transports.rabbitmq.arriving import Arrival

@@ -7,15 +7,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from outbox.byte_limits import ByteLimits
+from outbox.core.byte_limits import ByteLimits
+from outbox.core.events import Event
+from outbox.core.message import Message
+from outbox.core.outcome import Cause
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.ordering import OrderingRules
 from outbox.engine.relaying import Relay, RelaySettings
 from outbox.engine.sending import SendingPolicy, SendingRounds
 from outbox.errors import BrokerUnavailableError
-from outbox.events import Event
-from outbox.message import Message
-from outbox.outcome import Cause
 from outbox.ports import CONFIRMED, SendResult, Transport
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.names import TableName

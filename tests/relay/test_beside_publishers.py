@@ -8,8 +8,8 @@ import asyncpg
 import pytest
 
 from outbox import Publisher
-from outbox.message import OutboxMessage
-from outbox.outcome import DONE
+from outbox.core.message import OutboxMessage
+from outbox.core.outcome import DONE
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.store import PostgresStore

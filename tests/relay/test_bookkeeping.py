@@ -11,9 +11,9 @@ import asyncpg
 import pytest
 
 from outbox import Publisher
+from outbox.core.outcome import DONE
 from outbox.dead_letters import DeadLetters
 from outbox.engine.ordering import OrderingRules
-from outbox.outcome import DONE
 from outbox.postgres.ordering import Lanes
 from outbox.postgres.store import PostgresStore
 from tests.relay.test_beside_publishers import TABLE

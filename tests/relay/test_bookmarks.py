@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from outbox import ensure_outbox_schema_async
-from outbox.outcome import DONE, RETURNED
+from outbox.core.outcome import DONE, RETURNED
 from outbox.postgres.bookmarks import Bookmarks
 from outbox.postgres.floors import FRONT
 from outbox.postgres.pool import Pool, open_pool

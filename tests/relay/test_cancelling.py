@@ -9,11 +9,11 @@ import asyncpg
 import pytest
 
 from outbox import ensure_outbox_schema_async
+from outbox.core.outcome import DONE
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.relaying import Relay
 from outbox.engine.sending import SendingRounds
 from outbox.errors import DatabaseUnavailableError
-from outbox.outcome import DONE
 from outbox.ports import Nap
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.names import TableName

@@ -9,11 +9,11 @@ import pytest
 
 from outbox import MessageRelay
 from outbox import relay as relays
+from outbox.core.urls import server_address
 from outbox.doctor import Patient, examine
 from outbox.errors import ConfigurationError
 from outbox.findings import Finding
 from outbox.postgres import relays as rows
-from outbox.urls import server_address
 from tests.relay.support import ScriptedTransport
 from tests.relay.test_message_relay import running
 from tests.relay.test_relay import INSERT

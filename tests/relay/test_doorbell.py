@@ -8,7 +8,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from outbox.events import Event, WakeMode, WakeModeChanged
+from outbox.core.events import Event, WakeMode, WakeModeChanged
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import connect_to

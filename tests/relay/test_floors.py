@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from outbox import ensure_outbox_schema_async
-from outbox.outcome import DONE
+from outbox.core.outcome import DONE
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.store import PostgresStore

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import asyncpg
 import pytest
 
-from outbox.message import Message
-from outbox.outcome import Failure
+from outbox.core.message import Message
+from outbox.core.outcome import Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, Refused, SendResult
 from tests.relay.support import ScriptedTransport, policy, relaying
 from tests.relay.test_ordering import by, publish

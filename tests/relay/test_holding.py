@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import asyncpg
 
+from outbox.core.message import Message
+from outbox.core.outcome import Held
 from outbox.engine.holding import LONGEST_PROBE, LONGEST_WAIT, MOST_KEYS, Holds, Way
-from outbox.message import Message
-from outbox.outcome import Held
 from outbox.ports import CONFIRMED, SendResult
 from outbox.ports import Unroutable as NoQueue
 from outbox.transports.postgres.handover import HandedMessage, HandedOver, HandedState

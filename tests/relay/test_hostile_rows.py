@@ -9,10 +9,10 @@ import asyncpg
 import pytest
 
 from outbox import ensure_outbox_schema_async
-from outbox.byte_limits import ByteLimits
-from outbox.events import BatchSent, SendFailed
-from outbox.message import Message, PendingMessage
-from outbox.outcome import DONE, Failure
+from outbox.core.byte_limits import ByteLimits
+from outbox.core.events import BatchSent, SendFailed
+from outbox.core.message import Message, PendingMessage
+from outbox.core.outcome import DONE, Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, Refused, SendResult
 from outbox.postgres.claiming import Claiming
 from outbox.postgres.names import TableName

@@ -7,10 +7,10 @@ import asyncpg
 import pytest
 
 from outbox import MessageRelay
-from outbox.byte_limits import ByteLimits
+from outbox.core.byte_limits import ByteLimits
+from outbox.core.events import DependencyLost, SendFailed
+from outbox.core.message import Way
 from outbox.errors import ConfigurationError
-from outbox.events import DependencyLost, SendFailed
-from outbox.message import Way
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
 from outbox.postgres.store import PostgresStore

@@ -8,8 +8,8 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from outbox.core.events import Dependency, DependencyLost
 from outbox.errors import DatabaseUnavailableError, StatementTimeoutError
-from outbox.events import Dependency, DependencyLost
 from outbox.observers.logging import LoggingObserver
 from outbox.ports import Marks
 from outbox.postgres.inbox import Inbox

@@ -6,9 +6,9 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from outbox.core.message import Message
+from outbox.core.outcome import Failure
 from outbox.engine.ordering import OrderingRules
-from outbox.message import Message
-from outbox.outcome import Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused, SendResult
 from tests.relay.support import ScriptedTransport, policy, relaying
 from tests.relay.test_relay import rows, rows_are

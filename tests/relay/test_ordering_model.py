@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
+from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Failure, Held, RelayOutcome, Retry
 from outbox.engine.ordering import OrderingRules
-from outbox.outcome import DONE, RETURNED, Cause, Dead, Failure, Held, RelayOutcome, Retry
 from outbox.postgres.claim import PostgresClaim
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from outbox.outcome import DONE
+from outbox.core.outcome import DONE
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
 from outbox.postgres.store import PostgresStore

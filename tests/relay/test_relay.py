@@ -7,10 +7,10 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from outbox.byte_limits import ByteLimits
-from outbox.events import BatchSent, CleanedUp, Dependency, DependencyLost, DependencyRestored, SendFailed
-from outbox.message import Message
-from outbox.outcome import Failure
+from outbox.core.byte_limits import ByteLimits
+from outbox.core.events import BatchSent, CleanedUp, Dependency, DependencyLost, DependencyRestored, SendFailed
+from outbox.core.message import Message
+from outbox.core.outcome import Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused, SendResult
 from tests.relay.support import ScriptedTransport, policy, relaying
 from tests.support.eventually import eventually

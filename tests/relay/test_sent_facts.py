@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from outbox import MessageRelay
-from outbox.events import HistoryLost
+from outbox.core.events import HistoryLost
 from outbox.ports import CONFIRMED, UNROUTABLE
 from outbox.postgres.names import TableName
 from outbox.postgres.sent_facts import SentFacts

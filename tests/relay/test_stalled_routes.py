@@ -7,11 +7,11 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from outbox.core.events import DependencyLost, RouteResumed, RouteStalled
+from outbox.core.message import Message
+from outbox.core.outcome import Failure
 from outbox.engine import stalls
 from outbox.engine.ordering import OrderingRules
-from outbox.events import DependencyLost, RouteResumed, RouteStalled
-from outbox.message import Message
-from outbox.outcome import Failure
 from outbox.ports import CONFIRMED, Refused, SendResult, Unconfirmed
 from tests.relay.support import ScriptedTransport, policy, relaying
 from tests.relay.test_relay import INSERT, rows_are

@@ -9,8 +9,8 @@ import asyncpg
 import pytest
 
 from outbox import ensure_outbox_schema_async
+from outbox.core.outcome import DONE
 from outbox.errors import DatabaseUnavailableError, SchemaError
-from outbox.outcome import DONE
 from outbox.postgres.claiming import relay_queries
 from outbox.postgres.floors import FRONT
 from outbox.postgres.names import TableName

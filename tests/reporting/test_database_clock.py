@@ -9,7 +9,8 @@ import aio_pika
 import asyncpg
 import pytest
 
-from outbox import Archiver, Consumer, MessageRelay, Publisher, Worker, codec
+from outbox import Archiver, Consumer, MessageRelay, Publisher, Worker
+from outbox.core import codec
 from outbox.maintenance import Maintenance
 from tests.reporting.support import at_work
 from tests.support import eventually

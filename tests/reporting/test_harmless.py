@@ -8,10 +8,10 @@ import asyncpg
 import pytest
 
 from outbox import MessageRelay, Worker, ensure_outbox_schema_async, ensure_outbox_table_async
+from outbox.core.events import Event, HistoryLost, Processed, ProcessingStatus
+from outbox.core.message import Message
+from outbox.core.outcome import DONE, Cause, Dead, Failure
 from outbox.engine.lifecycle import Stopping
-from outbox.events import Event, HistoryLost, Processed, ProcessingStatus
-from outbox.message import Message
-from outbox.outcome import DONE, Cause, Dead, Failure
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import connect_to
 from outbox.postgres.reporting import Component, ComponentKind, ReportingSettings, reporting

@@ -10,9 +10,9 @@ import asyncpg
 import pytest
 
 from outbox import MessageRelay, Worker
+from outbox.core.events import Paused
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.observing import Observers
-from outbox.events import Paused
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import borrow_from, connect_to
 from outbox.postgres.reporting import Component, ComponentKind, Reporter, ReportingSettings, reporting

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 
 from outbox import Consumer, MessageRelay, Worker
-from outbox.events import BacklogMeasured, BatchSent, Processed, ProcessingStatus, SentMessage
-from outbox.message import Message
-from outbox.outcome import DONE, Cause, Dead, DeliveryOutcome, Failure, Retry
+from outbox.core.events import BacklogMeasured, BatchSent, Processed, ProcessingStatus, SentMessage
+from outbox.core.message import Message
+from outbox.core.outcome import DONE, Cause, Dead, DeliveryOutcome, Failure, Retry
 from outbox.postgres.names import TableName
 from outbox.postgres.reporting.statistics import LATENCY_BOUNDS, MOST_KEYS, OTHERS, Counts, Key, Statistics
 from outbox.postgres.reporting.tables import ReportingTables

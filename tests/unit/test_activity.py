@@ -1,8 +1,8 @@
 import json
 from datetime import UTC, datetime
 
+from outbox.core.events import BatchSent, ConsumerStarted, IsolationStep, PoisonIsolated
 from outbox.engine.lifecycle import Stopping
-from outbox.events import BatchSent, ConsumerStarted, IsolationStep, PoisonIsolated
 from outbox.postgres.reporting.activity import Activity
 from tests.observers.events import MESSAGE
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.clock import DatabaseClock, HybridClock, as_clock
+from outbox.core.clock import DatabaseClock, HybridClock, as_clock
 from outbox.errors import ConfigurationError
 
 NOON = 1_700_000_000_000_000

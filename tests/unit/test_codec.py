@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from outbox import codec
+from outbox.core import codec
 from outbox.errors import EncodingError, MalformedMessageError
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.duration import as_delay, parse_duration
+from outbox.core.duration import as_delay, parse_duration
 from outbox.errors import DurationError
 
 ACCEPTED = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from outbox.outcome import MESSAGE_LIMIT, TRACEBACK_LIMIT, Failure, qualified_name
+from outbox.core.outcome import MESSAGE_LIMIT, TRACEBACK_LIMIT, Failure, qualified_name
 
 
 class OddError(Exception):

@@ -27,7 +27,7 @@ from outbox import (
     consume,
     retry,
 )
-from outbox.message import PublishOptions
+from outbox.core.message import PublishOptions
 
 PUBLIC_NAMES = {
     "Archiver",

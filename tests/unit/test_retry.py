@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outbox.core.outcome import Cause, Dead, Failure, Retry
 from outbox.errors import ConfigurationError, RetryAfter
-from outbox.outcome import Cause, Dead, Failure, Retry
 from outbox.retry import Backoff, Delays, RetryPolicy, Strategy, as_strategy, constant, delays, exponential, linear
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

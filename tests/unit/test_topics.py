@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.topics import matches
+from outbox.core.topics import matches
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox import get_tracking_ids, tracking
+from outbox.core.tracking import CHAIN_LIMIT, bounded, extended_chain, new_id, new_ids
 from outbox.errors import ConfigurationError
-from outbox.tracking import CHAIN_LIMIT, bounded, extended_chain, new_id, new_ids
 
 
 def test_outside_of_any_chain_there_are_no_ids() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outbox.core.urls import ServerKind, amqp_url, postgres_url, redacted, server_kind
 from outbox.errors import UrlError
-from outbox.urls import ServerKind, amqp_url, postgres_url, redacted, server_kind
 
 POSTGRES_SPELLINGS = [
     "postgresql://",

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from outbox import Consumer, Worker
-from outbox.message import Message
+from outbox.core.message import Message
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import existing, message
 from tests.support import eventually

@@ -13,11 +13,11 @@ import pytest
 from pydantic import BaseModel
 
 from outbox import Consumer, Reject, RetryAfter, Worker, ensure_outbox_schema_async, get_tracking_ids
+from outbox.core.message import Message
+from outbox.core.outcome import Cause
 from outbox.engine.lifecycle import Stopping, run_until_stopped
 from outbox.engine.working import Work, WorkSettings
 from outbox.errors import DatabaseUnavailableError, SignatureError
-from outbox.message import Message
-from outbox.outcome import Cause
 from outbox.ports import Marks, Unit
 from outbox.publisher import BoundPublisher
 from outbox.transports.memory import MemoryBroker

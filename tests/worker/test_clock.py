@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 
 from outbox import BoundPublisher, HybridClock, MessageRelay, Publisher, Worker, consume, ensure_outbox_schema_async
+from outbox.core.message import Message
 from outbox.errors import ConfigurationError
-from outbox.message import Message
 from outbox.transports.memory import MemoryBroker
 from tests.servers.postgres import PostgresServer, fresh_database, with_database
 from tests.support.eventually import eventually

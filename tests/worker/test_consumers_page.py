@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 from outbox import Worker
-from outbox.events import Processed
-from outbox.outcome import DONE, Cause, Dead, Retry
+from outbox.core.events import Processed
+from outbox.core.outcome import DONE, Cause, Dead, Retry
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import message
 from tests.contract.test_working import working

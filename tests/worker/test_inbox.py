@@ -14,10 +14,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from outbox import Consumer, RetryAfter, Worker, ensure_outbox_schema_async
+from outbox.core.message import Message
+from outbox.core.outcome import Cause
 from outbox.errors import ConfigurationError, SchemaError
 from outbox.maintenance import INBOX_RETENTION
-from outbox.message import Message
-from outbox.outcome import Cause
 from outbox.postgres.inbox import PostgresInbox, inbox_beside, mark_of
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import borrow_from

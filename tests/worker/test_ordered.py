@@ -11,13 +11,13 @@ import pytest
 from pydantic import RootModel
 
 from outbox import Consumer, Reject
+from outbox.core.events import CircuitOpened, ConsumerStarted, DependencyRestored, Processed, SettleFailed
+from outbox.core.failures import FailedAttempt
+from outbox.core.outcome import DONE, Cause, Dead, DeliveryOutcome, Done, Failure, Retry
 from outbox.engine import keyed
 from outbox.engine.lifecycle import Stopping, run_until_stopped
 from outbox.engine.working import Work, WorkSettings
 from outbox.errors import BrokerUnavailableError, MarkHeldError, StaleDeliveryError
-from outbox.events import CircuitOpened, ConsumerStarted, DependencyRestored, Processed, SettleFailed
-from outbox.failures import FailedAttempt
-from outbox.outcome import DONE, Cause, Dead, DeliveryOutcome, Done, Failure, Retry
 from outbox.ports import Delivery, Intake, Marks, NotSent, Receive, SendResult, Subscription, Unit
 from outbox.retry import constant
 from outbox.transports.memory import MemoryBroker

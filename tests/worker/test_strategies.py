@@ -11,9 +11,9 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from outbox import Consumer, Reject, RetryAfter, Worker, consume
+from outbox.core.events import Processed, ProcessingStatus
+from outbox.core.outcome import NOT_REDACTED, Cause, Dead, DeliveryOutcome, Failure, Retry
 from outbox.errors import ConfigurationError, DurationError
-from outbox.events import Processed, ProcessingStatus
-from outbox.outcome import NOT_REDACTED, Cause, Dead, DeliveryOutcome, Failure, Retry
 from outbox.ports import Receive, Subscription
 from outbox.retry import constant, delays, exponential
 from outbox.transports.memory import DeadLetter, MemoryBroker

@@ -9,11 +9,11 @@ import asyncpg
 import pytest
 
 from outbox import Consumer, Worker, ensure_outbox_schema_async
+from outbox.core.events import ProcessingStatus
+from outbox.core.outcome import DONE, Cause, Dead, Retry
 from outbox.engine import limiting
 from outbox.engine.limiting import time_limit
 from outbox.errors import HandlerTimeoutError
-from outbox.events import ProcessingStatus
-from outbox.outcome import DONE, Cause, Dead, Retry
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import existing, message
 from tests.contract.test_working import Running, working

@@ -18,6 +18,8 @@ import pytest
 from pydantic import BaseModel, field_validator
 
 from outbox import Consumer, Worker, consume
+from outbox.core.events import SettleFailed
+from outbox.core.outcome import DONE, RETURNED, DeliveryOutcome, Done
 from outbox.errors import (
     BrokerUnavailableError,
     ConfigurationError,
@@ -27,8 +29,6 @@ from outbox.errors import (
     TopologyError,
     UrlError,
 )
-from outbox.events import SettleFailed
-from outbox.outcome import DONE, RETURNED, DeliveryOutcome, Done
 from outbox.ports import CONFIRMED, Delivery, Intake, Receive, Subscription
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import message

@@ -18,8 +18,8 @@ from outbox.admin.models import Request
 from outbox.admin.outcomes import outcome_word
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
+from outbox.core.failures import FailedAttempt
 from outbox.dead_letters import Action, DeadLetterDetail, Edition, ItemOutcome
-from outbox.failures import FailedAttempt
 from outbox.masking import READ_LIMIT, Body, Masking
 from outbox.postgres.dead_letters.afterlife import Life, OperationOn
 

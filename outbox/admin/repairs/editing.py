@@ -13,12 +13,12 @@ from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.problems import Code, Problem
 from outbox.admin.repairs.requests import EditRequest, RequeueRequest
 from outbox.admin.repairs.schemas import Misfit, misfits
-from outbox.codec import RESERVED_PREFIX
+from outbox.core.codec import RESERVED_PREFIX
+from outbox.core.topics import matches
 from outbox.dead_letters import ORIGINAL_ROUTING, DeadLetter, DeadLetterStatus, Edit, ToQueue
 from outbox.errors import BrokerUnavailableError
 from outbox.postgres.reporting.components import Condition, components
 from outbox.postgres.topology import subscriptions
-from outbox.topics import matches
 
 _AWAKE = frozenset({Condition.ALIVE, Condition.LATE})
 

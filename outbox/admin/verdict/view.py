@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from outbox import topics
 from outbox.admin.backlog import BacklogView
 from outbox.admin.backlog.view import Backlog
 from outbox.admin.brokers import BrokerKind
@@ -30,9 +29,10 @@ from outbox.admin.verdict.judging import (
     database_unreachable,
     judge,
 )
+from outbox.core import topics
+from outbox.core.events import HealthJudged
 from outbox.dead_letters import DeadLetterFilter, DeadLetterStatus
 from outbox.errors import DatabaseUnavailableError
-from outbox.events import HealthJudged
 from outbox.postgres.backlog import Count, Relation, backlog_queries
 from outbox.postgres.pool import Connection
 from outbox.postgres.reporting.components import KnownComponent, recent_components

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from outbox.cli.command import Sentence
-from outbox.codec import encode_instant
+from outbox.core.codec import encode_instant
 from outbox.runtime.environment import PREFIX
 
 if TYPE_CHECKING:

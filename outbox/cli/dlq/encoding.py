@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from outbox.cli import printing
-from outbox.codec import encode_instant
+from outbox.core.codec import encode_instant
 from outbox.dead_letters import (
     Canary,
     DeadLetter,

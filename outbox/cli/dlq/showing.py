@@ -8,8 +8,8 @@ from typing import Any
 
 from outbox.cli.dlq.tables import at, counted, echo_facts, echo_heading, indented, times
 from outbox.cli.printing import echo, one_line, styled
+from outbox.core.failures import FailedAttempt
 from outbox.dead_letters import DeadLetterDetail, DeadLetterStatus
-from outbox.failures import FailedAttempt
 from outbox.masking import Body, Masking, readable
 
 _BODY_LIMIT = 4_000

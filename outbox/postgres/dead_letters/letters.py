@@ -6,8 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, get_args
 
-from outbox.failures import FailedAttempt
-from outbox.outcome import Failure
+from outbox.core.failures import FailedAttempt
+from outbox.core.outcome import Failure
 
 PARKED_PREFIX = "outbox-"
 """Begins the id of a row that the relay parked: `outbox-17` is row 17 of the outbox table, `17` row 17 of the dead letters."""

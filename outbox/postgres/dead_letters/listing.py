@@ -8,11 +8,11 @@ from typing import Any
 
 import asyncpg
 
-from outbox.failures import decode_trail
-from outbox.fingerprint import group_title
+from outbox.core.failures import decode_trail
+from outbox.core.fingerprint import group_title
+from outbox.core.message import NO_HEADERS
+from outbox.core.outcome import Failure
 from outbox.masking import Masking, preview, sized
-from outbox.message import NO_HEADERS
-from outbox.outcome import Failure
 from outbox.postgres.dead_letters.letters import (
     FACET_FIELDS,
     DeadLetter,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from outbox.core.outcome import qualified_name
 from outbox.errors import UnsupportedHandleError
-from outbox.outcome import qualified_name
 from outbox.postgres.handles.writers import AsyncWriter, SyncWriter
 from outbox.postgres.names import TableName
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import asyncpg
 
-from outbox.codec import OCTETS, decode_tracking_ids, encode_body, encode_headers
+from outbox.core.codec import OCTETS, decode_tracking_ids, encode_body, encode_headers
 from outbox.errors import MalformedMessageError
 from outbox.masking import Masking, preview, searchable
 from outbox.postgres.dead_letters.letters import PARKED_PREFIX

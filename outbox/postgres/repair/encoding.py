@@ -6,7 +6,7 @@ from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from outbox.codec import encode_instant
+from outbox.core.codec import encode_instant
 from outbox.postgres.dead_letters import DeadLetterFilter
 from outbox.postgres.repair.values import ORIGINAL_ROUTING, Canary, Destination, Options, OriginalRouting, ToQueue
 

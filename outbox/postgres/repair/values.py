@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from outbox.arguments import at_least_one
+from outbox.core.arguments import at_least_one
 from outbox.errors import ConfigurationError
 from outbox.postgres.dead_letters import DeadLetter
 from outbox.postgres.pool import Connection

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from outbox.engine.lifecycle import Stopping
-from outbox.events import (
+from outbox.core.events import (
     BacklogMeasured,
     BatchSent,
     CircuitClosed,
@@ -30,8 +29,9 @@ from outbox.events import (
     SettleFailed,
     WakeModeChanged,
 )
-from outbox.outcome import Dead, Retry
-from outbox.urls import redacted
+from outbox.core.outcome import Dead, Retry
+from outbox.core.urls import redacted
+from outbox.engine.lifecycle import Stopping
 
 RATE_SECONDS = 10.0
 """Rates are those of about the last ten seconds."""

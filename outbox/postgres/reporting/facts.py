@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from outbox.events import Processed
-from outbox.outcome import Dead, Done, Failure, Retry
+from outbox.core.events import Processed
+from outbox.core.outcome import Dead, Done, Failure, Retry
 
 CAPACITY = 20_000
 """Facts that wait at most; what comes when there are as many is lost."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
-from outbox.clock import DatabaseClock
+from outbox.core.clock import DatabaseClock
 from outbox.engine.lifecycle import Stopping
 from outbox.ports import Observer
 from outbox.postgres.names import TableName

@@ -14,10 +14,10 @@ from typing import Any
 import asyncpg
 
 from outbox import __version__
-from outbox.clock import DatabaseClock
+from outbox.core.clock import DatabaseClock
+from outbox.core.events import BacklogMeasured, BatchSent, Duplicate, Event, HistoryLost, Paused, Processed, Resumed
 from outbox.engine.backoff import Pauses
 from outbox.engine.lifecycle import Stopping
-from outbox.events import BacklogMeasured, BatchSent, Duplicate, Event, HistoryLost, Paused, Processed, Resumed
 from outbox.ports import Gate, Observer
 from outbox.postgres.doorbell import notifications_arrive
 from outbox.postgres.names import TableName

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from outbox.events import BacklogMeasured, BatchSent, Processed
-from outbox.outcome import Dead, Done, Retry
+from outbox.core.events import BacklogMeasured, BatchSent, Processed
+from outbox.core.outcome import Dead, Done, Retry
 
 LATENCY_BOUNDS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 3_600, 21_600, 86_400,

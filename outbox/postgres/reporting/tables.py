@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 
-from outbox.clock import DatabaseClock
+from outbox.core.clock import DatabaseClock
 from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import Connection, roll_back_quietly
 from outbox.postgres.reporting.facts import Fact

@@ -11,10 +11,10 @@ from typing import Any
 
 import asyncpg
 
+from outbox.core.urls import redacted
 from outbox.errors import SchemaError, UnsupportedHandleError
 from outbox.postgres.schema.alone import LOCK_TIMEOUT
 from outbox.postgres.schema.ensure import Plan, Rows
-from outbox.urls import redacted
 
 _OWN_TRANSACTION = "set transaction isolation level read committed"
 

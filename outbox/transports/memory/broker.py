@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from outbox.message import Message
+from outbox.core.message import Message
 from outbox.ports import CONFIRMED, UNROUTABLE, Intake, Receive, SendResult, Subscription
 from outbox.transports.memory.queues import DeadLetter, Entry, Member, Queue
 

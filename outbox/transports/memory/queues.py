@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, assert_never
 
-from outbox import codec
+from outbox.core import codec
+from outbox.core.failures import FailedAttempt, extended_trail
+from outbox.core.message import Message
+from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
+from outbox.core.topics import matches
 from outbox.errors import MalformedMessageError, StaleDeliveryError
-from outbox.failures import FailedAttempt, extended_trail
-from outbox.message import Message
-from outbox.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.ports import Receive
-from outbox.topics import matches
 
 _EXPIRED = Failure("Expired", "its time ran out before it was handled")
 

@@ -9,7 +9,10 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from outbox.byte_limits import ByteLimits
+from outbox.core.byte_limits import ByteLimits
+from outbox.core.events import Dependency, DependencyLost, DependencyRestored
+from outbox.core.message import Message
+from outbox.core.outcome import Failure
 from outbox.engine.groups import ungrouped
 from outbox.errors import (
     BrokerUnavailableError,
@@ -19,10 +22,7 @@ from outbox.errors import (
     StatementTimeoutError,
     TopologyError,
 )
-from outbox.events import Dependency, DependencyLost, DependencyRestored
 from outbox.masking import Masking
-from outbox.message import Message
-from outbox.outcome import Failure
 from outbox.ports import Intake, NotSent, Observer, Receive, SendResult, Subscription
 from outbox.postgres.deaths import Coroner, Storable
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of

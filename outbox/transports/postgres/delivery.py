@@ -12,11 +12,11 @@ from uuid import UUID
 
 import asyncpg
 
-from outbox import codec
+from outbox.core import codec
+from outbox.core.failures import FailedAttempt
+from outbox.core.message import NO_HEADERS, Message
+from outbox.core.outcome import DeliveryOutcome
 from outbox.errors import MalformedMessageError, StaleDeliveryError
-from outbox.failures import FailedAttempt
-from outbox.message import NO_HEADERS, Message
-from outbox.outcome import DeliveryOutcome
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST = (datetime.min.replace(tzinfo=UTC) - _EPOCH).total_seconds()

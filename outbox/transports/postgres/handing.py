@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 
-from outbox.byte_limits import MAX_BODY_BYTES
+from outbox.core.byte_limits import MAX_BODY_BYTES
 from outbox.engine.holding import LONGEST_WAIT
 from outbox.postgres.ordering import ordering_parts
 from outbox.postgres.queries import queries, query, render

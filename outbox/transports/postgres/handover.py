@@ -11,11 +11,11 @@ from functools import partial
 
 import asyncpg
 
-from outbox.byte_limits import ByteLimits
+from outbox.core.byte_limits import ByteLimits
+from outbox.core.message import Lane, OrderingPolicy, light_value
+from outbox.core.outcome import Cause, Dead, Failure, Retry
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
-from outbox.message import Lane, OrderingPolicy
-from outbox.outcome import Cause, Dead, Failure, Retry
 from outbox.postgres.batch_sizes import ALONE_TIMEOUT, BatchSizes
 from outbox.postgres.claiming import MOST_LOOKS, lowest_reached, relay_queries
 from outbox.postgres.deaths import Storable
@@ -30,7 +30,6 @@ from outbox.retry import RetryPolicy
 from outbox.transports.postgres.handing import handover_queries
 from outbox.transports.postgres.statements import Statements, borrowed, cancelling
 from outbox.transports.postgres.tables import TransportTables
-from outbox.values import light_value
 
 FIRST_PROBE = timedelta(seconds=1)
 """How long the probe of an unroutable routing key waits, unless the caller says otherwise."""

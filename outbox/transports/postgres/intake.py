@@ -10,11 +10,11 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from outbox.byte_limits import ByteLimits
+from outbox.core.byte_limits import ByteLimits
+from outbox.core.failures import MOST_FAILURES, FailedAttempt, encode_trail
+from outbox.core.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Failure
 from outbox.engine.backoff import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
-from outbox.failures import MOST_FAILURES, FailedAttempt, encode_trail
-from outbox.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Failure
 from outbox.ports import Receive, Subscription
 from outbox.postgres.batch_sizes import BatchSizes
 from outbox.postgres.deaths import Coroner

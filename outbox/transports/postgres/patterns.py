@@ -6,7 +6,7 @@ _SPECIAL = re.compile(r"[][.^$*+?(){}|\\]")
 
 
 def pattern_of(binding_key: str) -> str | None:
-    """The PostgreSQL regular expression for what `outbox.topics.matches` does; None for a key without wildcards.
+    """The PostgreSQL regular expression for what `outbox.core.topics.matches` does; None for a key without wildcards.
 
     A `#` in front of the first other word stands for words with a dot behind each, any later one for words with a dot in front.
     """

@@ -5,12 +5,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import timedelta
 
+from outbox.core.events import SendFailed, SendFailureType, SentMessage
+from outbox.core.message import Way
+from outbox.core.outcome import DONE, DROPPED, Cause, Dead, Held, RelayOutcome, Retry
 from outbox.engine.holding import FIRST_PROBE, LONGEST_PROBE
 from outbox.engine.rounds import RoundReport, StalledRoutes
 from outbox.engine.sending import NO_QUEUE
-from outbox.events import SendFailed, SendFailureType, SentMessage
-from outbox.message import Way
-from outbox.outcome import DONE, DROPPED, Cause, Dead, Held, RelayOutcome, Retry
 from outbox.transports.postgres.handover import HandedMessage, HandedOver, HandedState, PostgresHandover, too_large
 
 MOST_KEYS = 1_000

@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import asyncpg
 
-from outbox.codec import encode_tracking_ids
+from outbox.core.codec import encode_tracking_ids
+from outbox.core.message import Message
+from outbox.core.outcome import Failure
 from outbox.errors import DatabaseUnavailableError
-from outbox.message import Message
-from outbox.outcome import Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused, SendResult
 from outbox.postgres.pool import unavailable_errors
 from outbox.transports.postgres.statements import Statements

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_never
 
+from outbox.core.failures import FailedAttempt
+from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.engine.backoff import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
-from outbox.failures import FailedAttempt
-from outbox.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.postgres.deaths import Coroner, Payload
 from outbox.transports.postgres.delivery import PostgresDelivery
 

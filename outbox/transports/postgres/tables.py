@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from outbox.failures import MOST_FAILURES
+from outbox.core.failures import MOST_FAILURES
 from outbox.postgres.deaths import recorded
 from outbox.postgres.names import TableName
 from outbox.postgres.queries import queries

@@ -8,8 +8,8 @@ from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
-from outbox.codec import ATTEMPT
-from outbox.message import NO_HEADERS
+from outbox.core.codec import ATTEMPT
+from outbox.core.message import NO_HEADERS
 from outbox.transports.rabbitmq.frames import encode_properties
 from outbox.transports.rabbitmq.reading import (
     BODY_FRAME,

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from aiormq.exceptions import AMQPChannelError
 
+from outbox.core.events import Advice, Dependency, DependencyLost, DependencyRestored
+from outbox.core.message import Message
+from outbox.core.outcome import Failure
+from outbox.core.urls import amqp_url
 from outbox.errors import BrokerUnavailableError, ConfigurationError, TopologyError
-from outbox.events import Advice, Dependency, DependencyLost, DependencyRestored
-from outbox.message import Message
-from outbox.outcome import Failure
 from outbox.ports import Intake, NotSent, Observer, Receive, Refused, SendResult, Subscription
 from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, LentLink, Link, OwnLink, is_blocked
 from outbox.transports.rabbitmq.consuming import RunningSubscription
@@ -24,7 +25,6 @@ from outbox.transports.rabbitmq.settling import CopySettlement
 from outbox.transports.rabbitmq.surviving import Survivals
 from outbox.transports.rabbitmq.topology import Topology, dead_letter_queue
 from outbox.transports.rabbitmq.wire import DEFAULT_EXCHANGE, publication_of
-from outbox.urls import amqp_url
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection as LentConnection

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from outbox.core.urls import amqp_url
 from outbox.findings import Finding, error, warning, well
 from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, OwnLink, broker_version
 from outbox.transports.rabbitmq.inquiry import Inquiry, inquiry_on
@@ -21,7 +22,6 @@ from outbox.transports.rabbitmq.topology import (
     resources_of,
     strengthening,
 )
-from outbox.urls import amqp_url
 
 if TYPE_CHECKING:
     from outbox.engine.consuming import Consumer

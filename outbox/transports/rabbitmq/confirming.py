@@ -22,14 +22,14 @@ from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
-from outbox.outcome import Failure
+from outbox.core.outcome import Failure
+from outbox.core.urls import redacted
 from outbox.ports import CONFIRMED, UNROUTABLE, Refused, SendResult
 from outbox.transports.rabbitmq.connection import LostError, losses
 from outbox.transports.rabbitmq.frames import FrameWriter, Publication, UnsendableError
 from outbox.transports.rabbitmq.reading import HEADER_FRAME, METHOD_FRAME, is_return, raw_properties, read_return
 from outbox.transports.rabbitmq.streaming import StreamedConnection
 from outbox.transports.rabbitmq.tapping import FrameHandler, Tap, abandon
-from outbox.urls import redacted
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel, AbstractConnection

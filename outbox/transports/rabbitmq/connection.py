@@ -10,9 +10,9 @@ from aiormq.exceptions import AMQPChannelError, AMQPError, ConnectionClosed, Pro
 from pamqp.constants import REPLY_SUCCESS
 from yarl import URL
 
+from outbox.core.urls import redacted
 from outbox.errors import BrokerUnavailableError, UrlError
 from outbox.transports.rabbitmq.streaming import StreamedConnection
-from outbox.urls import redacted
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection as LentConnection

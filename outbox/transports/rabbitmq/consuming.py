@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from aiormq.exceptions import AMQPChannelError
 
+from outbox.core.outcome import RETURNED
 from outbox.engine.backoff import Pauses
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
-from outbox.outcome import RETURNED
 from outbox.ports import Receive, Subscription
 from outbox.transports.rabbitmq.arriving import Arrival
 from outbox.transports.rabbitmq.connection import Link, UnresponsiveError, is_blocked

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from aiormq.exceptions import AMQPChannelError
 
+from outbox.core.urls import amqp_url
 from outbox.errors import BrokerUnavailableError, ConfigurationError
 from outbox.ports import DeadMessage, ReceiveDead
 from outbox.transports.rabbitmq.arriving import Arrival
@@ -16,7 +17,6 @@ from outbox.transports.rabbitmq.dead_messages import read_dead
 from outbox.transports.rabbitmq.inquiry import NotThere, inquiry_on
 from outbox.transports.rabbitmq.receiving import Arrived, ConsumerChannel
 from outbox.transports.rabbitmq.topology import dead_letter_queue
-from outbox.urls import amqp_url
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection as LentConnection

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from outbox import codec
+from outbox.core import codec
+from outbox.core.failures import FailedAttempt, decode_trail
+from outbox.core.outcome import Failure
 from outbox.errors import MalformedMessageError
-from outbox.failures import FailedAttempt, decode_trail
-from outbox.outcome import Failure
 from outbox.ports import DeadMessage
 from outbox.transports.rabbitmq.arriving import Arrival
 from outbox.transports.rabbitmq.fields import Content, read_content

@@ -9,11 +9,11 @@ from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
-from outbox.codec import ATTEMPT, FAILURES
+from outbox.core.codec import ATTEMPT, FAILURES
+from outbox.core.failures import encode_trail
+from outbox.core.message import NO_HEADERS, Message
+from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.errors import MalformedMessageError, StaleDeliveryError
-from outbox.failures import encode_trail
-from outbox.message import NO_HEADERS, Message
-from outbox.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.transports.rabbitmq.failing import failures_after
 from outbox.transports.rabbitmq.wire import CRASHES, DELIVERY_COUNT, read_attempt, read_count, read_message, read_routing_key
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime, timedelta
 
-    from outbox.failures import FailedAttempt
+    from outbox.core.failures import FailedAttempt
     from outbox.transports.rabbitmq.arriving import Arrival
     from outbox.transports.rabbitmq.receiving import ConsumerChannel
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from outbox.codec import EXCEPTION_MESSAGE, EXCEPTION_TRACEBACK, EXCEPTION_TYPE, FAILURES
-from outbox.failures import FailedAttempt, decode_trail, encode_trail, extended_trail
-from outbox.outcome import Cause
+from outbox.core.codec import EXCEPTION_MESSAGE, EXCEPTION_TRACEBACK, EXCEPTION_TYPE, FAILURES
+from outbox.core.failures import FailedAttempt, decode_trail, encode_trail, extended_trail
+from outbox.core.outcome import Cause
 from outbox.transports.rabbitmq.wire import CAUSE
 
 _FEW = 5

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from outbox.core.urls import amqp_url
 from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, OwnLink
 from outbox.transports.rabbitmq.inquiry import Inquiry, NotAllowed, NotThere, inquiry_on
 from outbox.transports.rabbitmq.limits import settings_in_force
 from outbox.transports.rabbitmq.management import Management
 from outbox.transports.rabbitmq.topology import Exchange, is_there
-from outbox.urls import amqp_url
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel

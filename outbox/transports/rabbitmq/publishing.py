@@ -12,8 +12,8 @@ from uuid import uuid4
 from aiormq.exceptions import AMQPChannelError
 from pamqp.commands import Basic
 
+from outbox.core.outcome import Failure
 from outbox.errors import BrokerUnavailableError
-from outbox.outcome import Failure
 from outbox.ports import NotSent, Refused, SendResult, Unconfirmed
 from outbox.transports.rabbitmq.confirming import Batch, ChannelCutError, ConfirmChannel
 from outbox.transports.rabbitmq.connection import Link, UnresponsiveError, is_blocked, losses

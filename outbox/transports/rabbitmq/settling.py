@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, assert_never
 from uuid import uuid4
 
-from outbox.codec import ATTEMPT, EXPIRES_AT, ROUTING_KEY, encode_instant
+from outbox.core.codec import ATTEMPT, EXPIRES_AT, ROUTING_KEY, encode_instant
+from outbox.core.failures import FailedAttempt
+from outbox.core.outcome import Cause, Failure
 from outbox.engine.backoff import Pauses
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
-from outbox.failures import FailedAttempt
-from outbox.outcome import Cause, Failure
 from outbox.ports import Confirmed, NotSent, Refused, SendResult, Unconfirmed, Unroutable
 from outbox.transports.rabbitmq.confirming import NACKED
 from outbox.transports.rabbitmq.failing import accounts, failures_after, trails

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from outbox.duration import format_duration
+from outbox.core.duration import format_duration
 from outbox.engine.backoff import Pauses
 from outbox.errors import TopologyError
 from outbox.ports import Subscription

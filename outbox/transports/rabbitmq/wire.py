@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from pamqp.commands import Basic
 
-from outbox.codec import (
+from outbox.core.codec import (
     AMQP,
     ATTEMPT,
     EXPIRES_AT,
@@ -22,9 +22,9 @@ from outbox.codec import (
     encode_instant,
     encode_tracking_ids,
 )
+from outbox.core.message import NO_HEADERS, Message
+from outbox.core.tracking import new_id
 from outbox.errors import MalformedMessageError
-from outbox.message import NO_HEADERS, Message
-from outbox.tracking import new_id
 from outbox.transports.rabbitmq.frames import (
     PERSISTENT,
     Publication,
@@ -45,7 +45,7 @@ ISOLATED = "x-outbox-isolated"
 CRASHES = "x-outbox-crashes"
 """How many workers died with the message before it became this copy."""
 CAUSE = "x-outbox-cause"
-"""Why a dead letter died, as `outbox.outcome.Cause` names it."""
+"""Why a dead letter died, as `outbox.core.outcome.Cause` names it."""
 DELIVERY_COUNT = "x-delivery-count"
 """Kept by quorum queues: how often a message came back without being acknowledged."""
 PREDECESSOR_ROUTING_KEY = "x-original-routing-key"

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import TypeVar
 
-from outbox.byte_limits import ByteLimits
+from outbox.core.byte_limits import ByteLimits
 from outbox.errors import ConfigurationError
 
 T = TypeVar("T")

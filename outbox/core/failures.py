@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from outbox.codec import decode_instant, encode_instant
+from outbox.core.codec import decode_instant, encode_instant
+from outbox.core.outcome import Failure
 from outbox.errors import MalformedMessageError
-from outbox.outcome import Failure
 
 MOST_FAILURES = 20
 """Failures that are kept of one message: the first, and the latest."""

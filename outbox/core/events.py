@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from outbox.message import Message
-from outbox.outcome import DeliveryOutcome, Failure, RelayOutcome
-from outbox.values import light_value
+from outbox.core.message import Message, light_value
+from outbox.core.outcome import DeliveryOutcome, Failure, RelayOutcome
 
 
 @light_value()

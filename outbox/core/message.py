@@ -1,14 +1,25 @@
 """What travels: the message that a caller publishes, and the message that relays, brokers and workers carry."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, dataclass_transform
 
-from outbox.outcome import Failure
-from outbox.values import light_value
+from outbox.core.outcome import Failure
+
+_T = TypeVar("_T")
+
+
+@dataclass_transform(frozen_default=True)
+def light_value(*, kw_only: bool = False) -> Callable[[type[_T]], type[_T]]:
+    """A slotted dataclass that type checkers take for a frozen one.
+
+    A frozen one sets each field by a call: ten fields cost a microsecond, of the twenty that a relay has for a message.
+    """
+    return dataclass(slots=True, unsafe_hash=True, kw_only=kw_only)
+
 
 NO_HEADERS: Mapping[str, Any] = MappingProxyType({})
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from outbox.outcome import Failure
+from outbox.core.outcome import Failure
 
 LONGEST_TITLE = 300
 """Most characters of a title; what goes beyond it makes no difference."""
