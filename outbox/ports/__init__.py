@@ -3,23 +3,24 @@
 Each comment is a promise that the contract tests hold every adapter to.
 """
 
-from outbox.ports.consuming import Broker, Delivery, Intake, Receive, Subscription
-from outbox.ports.dead_letters import Archive, DeadDelivery, DeadLetterQueues, DeadMessage, ReceiveDead
-from outbox.ports.observing import Observer
-from outbox.ports.pausing import Gate
-from outbox.ports.sending import (
+from outbox.ports.broker import (
     CONFIRMED,
     UNROUTABLE,
+    Broker,
     Confirmed,
+    Delivery,
+    Intake,
     NotSent,
+    Receive,
     Refused,
     SendResult,
+    Subscription,
     Transport,
     Unconfirmed,
     Unroutable,
 )
-from outbox.ports.storing import Backlog, Claim, Doorbell, Nap, Store
-from outbox.ports.transactions import Marks, Unit, UnitsOfWork
+from outbox.ports.dead_letters import Archive, DeadDelivery, DeadLetterQueues, DeadMessage, ReceiveDead
+from outbox.ports.store import Backlog, Claim, Doorbell, Gate, Marks, Nap, Observer, Store, Unit, UnitsOfWork
 
 __all__ = [
     "CONFIRMED",
