@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from outbox.core.clock import HybridClock
     from outbox.core.message import OutboxMessage
     from outbox.dead_letters import DeadLetters
-    from outbox.engine.consuming import Consumer, consume
+    from outbox.engine.consumer import Consumer, consume
     from outbox.errors import OutboxError, Reject, RetryAfter
     from outbox.maintenance import Maintenance
     from outbox.publisher import BoundPublisher, Publisher
@@ -83,7 +83,7 @@ _HOMES = {
     "NEVER": "outbox.relay",
     "Archiver": "outbox.archiver",
     "BoundPublisher": "outbox.publisher",
-    "Consumer": "outbox.engine.consuming",
+    "Consumer": "outbox.engine.consumer",
     "DeadLetters": "outbox.dead_letters",
     "HybridClock": "outbox.core.clock",
     "Maintenance": "outbox.maintenance",
@@ -94,7 +94,7 @@ _HOMES = {
     "Reject": "outbox.errors",
     "RetryAfter": "outbox.errors",
     "Worker": "outbox.worker",
-    "consume": "outbox.engine.consuming",
+    "consume": "outbox.engine.consumer",
     "ensure_outbox_schema_async": "outbox.schema",
     "ensure_outbox_schema_sync": "outbox.schema",
     "ensure_outbox_table_async": "outbox.schema",

@@ -8,10 +8,9 @@ from outbox.core import arguments
 from outbox.core.arguments import at_least_one, exactly_one, interval
 from outbox.core.byte_limits import MAX_BATCH_BYTES
 from outbox.core.urls import postgres_url
-from outbox.engine.archiving import Archiving, ArchivingSettings
-from outbox.engine.groups import ungrouped
-from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
-from outbox.engine.outages import until_it_answers
+from outbox.engine.archive import Archiving, ArchivingSettings
+from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped, until_it_answers
+from outbox.engine.tasks import ungrouped
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.runtime.brokers import open_dead_letter_queues, require_one_dead_letter_source

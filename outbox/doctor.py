@@ -22,7 +22,7 @@ from outbox.runtime.brokers import destination_of, own_database
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from outbox.engine.consuming import Consumer
+    from outbox.engine.consumer import Consumer
 
 _NAME = "outbox doctor"
 

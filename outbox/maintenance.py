@@ -12,10 +12,9 @@ from outbox.core import arguments
 from outbox.core.arguments import exactly_one, retention
 from outbox.core.events import Dependency
 from outbox.core.urls import ServerKind, postgres_url, server_kind
-from outbox.engine.groups import ungrouped
-from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
-from outbox.engine.maintaining import LEASE, Duty, Maintaining
-from outbox.engine.outages import Outage, until_it_answers
+from outbox.engine.lifecycle import GRACE_PERIOD, Outage, Stopping, run_until_stopped, until_it_answers
+from outbox.engine.maintenance import LEASE, Duty, Maintaining
+from outbox.engine.tasks import ungrouped
 from outbox.errors import BrokerUnavailableError, ConfigurationError
 from outbox.postgres.history import drop_partitions, ensure_partitions
 from outbox.postgres.inbox import PostgresInbox, inbox_beside

@@ -15,13 +15,11 @@ from outbox.core.arguments import exchange_name as checked_exchange_name
 from outbox.core.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.core.outcome import Cause
 from outbox.core.urls import postgres_url
-from outbox.engine.groups import ungrouped
-from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
+from outbox.engine.lifecycle import GRACE_PERIOD, OPEN, Stopping, run_until_stopped, until_it_answers
 from outbox.engine.ordering import OrderingRules
-from outbox.engine.outages import until_it_answers
-from outbox.engine.pausing import OPEN
-from outbox.engine.relaying import Relay, RelaySettings
+from outbox.engine.relay import Relay, RelaySettings
 from outbox.engine.sending import SendingPolicy
+from outbox.engine.tasks import ungrouped
 from outbox.errors import ConfigurationError, DatabaseUnavailableError
 from outbox.retry import Backoff, RetryPolicy
 from outbox.rounds import RoundsSource

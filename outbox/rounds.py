@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from outbox.core.urls import ServerKind, server_kind
-from outbox.engine.lifecycle import Stopping
+from outbox.engine.lifecycle import Stopping, until_it_answers
 from outbox.engine.ordering import OrderingRules
-from outbox.engine.outages import until_it_answers
 from outbox.engine.sending import SendingPolicy, SendingRounds
 from outbox.runtime.brokers import destination_of, open_transport, own_database
 
 if TYPE_CHECKING:
     from outbox.core.byte_limits import ByteLimits
-    from outbox.engine.rounds import Rounds
+    from outbox.engine.sending import Rounds
     from outbox.ports import Observer
     from outbox.postgres.floors import Floors
     from outbox.postgres.names import TableName

@@ -15,14 +15,11 @@ from outbox.core.clock import HybridClock, as_clock
 from outbox.core.duration import as_delays
 from outbox.core.outcome import Failure, Redact
 from outbox.core.urls import ServerKind, postgres_url, server_kind
-from outbox.engine.consuming import Consumer
-from outbox.engine.describing import described
-from outbox.engine.groups import ungrouped
-from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
-from outbox.engine.observing import ClockFollower, Observers
-from outbox.engine.outages import until_it_answers
-from outbox.engine.pausing import never_closed
-from outbox.engine.working import INBOX_WAIT, Work, WorkSettings
+from outbox.engine.consumer import Consumer, described
+from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, never_closed, run_until_stopped, until_it_answers
+from outbox.engine.observers import ClockFollower, Observers
+from outbox.engine.tasks import ungrouped
+from outbox.engine.worker import INBOX_WAIT, Work, WorkSettings
 from outbox.errors import ConfigurationError, MissingExtraError
 from outbox.runtime.brokers import CountingArchived, keeps_dead_letters, open_broker, require_one_consumable_broker
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, component_name, observed_by

@@ -11,7 +11,7 @@ import pytest
 
 from outbox import Consumer, MessageRelay, OutboxMessage, Publisher, Worker, ensure_outbox_schema_async
 from outbox.engine.lifecycle import Stopping
-from outbox.engine.observing import Observers
+from outbox.engine.observers import Observers
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, connect_to, open_pool
 from outbox.postgres.preparing import is_direct

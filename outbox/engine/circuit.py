@@ -10,9 +10,8 @@ from time import monotonic
 from typing import assert_never
 
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Postponed, Retry, Returned
-from outbox.engine.lifecycle import Stopping
-from outbox.engine.options import Pausing
-from outbox.engine.pausing import until_set
+from outbox.engine.consumer import Pausing
+from outbox.engine.lifecycle import Stopping, until_set
 
 PATIENCE = timedelta(minutes=5)
 """How long a message waits in hand for a paused consumer before it goes away for a while: brokers set limits to that."""

@@ -5,12 +5,18 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from random import Random
 from types import FrameType
 from typing import Any
+
+from outbox.core.events import Dependency, DependencyLost, DependencyRestored
+from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, StatementTimeoutError
+from outbox.ports import Gate, Observer
 
 GRACE_PERIOD = timedelta(seconds=30)
 """How long draining may take before what still runs is cancelled, unless told otherwise."""
@@ -240,3 +246,129 @@ def _is_free(number: signal.Signals) -> bool:
     if handler in (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler) or isinstance(handler, _SharedHandler):
         return True
     return isinstance(handler, partial) and isinstance(getattr(handler.func, "__self__", None), asyncio.Runner)
+
+
+@dataclass(slots=True, kw_only=True)
+class Pauses:
+    """Pauses that double from `first` to `longest`, each shortened by up to half at random; `reset` starts over."""
+
+    first: timedelta = timedelta(milliseconds=100)
+    longest: timedelta = timedelta(seconds=5)
+    random: Random = field(default_factory=Random)
+    _taken: int = 0
+
+    def next(self) -> timedelta:
+        """The length of the next pause."""
+        pause: timedelta = min(self.first * 2 ** min(self._taken, 30), self.longest)
+        self._taken += 1
+        return pause * self.random.uniform(0.5, 1.0)
+
+    def reset(self) -> None:
+        """The next pause is a first one."""
+        self._taken = 0
+
+
+LONGEST_PAUSE = {Dependency.BROKER: timedelta(seconds=5), Dependency.DATABASE: timedelta(seconds=1)}
+"""How long to wait at most before a lost server is tried again."""
+MOST_REASONS = 10
+"""How many different reasons of one outage are told, each once."""
+
+
+class Outage:
+    """Whether one server answers."""
+
+    def __init__(self, dependency: Dependency, observer: Observer) -> None:
+        self._dependency = dependency
+        self._observer = observer
+        self._pauses = Pauses(longest=LONGEST_PAUSE[dependency])
+        self._reasons: set[str] = set()
+
+    def lost(self, error: OutboxError) -> timedelta:
+        """Notes that the server is away, refuses or takes too long; how long to wait before trying it again.
+
+        A reason that is new is told: what began as an outage may go on as a missing table or right, which somebody must mend.
+        """
+        reason = str(error)
+        if reason not in self._reasons and len(self._reasons) < MOST_REASONS:
+            self._reasons.add(reason)
+            timed_out = isinstance(error, StatementTimeoutError)
+            self._observer.notify(DependencyLost(dependency=self._dependency, reason=reason, timed_out=timed_out))
+        return self._pauses.next()
+
+    def answers(self) -> None:
+        """Notes that the server answers."""
+        if self._reasons:
+            self._reasons.clear()
+            self._observer.notify(DependencyRestored(dependency=self._dependency))
+        self._pauses.reset()
+
+
+async def until_it_answers(attempt: Callable[[], Awaitable[None]], stopping: Stopping, observer: Observer) -> bool:
+    """Makes `attempt` until nothing is unavailable any more; False if `stopping` was requested before that.
+
+    Whatever else `attempt` raises is raised: waiting would not mend it.
+    """
+    outages = {dependency: Outage(dependency, observer) for dependency in Dependency}
+    while not stopping.requested:
+        try:
+            await attempt()
+        except DatabaseUnavailableError as error:
+            await stopping.wait(outages[Dependency.DATABASE].lost(error))
+        except BrokerUnavailableError as error:
+            await stopping.wait(outages[Dependency.BROKER].lost(error))
+        else:
+            for outage in outages.values():
+                outage.answers()
+            return True
+    return False
+
+
+class OpenGate:
+    """Implements the Gate port where nobody can ask for a pause."""
+
+    closed = False
+
+    async def opened(self) -> None:
+        """See `outbox.ports.Gate.opened`."""
+
+    async def closing(self) -> None:
+        """See `outbox.ports.Gate.closing`; waits for ever."""
+        await asyncio.get_running_loop().create_future()
+
+
+OPEN: Gate = OpenGate()
+
+
+def never_closed(_queue: str) -> Gate:
+    """The gate of every queue where nobody can ask for a pause."""
+    return OPEN
+
+
+async def until_opened(gate: Gate, stopping: Stopping) -> None:
+    """Returns once no pause is wanted, or when it is time to stop."""
+    if gate.closed:
+        await _unless_stopping(gate.opened(), stopping)
+
+
+async def until_closing(gate: Gate, stopping: Stopping) -> None:
+    """Returns once a pause is wanted, or when it is time to stop."""
+    await _unless_stopping(gate.closing(), stopping)
+
+
+async def _unless_stopping(waiting: Coroutine[Any, Any, None], stopping: Stopping) -> None:
+    task = asyncio.create_task(waiting)
+    try:
+        with stopping.future() as stop:
+            await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        task.cancel()
+
+
+async def until_set(event: asyncio.Event, stopping: Stopping, *, seconds: float | None) -> None:
+    """Returns once `event` is set, when it is time to stop, or after so many seconds."""
+    waiting: asyncio.Future[Any] = asyncio.ensure_future(event.wait())
+    try:
+        with stopping.future() as stop:
+            await asyncio.wait({waiting, stop}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()

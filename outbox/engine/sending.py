@@ -5,17 +5,78 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from outbox.core.events import RouteStalled, SendFailed, SendFailureType, SentMessage
 from outbox.core.message import Message, PendingMessage, Way
 from outbox.core.outcome import DONE, DROPPED, RETURNED, STALLED, Cause, Dead, Failure, RelayOutcome
 from outbox.engine.holding import LONGEST_HELD_KEY, Holds
 from outbox.engine.ordering import Waves
-from outbox.engine.rounds import RoundReport, StalledRoutes
 from outbox.engine.stalls import FIRST_PAUSE, Stalls, can_stall
 from outbox.ports import CONFIRMED, Claim, Confirmed, NotSent, Refused, SendResult, Store, Transport, Unconfirmed, Unroutable
 from outbox.retry import RetryPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundReport:
+    """What a finished round did. Everything in it is committed.
+
+    `released`: ways on which held messages are to be made due. `ordered`: it had messages with ordering keys, so that others
+    may be due now that waited for them. `stalled`: routes that were found to take no messages. `resumed`: those that were
+    stalled and take messages again, so that what waits for them is to be made due.
+    """
+
+    taken: int
+    sent: Sequence[SentMessage] = ()
+    failed: Sequence[SendFailed] = ()
+    released: Sequence[Way] = ()
+    stalled: Sequence[RouteStalled] = ()
+    resumed: Sequence[Way] = ()
+    ordered: bool = False
+    unavailable: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StalledRoutes:
+    """Routes that were not known to be stalled, and those that no message waits for any more."""
+
+    found: Sequence[RouteStalled] = ()
+    gone: Sequence[Way] = ()
+
+
+class Round(Protocol):
+    """Messages that were taken and are on their way."""
+
+    async def finish(self) -> RoundReport:
+        """Sends and settles them. Raises `DatabaseUnavailableError` if that could not be committed; nothing is lost then."""
+        ...
+
+    async def abandon(self) -> None:
+        """Instead of `finish`: gives back what was taken."""
+        ...
+
+
+class Rounds(Protocol):
+    """Where rounds come from: by way of a Transport, or within the database."""
+
+    async def start(self, limit: int) -> Round | None:
+        """Takes up to `limit` due messages; None if there are none.
+
+        Raises `BrokerUnavailableError` or `DatabaseUnavailableError` while one of them is away: nothing was taken then.
+        """
+        ...
+
+    async def start_probe(self) -> Round | None:
+        """Waits until a stalled route is to be probed, and takes what is sent to find out; None if there is nothing to take.
+
+        Raises as `start` does.
+        """
+        ...
+
+    async def look_for_stalled(self) -> "StalledRoutes":
+        """Learns from the table which routes are stalled. Raises `DatabaseUnavailableError`."""
+        ...
+
 
 NO_QUEUE = Failure("unroutable", "no queue is bound for the routing key")
 UNHOLDABLE = Failure("unroutable", f"and its routing key is longer than the {LONGEST_HELD_KEY} bytes that can be held")
@@ -61,13 +122,13 @@ class SendingRounds:
         self._stalls = Stalls()
 
     async def start(self, limit: int) -> "SendingRound | None":
-        """See `outbox.engine.rounds.Rounds.start`."""
+        """See `outbox.engine.sending.Rounds.start`."""
         await self._transport.open()
         claim = await self._store.claim(limit)
         return None if claim is None else SendingRound(claim, self._transport, self._policy, self._holds, self._stalls)
 
     async def start_probe(self) -> "SendingRound | None":
-        """See `outbox.engine.rounds.Rounds.start_probe`."""
+        """See `outbox.engine.sending.Rounds.start_probe`."""
         windows = dict(await self._stalls.until_due())
         try:
             await self._transport.open()
@@ -82,7 +143,7 @@ class SendingRounds:
         return SendingRound(claim, self._transport, self._policy, self._holds, self._stalls, probing=True)
 
     async def look_for_stalled(self) -> StalledRoutes:
-        """See `outbox.engine.rounds.Rounds.look_for_stalled`."""
+        """See `outbox.engine.sending.Rounds.look_for_stalled`."""
         waiting = await self._store.stalled_ways(MOST_WAITING)
         found = [way for way in waiting if self._stalls.stall(way, silent=True, pause=_NO_TIME)]
         complete = len(waiting) < MOST_WAITING
@@ -113,7 +174,7 @@ class SendingRound:
         self._probing = probing
 
     async def finish(self) -> RoundReport:
-        """See `outbox.engine.rounds.Round.finish`."""
+        """See `outbox.engine.sending.Round.finish`."""
         async with self._claim as claim:
             results = await self._send(claim.messages)
             outcomes = [self._outcome(*sent) for sent in zip(claim.messages, results, strict=True)]
@@ -122,7 +183,7 @@ class SendingRound:
         return replace(self._report(claim.messages, results, outcomes), stalled=stalled, resumed=resumed)
 
     async def abandon(self) -> None:
-        """See `outbox.engine.rounds.Round.abandon`."""
+        """See `outbox.engine.sending.Round.abandon`."""
         async with self._claim:
             pass  # unsettled, every message is as it was
 

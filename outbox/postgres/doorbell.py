@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from outbox.core.events import WakeMode, WakeModeChanged
-from outbox.engine.backoff import Pauses
+from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.ports import Observer
 from outbox.postgres.names import BellName, TableName

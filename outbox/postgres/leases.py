@@ -13,7 +13,7 @@ TIMEOUT = timedelta(seconds=5)
 
 
 class PostgresLease:
-    """Implements `outbox.engine.maintaining.Lease` for one duty: held for `lasts` from each time that `hold` says so.
+    """Implements `outbox.engine.maintenance.Lease` for one duty: held for `lasts` from each time that `hold` says so.
 
     `holder` tells people who has it. A process that froze past its lease may still believe in it for a moment, so what is done
     under one must do no harm when two do it.
@@ -28,14 +28,14 @@ class PostgresLease:
         self._sql = queries("leases.sql", **satellite_names(table.schema))
 
     async def hold(self) -> bool:
-        """See `outbox.engine.maintaining.Lease.hold`."""
+        """See `outbox.engine.maintenance.Lease.hold`."""
         arguments = (self._duty, self._holder, self._token, self._lasts)
         with unavailable_errors(f"holding the lease of {self._duty}", limit=TIMEOUT):
             async with taken_from(self._pool) as connection:
                 return await connection.fetchval(self._sql["hold"], *arguments, timeout=TIMEOUT.total_seconds()) is True
 
     async def release(self) -> None:
-        """See `outbox.engine.maintaining.Lease.release`."""
+        """See `outbox.engine.maintenance.Lease.release`."""
         with unavailable_errors(f"releasing the lease of {self._duty}", limit=TIMEOUT):
             async with taken_from(self._pool) as connection:
                 await connection.execute(self._sql["release"], self._duty, self._token, timeout=TIMEOUT.total_seconds())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from outbox.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from outbox.engine.consuming import Consumer
+    from outbox.engine.consumer import Consumer
 
 
 def load_consumers(target: str) -> "tuple[Consumer, ...]":
@@ -63,6 +63,6 @@ def _all_of(module: ModuleType) -> "list[Consumer]":
 
 
 def _is_consumer(value: object) -> bool:
-    from outbox.engine.consuming import Consumer
+    from outbox.engine.consumer import Consumer
 
     return isinstance(value, Consumer)

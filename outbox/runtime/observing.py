@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from outbox.core.arguments import interval
 from outbox.core.clock import DatabaseClock
 from outbox.engine.lifecycle import Stopping
-from outbox.engine.observing import MaskingObserver, Observers
+from outbox.engine.observers import MaskingObserver, Observers
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.observers.logging import LoggingObserver

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from outbox.engine.consuming import Consumer
+from outbox.engine.consumer import Consumer
 from outbox.ports import Broker
 from outbox.transports.memory import MemoryBroker
 from outbox.worker import Worker

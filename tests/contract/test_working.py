@@ -24,7 +24,7 @@ from outbox.core.events import (
 from outbox.core.message import Message
 from outbox.core.outcome import DONE, Cause, Dead
 from outbox.engine.lifecycle import Stopping, run_until_stopped
-from outbox.engine.working import Work, WorkSettings
+from outbox.engine.worker import Work, WorkSettings
 from outbox.ports import Broker, Intake, Receive, Subscription
 from tests.contract.harness import EXCHANGE, Harness, Recorder
 from tests.contract.support import existing, message, send, taking

@@ -19,7 +19,7 @@ from outbox.archiver import Archiver
 from outbox.core.events import Archived, DeadLettersMeasured, DependencyLost, DependencyRestored
 from outbox.core.outcome import Cause, Dead
 from outbox.dead_letters import DeadLetters
-from outbox.engine.archiving import Archiving, ArchivingSettings
+from outbox.engine.archive import Archiving, ArchivingSettings
 from outbox.engine.lifecycle import Stopping
 from outbox.errors import ConfigurationError, SchemaError
 from outbox.ports import CONFIRMED

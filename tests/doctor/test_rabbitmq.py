@@ -7,7 +7,7 @@ import pytest
 
 from outbox import consume
 from outbox.doctor import Patient, Report, examine
-from outbox.engine.consuming import Consumer
+from outbox.engine.consumer import Consumer
 from outbox.findings import Finding, Severity
 from outbox.schema import ensure_outbox_schema_async
 from outbox.worker import Worker

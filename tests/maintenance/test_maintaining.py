@@ -8,7 +8,7 @@ import pytest
 
 from outbox.core.events import DutyDone, DutyFailed, Event, MaintenanceStarted, MaintenanceStopped
 from outbox.engine.lifecycle import Stopping
-from outbox.engine.maintaining import Duty, Maintaining
+from outbox.engine.maintenance import Duty, Maintaining
 from outbox.postgres.leases import PostgresLease
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
@@ -66,7 +66,7 @@ async def test_a_lease_that_nobody_renews_is_taken_over(pool: asyncpg.Pool) -> N
 
 
 async def test_whoever_stands_by_takes_over_when_the_holder_ends(pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("outbox.engine.maintaining.STANDBY", timedelta(milliseconds=20))
+    monkeypatch.setattr("outbox.engine.maintenance.STANDBY", timedelta(milliseconds=20))
     one, other = Noting(), Noting()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(Maintaining(lease(pool, "one"), [], one).run(one.stopping))

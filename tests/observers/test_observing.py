@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from outbox.core.events import Advice, Event
-from outbox.engine.observing import Observers
+from outbox.engine.observers import Observers
 
 ADVICE = Advice(text="drink more water")
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from outbox import MessageRelay, Worker, consume
-from outbox.engine.consuming import Consumer
+from outbox.engine.consumer import Consumer
 from outbox.errors import TopologyError
 from outbox.ports import Subscription
 from outbox.postgres.pool import Pool

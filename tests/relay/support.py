@@ -13,7 +13,7 @@ from outbox.core.message import Message
 from outbox.core.outcome import Cause
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.ordering import OrderingRules
-from outbox.engine.relaying import Relay, RelaySettings
+from outbox.engine.relay import Relay, RelaySettings
 from outbox.engine.sending import SendingPolicy, SendingRounds
 from outbox.errors import BrokerUnavailableError
 from outbox.ports import CONFIRMED, SendResult, Transport

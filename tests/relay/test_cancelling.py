@@ -11,7 +11,7 @@ import pytest
 from outbox import ensure_outbox_schema_async
 from outbox.core.outcome import DONE
 from outbox.engine.lifecycle import Stopping
-from outbox.engine.relaying import Relay
+from outbox.engine.relay import Relay
 from outbox.engine.sending import SendingRounds
 from outbox.errors import DatabaseUnavailableError
 from outbox.ports import Nap

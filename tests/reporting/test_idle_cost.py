@@ -12,7 +12,7 @@ import pytest
 from outbox import MessageRelay, Worker
 from outbox.core.events import Paused
 from outbox.engine.lifecycle import Stopping
-from outbox.engine.observing import Observers
+from outbox.engine.observers import Observers
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import borrow_from, connect_to
 from outbox.postgres.reporting import Component, ComponentKind, Reporter, ReportingSettings, reporting

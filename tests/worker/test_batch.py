@@ -16,7 +16,7 @@ from outbox import Consumer, Reject, RetryAfter, Worker, ensure_outbox_schema_as
 from outbox.core.message import Message
 from outbox.core.outcome import Cause
 from outbox.engine.lifecycle import Stopping, run_until_stopped
-from outbox.engine.working import Work, WorkSettings
+from outbox.engine.worker import Work, WorkSettings
 from outbox.errors import DatabaseUnavailableError, SignatureError
 from outbox.ports import Marks, Unit
 from outbox.publisher import BoundPublisher

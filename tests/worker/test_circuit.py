@@ -11,7 +11,7 @@ from outbox.core.events import CircuitClosed, CircuitOpened, Processed
 from outbox.core.outcome import DONE, Cause, Retry
 from outbox.engine import circuit
 from outbox.engine.circuit import Breaker, Passage, Sign
-from outbox.engine.options import Pausing
+from outbox.engine.consumer import Pausing
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import existing, message
 from tests.contract.test_working import working

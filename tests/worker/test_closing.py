@@ -10,11 +10,10 @@ import pytest
 from outbox import Consumer
 from outbox.core.events import Dependency
 from outbox.core.outcome import Failure
-from outbox.engine.attempting import Attempting, Run, Surroundings
-from outbox.engine.lifecycle import Stopping
-from outbox.engine.outages import Outage
+from outbox.engine.attempt import Attempting, Run, Surroundings
+from outbox.engine.lifecycle import Outage, Stopping
 from outbox.engine.quarantine import Quarantine
-from outbox.engine.threads import Threads
+from outbox.engine.transactions import Threads
 from outbox.retry import Delays, RetryPolicy
 from outbox.transports.memory import MemoryBroker
 from tests.contract.harness import Recorder

@@ -14,9 +14,9 @@ from outbox import Consumer, Reject
 from outbox.core.events import CircuitOpened, ConsumerStarted, DependencyRestored, Processed, SettleFailed
 from outbox.core.failures import FailedAttempt
 from outbox.core.outcome import DONE, Cause, Dead, DeliveryOutcome, Done, Failure, Retry
-from outbox.engine import keyed
+from outbox.engine import ordered as keyed
 from outbox.engine.lifecycle import Stopping, run_until_stopped
-from outbox.engine.working import Work, WorkSettings
+from outbox.engine.worker import Work, WorkSettings
 from outbox.errors import BrokerUnavailableError, MarkHeldError, StaleDeliveryError
 from outbox.ports import Delivery, Intake, Marks, NotSent, Receive, SendResult, Subscription, Unit
 from outbox.retry import constant
@@ -286,7 +286,7 @@ async def test_a_settlement_that_fails_as_none_should_gives_everything_back_in_o
 async def test_a_message_without_a_key_whose_settlement_fails_as_none_should_is_given_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("outbox.engine.handling.UNEXPECTED_PAUSE", timedelta(milliseconds=10))
+    monkeypatch.setattr("outbox.engine.delivery.UNEXPECTED_PAUSE", timedelta(milliseconds=10))
     broker, calls, broken = await loaded([]), [], [RuntimeError("a mistake of ours")]
 
     def settling(delivery: Delivery, outcome: DeliveryOutcome) -> None:

@@ -98,7 +98,7 @@ async def _pause(ward: Quarantine) -> timedelta | None:
 
 
 async def test_a_message_that_runs_alone_for_too_long_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("outbox.engine.handling.ALONE_LIMIT", SHORT)
+    monkeypatch.setattr("outbox.engine.delivery.ALONE_LIMIT", SHORT)
     harness = MemoryHarness()
     broker = harness.broker()
     assert isinstance(broker, MemoryBroker)

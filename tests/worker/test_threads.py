@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from outbox.engine.threads import Threads
+from outbox.engine.transactions import Threads
 from tests.worker.support import SOON
 
 

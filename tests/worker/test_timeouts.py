@@ -11,8 +11,8 @@ import pytest
 from outbox import Consumer, Worker, ensure_outbox_schema_async
 from outbox.core.events import ProcessingStatus
 from outbox.core.outcome import DONE, Cause, Dead, Retry
-from outbox.engine import limiting
-from outbox.engine.limiting import time_limit
+from outbox.engine import attempt as limiting
+from outbox.engine.attempt import time_limit
 from outbox.errors import HandlerTimeoutError
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import existing, message

@@ -429,7 +429,7 @@ async def test_a_message_that_cannot_be_read_at_all_is_a_dead_letter_and_nobody_
 
 
 async def test_a_settlement_that_fails_as_none_should_gives_the_message_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("outbox.engine.handling.UNEXPECTED_PAUSE", timedelta(milliseconds=20))
+    monkeypatch.setattr("outbox.engine.delivery.UNEXPECTED_PAUSE", timedelta(milliseconds=20))
     broker = Flaky()
     broker.settle_errors = [RuntimeError("a bug in an adapter")]
     worker = Running(broker, [Consumer("order.*", mail, queue="mail")], prefetch_count=1, grace_period=TIMEOUT)
@@ -445,7 +445,7 @@ async def test_a_settlement_that_fails_as_none_should_gives_the_message_back(mon
 async def test_a_broken_settlement_that_cannot_be_given_back_either_ends_no_worker(
     monkeypatch: pytest.MonkeyPatch, then: Exception
 ) -> None:
-    monkeypatch.setattr("outbox.engine.handling.UNEXPECTED_PAUSE", timedelta(milliseconds=20))
+    monkeypatch.setattr("outbox.engine.delivery.UNEXPECTED_PAUSE", timedelta(milliseconds=20))
     broker = Flaky()
     broker.settle_errors = [RuntimeError("a bug in an adapter"), then]
     worker = Running(broker, [Consumer("order.*", mail, queue="mail")], prefetch_count=2, grace_period=TIMEOUT)
@@ -458,7 +458,7 @@ async def test_a_broken_settlement_that_cannot_be_given_back_either_ends_no_work
 
 
 async def test_a_settlement_that_breaks_when_it_is_tried_again_gives_the_message_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("outbox.engine.handling.UNEXPECTED_PAUSE", timedelta(milliseconds=20))
+    monkeypatch.setattr("outbox.engine.delivery.UNEXPECTED_PAUSE", timedelta(milliseconds=20))
     broker = Flaky()
     broker.settle_errors = [BrokerUnavailableError("away"), RuntimeError("a bug in an adapter")]
     worker = Running(broker, [Consumer("order.*", mail, queue="mail")], prefetch_count=1, grace_period=TIMEOUT)

@@ -16,8 +16,7 @@ import asyncpg
 from outbox import __version__
 from outbox.core.clock import DatabaseClock
 from outbox.core.events import BacklogMeasured, BatchSent, Duplicate, Event, HistoryLost, Paused, Processed, Resumed
-from outbox.engine.backoff import Pauses
-from outbox.engine.lifecycle import Stopping
+from outbox.engine.lifecycle import Pauses, Stopping
 from outbox.ports import Gate, Observer
 from outbox.postgres.doorbell import notifications_arrive
 from outbox.postgres.names import TableName

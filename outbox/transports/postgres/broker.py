@@ -13,7 +13,7 @@ from outbox.core.byte_limits import ByteLimits
 from outbox.core.events import Dependency, DependencyLost, DependencyRestored
 from outbox.core.message import Message
 from outbox.core.outcome import Failure
-from outbox.engine.groups import ungrouped
+from outbox.engine.tasks import ungrouped
 from outbox.errors import (
     BrokerUnavailableError,
     ConfigurationError,

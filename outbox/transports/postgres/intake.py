@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 from outbox.core.byte_limits import ByteLimits
 from outbox.core.failures import MOST_FAILURES, FailedAttempt, encode_trail
 from outbox.core.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Failure
-from outbox.engine.backoff import Pauses
+from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
 from outbox.ports import Receive, Subscription
 from outbox.postgres.batch_sizes import BatchSizes

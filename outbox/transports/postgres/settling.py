@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 from outbox.core.failures import FailedAttempt
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
-from outbox.engine.backoff import Pauses
+from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
 from outbox.postgres.deaths import Coroner, Payload
 from outbox.transports.postgres.delivery import PostgresDelivery

@@ -24,7 +24,7 @@ from outbox.transports.rabbitmq.topology import (
 )
 
 if TYPE_CHECKING:
-    from outbox.engine.consuming import Consumer
+    from outbox.engine.consumer import Consumer
 
 _CHECK = "topology"
 _LIMITS = ("message-ttl", "expires", "max-length", "max-length-bytes", "delivery-limit")

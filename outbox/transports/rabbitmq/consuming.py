@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from aiormq.exceptions import AMQPChannelError
 
 from outbox.core.outcome import RETURNED
-from outbox.engine.backoff import Pauses
+from outbox.engine.lifecycle import Pauses
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
 from outbox.ports import Receive, Subscription
 from outbox.transports.rabbitmq.arriving import Arrival

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from outbox.engine.backoff import Pauses
+from outbox.engine.lifecycle import Pauses
 from outbox.errors import TopologyError
 from outbox.transports.rabbitmq.connection import Link
 from outbox.transports.rabbitmq.inquiry import Inquiry, inquiry_on

@@ -11,7 +11,7 @@ from uuid import uuid4
 from outbox.core.codec import ATTEMPT, EXPIRES_AT, ROUTING_KEY, encode_instant
 from outbox.core.failures import FailedAttempt
 from outbox.core.outcome import Cause, Failure
-from outbox.engine.backoff import Pauses
+from outbox.engine.lifecycle import Pauses
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
 from outbox.ports import Confirmed, NotSent, Refused, SendResult, Unconfirmed, Unroutable
 from outbox.transports.rabbitmq.confirming import NACKED

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from outbox.core.duration import format_duration
-from outbox.engine.backoff import Pauses
+from outbox.engine.lifecycle import Pauses
 from outbox.errors import TopologyError
 from outbox.ports import Subscription
 from outbox.transports.rabbitmq.connection import broker_version

@@ -18,17 +18,14 @@ from outbox.core.events import (
 )
 from outbox.core.message import Message
 from outbox.core.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
-from outbox.engine.attempting import EXPIRED, Attempting, Run, Surroundings
-from outbox.engine.backoff import Pauses
-from outbox.engine.batching import Batching
+from outbox.engine.attempt import EXPIRED, Attempting, Run, Surroundings, time_limit
+from outbox.engine.batch import Batching
 from outbox.engine.circuit import Circuit, sign_of
-from outbox.engine.consuming import Consumer
-from outbox.engine.crew import Crew
-from outbox.engine.lifecycle import Stopping
-from outbox.engine.limiting import time_limit
-from outbox.engine.pausing import OPEN
+from outbox.engine.consumer import Consumer
+from outbox.engine.lifecycle import OPEN, Pauses, Stopping
 from outbox.engine.quarantine import ALONE_LIMIT
-from outbox.engine.threads import Threads
+from outbox.engine.tasks import Crew
+from outbox.engine.transactions import Threads
 from outbox.errors import BrokerUnavailableError, HandlerTimeoutError, StaleDeliveryError
 from outbox.ports import Delivery, Gate, Receive
 from outbox.retry import RetryPolicy

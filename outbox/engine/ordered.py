@@ -11,13 +11,12 @@ from typing import Any, assert_never
 from outbox.core.failures import FailedAttempt
 from outbox.core.message import Message
 from outbox.core.outcome import RETURNED, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
-from outbox.engine.attempting import EXPIRED, Run, Surroundings
-from outbox.engine.consuming import Consumer
-from outbox.engine.crew import Crew
-from outbox.engine.handling import CRASHED, UNEXPECTED_PAUSE, Handling, Settled
-from outbox.engine.lifecycle import Stopping
-from outbox.engine.pausing import OPEN, until_set
-from outbox.engine.threads import Threads
+from outbox.engine.attempt import EXPIRED, Run, Surroundings
+from outbox.engine.consumer import Consumer
+from outbox.engine.delivery import CRASHED, UNEXPECTED_PAUSE, Handling, Settled
+from outbox.engine.lifecycle import OPEN, Stopping, until_set
+from outbox.engine.tasks import Crew
+from outbox.engine.transactions import Threads
 from outbox.errors import StaleDeliveryError
 from outbox.ports import Delivery, Gate, Receive
 from outbox.retry import RetryPolicy

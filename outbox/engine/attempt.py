@@ -1,7 +1,8 @@
 """One attempt: the callback is called, in a thread or a transaction if need be, and what it did becomes an outcome."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,19 +13,118 @@ from outbox.core.events import Duplicate
 from outbox.core.message import Message
 from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Failure, Retry
 from outbox.core.tracking import follow
-from outbox.engine.calling import BatchInputs, Inputs
 from outbox.engine.circuit import Pass, Sign
-from outbox.engine.consuming import Consumer
-from outbox.engine.judging import Judging
-from outbox.engine.lifecycle import Stopping
-from outbox.engine.limiting import time_limit
-from outbox.engine.outages import Outage
+from outbox.engine.consumer import Consumer
+from outbox.engine.lifecycle import Outage, Stopping
 from outbox.engine.quarantine import Quarantine
-from outbox.engine.threads import Threads
-from outbox.engine.transactions import NotBegunError, Transactions
-from outbox.errors import CommitFailedError, ConfigurationError, MalformedMessageError
+from outbox.engine.signature import BatchInputs, Inputs
+from outbox.engine.transactions import NotBegunError, Threads, Transactions
+from outbox.errors import CommitFailedError, ConfigurationError, HandlerTimeoutError, MalformedMessageError, Reject, RetryAfter
 from outbox.ports import Delivery, Observer, UnitsOfWork
 from outbox.retry import RetryPolicy
+
+ErrorTypes = tuple[type[BaseException], ...]
+
+
+class Judging:
+    """Turns what the handler of one consumer raised into an outcome. `describe` puts an error into storable words."""
+
+    def __init__(
+        self,
+        consumer: "Consumer",
+        policy: "RetryPolicy",
+        *,
+        describe: Callable[[BaseException], Failure],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._dead_on = consumer.terms.dead_on
+        self._pause_on = consumer.terms.pause_on
+        self._policy = policy
+        self._describe = describe
+        self._now = now
+
+    def outcome_of(self, error: BaseException, *, message: Message, attempt: int) -> Retry | Dead:
+        """What becomes of `message`, whose attempt number `attempt` ended with `error`."""
+        failure = self._describe(error)
+        if isinstance(error, Reject) or (not isinstance(error, RetryAfter) and is_any_of(error, self._dead_on)):
+            return Dead(Cause.REJECTED, failure)
+        return self._policy.decide(
+            failure,
+            attempt=attempt,
+            now=self._now(),
+            expires_at=message.expires_at,
+            delay=error.delay if isinstance(error, RetryAfter) else None,
+            error=error,
+        )
+
+    def is_trouble(self, error: BaseException) -> bool:
+        """Whether `error` is of a kind that its consumer pauses on."""
+        return is_any_of(error, self._pause_on)
+
+
+def is_any_of(error: BaseException, types: Sequence[type[BaseException]]) -> bool:
+    """Whether `error` is of one of `types`, or is a group that holds one that is, at whatever depth."""
+    return bool(types) and any(isinstance(part, tuple(types)) for part in _parts(error))
+
+
+def _parts(error: BaseException) -> Iterator[BaseException]:
+    yield error
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from _parts(part)
+
+
+AGAIN = timedelta(seconds=5)
+"""How long a cancelled handler may take to clean up before it is cancelled once more."""
+
+
+@contextmanager
+def time_limit(limit: timedelta) -> Iterator[None]:
+    """What is awaited in the block is cancelled when `limit` is over, and then every `AGAIN` until the block ends.
+
+    However it ends after that, normally or with whatever error, `HandlerTimeoutError` is raised; only a cancellation that
+    somebody else asked for passes through. Before that nothing is changed: a `TimeoutError` from within stays what it is.
+    """
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("only a task can be cancelled")
+    limiter = _Limiter(task, limit)
+    try:
+        yield
+    except BaseException as error:
+        if limiter.ended() and not (isinstance(error, asyncio.CancelledError) and task.cancelling()):
+            raise HandlerTimeoutError(_says(limit)) from error
+        raise
+    else:
+        if limiter.ended():
+            raise HandlerTimeoutError(_says(limit))
+
+
+class _Limiter:
+    """Cancels `task` when its time is over."""
+
+    def __init__(self, task: "asyncio.Task[object]", limit: timedelta) -> None:
+        self._task = task
+        self._loop = asyncio.get_running_loop()
+        self._cancellations = 0
+        self._next = self._loop.call_later(limit.total_seconds(), self._cancel)
+
+    def ended(self) -> bool:
+        """Cancels no more, and takes back the requests; whether the time was over."""
+        self._next.cancel()
+        for _ in range(self._cancellations):
+            self._task.uncancel()
+        return self._cancellations > 0
+
+    def _cancel(self) -> None:
+        self._cancellations += 1
+        self._task.cancel()
+        self._next = self._loop.call_later(AGAIN.total_seconds(), self._cancel)
+
+
+def _says(limit: timedelta) -> str:
+    return f"the handler ran for longer than its timeout of {limit.total_seconds():g} s, and was cancelled"
+
 
 _NO_RESOURCES: Mapping[str, object] = {}
 EXPIRED = Dead(Cause.EXPIRED, Failure("expired", "its time ran out before it was handled"))

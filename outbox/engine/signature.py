@@ -1,16 +1,146 @@
 """How a consumer's callback is called with a message: worked out from its signature once, cheap for each message."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from inspect import Parameter
-from typing import Any, NamedTuple, get_args, get_origin
+from types import FrameType, FunctionType
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel, PydanticUserError, TypeAdapter
 
 from outbox.core.message import Message
-from outbox.engine.annotations import resolved, routine_of, signature_of
-from outbox.engine.bodies import Decode, decoder_for
 from outbox.errors import SignatureError
 from outbox.ports import Delivery
+
+EMPTY = inspect.Parameter.empty
+
+
+def signature_of(callback: Callable[..., Any]) -> inspect.Signature:
+    """The signature of `callback`, without evaluating annotations that may name what exists for type checkers only."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return inspect.signature(callback, annotation_format=annotationlib.Format.FORWARDREF)
+    return inspect.signature(callback)
+
+
+def resolved(annotation: Any, callback: Callable[..., Any]) -> Any:
+    """The type that `annotation` of a parameter of `callback` stands for.
+
+    Names are looked up where the function was defined: in its module, its closure, and the functions around it that are
+    still running, so that postponed annotations may name what is local. Raises `NameError` for a name found nowhere.
+    """
+    if annotation is EMPTY or isinstance(annotation, type):
+        return annotation
+    function = _function_in(callback)
+    probe = FunctionType((lambda: None).__code__, {})
+    probe.__annotations__ = {"body": annotation}
+    names = dict(_names_around(function)) if function is not None else {}
+    module_names = function.__globals__ if function is not None else {}
+    return typing.get_type_hints(probe, module_names, names, include_extras=True)["body"]
+
+
+def routine_of(callback: Any) -> Any:
+    """What runs when `callback` is called: partials taken off, and for an object the `__call__` of its class."""
+    while isinstance(callback, partial):
+        callback = callback.func
+    return callback if inspect.isroutine(callback) else type(callback).__call__
+
+
+def _function_in(callback: Any) -> FunctionType | None:
+    """The function under partials, bound methods, decorators and callable objects."""
+    routine = inspect.unwrap(callback) if hasattr(callback, "__wrapped__") else callback
+    routine = inspect.unwrap(routine_of(routine))
+    function = getattr(routine, "__func__", routine)
+    return function if isinstance(function, FunctionType) else None
+
+
+def _names_around(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    for frame in reversed(list(_frames_of_same_module(function))):
+        yield from frame.f_locals.items()
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # a variable that has no value yet
+            continue
+
+
+def _frames_of_same_module(function: FunctionType) -> Iterator[FrameType]:
+    """The running functions of the module that `function` is from, innermost first; the module itself is not among them."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals is function.__globals__ and frame.f_locals is not frame.f_globals:
+            yield frame
+        frame = frame.f_back
+
+
+Decode = Callable[[bytes], object]
+"""Raises ValueError (pydantic's ValidationError is one) for a body that is not what was asked for."""
+
+_UNIONS: tuple[Any, ...] = (Union, types.UnionType)
+
+
+def decoder_for(annotation: Any) -> Decode:
+    """How to decode a body for a parameter annotated with `annotation`.
+
+    `bytes` are taken as they are. `Any`, and no annotation, is JSON, or the bytes if they are none. Everything else is
+    validated from JSON by pydantic: models, `dict[str, int]`, `list[Order]`, `int | None`, dataclasses, `datetime`; a union
+    with `bytes` takes the bytes where the rest does not fit. Raises `TypeError` for a type that pydantic cannot validate.
+    """
+    if annotation is bytes:
+        return _as_it_is
+    if get_origin(annotation) is Annotated and get_args(annotation)[0] is bytes:
+        return TypeAdapter(annotation).validate_python
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation.model_validate_json
+    if annotation is Any or annotation is object:
+        return _json_or_bytes
+    takes_bytes, rest = _without_bytes(annotation)
+    try:
+        validated = TypeAdapter(rest).validate_json
+    except PydanticUserError as error:
+        raise TypeError(f"pydantic cannot validate it: {error.message.partition('.')[0]}") from error
+    return _or_bytes(validated) if takes_bytes else validated
+
+
+def _as_it_is(body: bytes) -> object:
+    return body
+
+
+def _json_or_bytes(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+
+
+def _or_bytes(decode: Decode) -> Decode:
+    def decode_or_take(body: bytes) -> object:
+        try:
+            return decode(body)
+        except ValueError:
+            return body
+
+    return decode_or_take
+
+
+def _is_one_of(types_: tuple[Any, ...], annotation: object) -> bool:
+    """By identity: annotations need not be hashable, and may have an equality of their own."""
+    return any(annotation is each for each in types_)
+
+
+def _without_bytes(annotation: Any) -> tuple[bool, Any]:
+    if not _is_one_of(_UNIONS, get_origin(annotation)):
+        return False, annotation
+    others = [part for part in get_args(annotation) if part is not bytes]
+    takes_bytes = len(others) < len(get_args(annotation))
+    return takes_bytes, Union[tuple(others)] if others else bytes  # noqa: UP007  built from a list
 
 
 class Inputs(NamedTuple):

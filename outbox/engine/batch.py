@@ -8,9 +8,9 @@ from time import perf_counter
 from outbox.core.events import BatchFailed
 from outbox.core.outcome import DONE, RETURNED, Dead, DeliveryOutcome
 from outbox.core.tracking import follow
-from outbox.engine.attempting import Attempting, Run, Surroundings, is_for_us
-from outbox.engine.calling import BatchInputs, Inputs
-from outbox.engine.consuming import Consumer
+from outbox.engine.attempt import Attempting, Run, Surroundings, is_for_us
+from outbox.engine.consumer import Consumer
+from outbox.engine.signature import BatchInputs, Inputs
 from outbox.engine.transactions import NotBegunError
 from outbox.errors import CommitFailedError, MarkHeldError
 from outbox.ports import Unit

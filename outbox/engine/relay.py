@@ -22,11 +22,8 @@ from outbox.core.events import (
     RouteResumed,
 )
 from outbox.core.message import Way
-from outbox.engine.backoff import Pauses
-from outbox.engine.lifecycle import Stopping
-from outbox.engine.outages import Outage
-from outbox.engine.pausing import OPEN, until_closing, until_opened
-from outbox.engine.rounds import Round, RoundReport, Rounds
+from outbox.engine.lifecycle import OPEN, Outage, Pauses, Stopping, until_closing, until_opened
+from outbox.engine.sending import Round, RoundReport, Rounds
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError
 from outbox.ports import Doorbell, Gate, Observer, Store
 

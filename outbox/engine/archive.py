@@ -9,9 +9,7 @@ from datetime import timedelta
 
 from outbox.core.byte_limits import MAX_BATCH_BYTES
 from outbox.core.events import Archived, DeadLettersMeasured, Dependency
-from outbox.engine.backoff import Pauses
-from outbox.engine.lifecycle import Stopping
-from outbox.engine.outages import Outage
+from outbox.engine.lifecycle import Outage, Pauses, Stopping
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, StaleDeliveryError, TopologyError
 from outbox.ports import Archive, DeadDelivery, DeadLetterQueues, Observer
 

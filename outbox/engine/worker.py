@@ -15,16 +15,14 @@ from outbox.core.events import (
     Resumed,
 )
 from outbox.core.outcome import Failure
-from outbox.engine.attempting import Surroundings
-from outbox.engine.consuming import Consumer, queue_of
-from outbox.engine.crew import Crew
-from outbox.engine.handling import Handling
-from outbox.engine.keyed import KeyedHandling
-from outbox.engine.lifecycle import Stopping
-from outbox.engine.outages import Outage
-from outbox.engine.pausing import never_closed, until_closing, until_opened
+from outbox.engine.attempt import Surroundings
+from outbox.engine.consumer import Consumer, queue_of
+from outbox.engine.delivery import Handling
+from outbox.engine.lifecycle import Outage, Stopping, never_closed, until_closing, until_opened
+from outbox.engine.ordered import KeyedHandling
 from outbox.engine.quarantine import Quarantine
-from outbox.engine.threads import Threads
+from outbox.engine.tasks import Crew
+from outbox.engine.transactions import Threads
 from outbox.errors import BrokerUnavailableError, HandlersAbandonedError, OutboxError
 from outbox.ports import Broker, Gate, Observer, Subscription, UnitsOfWork
 from outbox.retry import RetryPolicy, Strategy

@@ -1,10 +1,25 @@
-"""The owner of tasks that come and go: one for each delivery in hand."""
+"""Errors out of task groups, as the one error that they are about."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
+
+
+@contextmanager
+def ungrouped() -> Iterator[None]:
+    """Raises the first error inside of an exception group instead of the group, with the group as its cause."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        raise _first(group) from group
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
 
 CLEAN_UP = timedelta(seconds=3)
 """How long a cancelled task may take to clean up before it is cancelled once more."""

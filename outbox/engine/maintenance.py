@@ -10,9 +10,7 @@ from typing import Protocol
 
 from outbox.core.events import Dependency, DutyDone, DutyFailed, MaintenanceStarted, MaintenanceStopped
 from outbox.core.outcome import Failure
-from outbox.engine.backoff import Pauses
-from outbox.engine.lifecycle import Stopping
-from outbox.engine.outages import Outage
+from outbox.engine.lifecycle import Outage, Pauses, Stopping
 from outbox.errors import DatabaseUnavailableError
 from outbox.ports import Observer
 
