@@ -28,9 +28,9 @@ from outbox.postgres.dead_letters import DeadLetterFilter, DeadLetterListing
 from outbox.postgres.pool import Pool, open_pool
 from outbox.runtime.brokers import CountingArchived
 from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.rabbitmq.amqp_encoding import Publication, RawField, encode_properties
 from outbox.transports.rabbitmq.dead_letters import RabbitDeadLetterQueues
-from outbox.transports.rabbitmq.fields import read_content
-from outbox.transports.rabbitmq.frames import Publication, RawField, encode_properties
+from outbox.transports.rabbitmq.header_json import read_content
 from tests.dead_letters.deaths import TABLE, letters
 from tests.rabbitmq.support import FAILURE, Recorder, bound, consuming, deliver, message
 from tests.servers.postgres import OwnPostgres

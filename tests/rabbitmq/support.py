@@ -13,7 +13,7 @@ from outbox.core.outcome import Failure
 from outbox.core.tracking import new_id
 from outbox.ports import CONFIRMED, Delivery, Intake, SendResult, Subscription
 from outbox.transports.rabbitmq import RabbitBroker
-from outbox.transports.rabbitmq.deliveries import RabbitDelivery
+from outbox.transports.rabbitmq.delivery import RabbitDelivery
 
 EXCHANGE = "shop"
 TIMEOUT = timedelta(seconds=10)

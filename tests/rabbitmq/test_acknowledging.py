@@ -5,7 +5,7 @@ import asyncio
 from pamqp import frame
 from pamqp.commands import Basic
 
-from outbox.transports.rabbitmq.acknowledging import Acknowledgements
+from outbox.transports.rabbitmq.inbound import Acknowledgements
 
 
 class Wire:

@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 
 from outbox.core.outcome import DONE, RETURNED
-from outbox.transports.rabbitmq import RabbitBroker, receiving
-from outbox.transports.rabbitmq.deliveries import RabbitDelivery
+from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.rabbitmq import consume_channel as receiving
+from outbox.transports.rabbitmq.delivery import RabbitDelivery
 from tests.rabbitmq.support import bound, consuming, deliver, message
 from tests.support import eventually
 

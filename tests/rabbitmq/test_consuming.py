@@ -17,8 +17,8 @@ from outbox.core.outcome import DONE, MESSAGE_LIMIT, RETURNED, TRACEBACK_LIMIT, 
 from outbox.errors import BrokerUnavailableError, MalformedMessageError, StaleDeliveryError
 from outbox.ports import CONFIRMED
 from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.rabbitmq.message_format import publication_of
 from outbox.transports.rabbitmq.topology import Topology
-from outbox.transports.rabbitmq.wire import publication_of
 from tests.rabbitmq.alarms import consumer_timeout, memory_alarm
 from tests.rabbitmq.conftest import MakeBroker
 from tests.rabbitmq.support import EXCHANGE, FAILURE, TIMEOUT, Recorder, bound, consuming, deliver, message

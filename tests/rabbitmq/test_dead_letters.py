@@ -14,11 +14,12 @@ from pamqp.commands import Basic
 from outbox.core.outcome import Cause, Dead, Failure, Retry
 from outbox.errors import BrokerUnavailableError, MalformedMessageError, StaleDeliveryError, TopologyError
 from outbox.ports import DeadMessage
-from outbox.transports.rabbitmq import RabbitBroker, settling
+from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.rabbitmq import settlement as settling
+from outbox.transports.rabbitmq.amqp_encoding import Publication, encode_properties, encode_table
 from outbox.transports.rabbitmq.dead_letters import RabbitDeadDelivery, RabbitDeadLetterQueues
-from outbox.transports.rabbitmq.fields import read_content
-from outbox.transports.rabbitmq.frames import Publication, encode_properties, encode_table
-from outbox.transports.rabbitmq.wire import publication_of
+from outbox.transports.rabbitmq.header_json import read_content
+from outbox.transports.rabbitmq.message_format import publication_of
 from tests.rabbitmq.support import EXCHANGE, FAILURE, TIMEOUT, bound, consuming, deliver, message, send
 from tests.support import RabbitAdmin, eventually
 

@@ -13,7 +13,7 @@ from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
-from outbox.transports.rabbitmq.frames import (
+from outbox.transports.rabbitmq.amqp_encoding import (
     PERSISTENT,
     FrameWriter,
     Publication,
@@ -23,8 +23,8 @@ from outbox.transports.rabbitmq.frames import (
     encode_table,
     encode_usual,
 )
-from outbox.transports.rabbitmq.typed import restored
-from outbox.transports.rabbitmq.wire import read_message
+from outbox.transports.rabbitmq.header_json import restored
+from outbox.transports.rabbitmq.message_format import read_message
 
 FRAME_MAX = 4_096
 

@@ -7,7 +7,7 @@ import aiormq
 import pytest
 
 from outbox.transports.rabbitmq.connection import LostError, OwnLink, losses
-from outbox.transports.rabbitmq.streaming import StreamedConnection
+from outbox.transports.rabbitmq.frame_tap import StreamedConnection
 
 
 async def test_a_future_on_a_channel_whose_connection_was_closed_is_a_loss(broker_url: str) -> None:

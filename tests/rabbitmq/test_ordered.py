@@ -9,7 +9,7 @@ import pytest
 from outbox.core.events import Advice
 from outbox.core.outcome import DONE, RETURNED
 from outbox.transports.rabbitmq import RabbitBroker
-from outbox.transports.rabbitmq.deliveries import RabbitDelivery
+from outbox.transports.rabbitmq.delivery import RabbitDelivery
 from tests.rabbitmq.conftest import MakeBroker
 from tests.rabbitmq.support import Inbox, Recorder, bound, consuming, deliver, message
 from tests.servers.proxy import Proxy

@@ -14,10 +14,10 @@ from pamqp.heartbeat import Heartbeat
 
 from outbox.core.events import DependencyLost
 from outbox.core.outcome import DONE
-from outbox.transports.rabbitmq import streaming
-from outbox.transports.rabbitmq.arriving import Arrival, Assembly
-from outbox.transports.rabbitmq.reading import Deliver
-from outbox.transports.rabbitmq.streaming import FrameStream
+from outbox.transports.rabbitmq import frame_tap as streaming
+from outbox.transports.rabbitmq.amqp_decoding import Deliver
+from outbox.transports.rabbitmq.frame_tap import FrameStream
+from outbox.transports.rabbitmq.inbound import Arrival, Assembly
 from tests.rabbitmq.conftest import MakeBroker
 from tests.rabbitmq.support import Recorder, consuming, deliver, message
 

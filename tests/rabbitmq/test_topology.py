@@ -16,13 +16,13 @@ from outbox.core.events import Advice, DependencyRestored
 from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Retry
 from outbox.errors import BrokerUnavailableError, TopologyError
 from outbox.ports import CONFIRMED, UNROUTABLE
-from outbox.transports.rabbitmq import RabbitBroker, settling
-from outbox.transports.rabbitmq import consuming as consuming_module
+from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.rabbitmq import settlement as settling
+from outbox.transports.rabbitmq import subscription as consuming_module
 from outbox.transports.rabbitmq import topology as topology_module
 from outbox.transports.rabbitmq.connection import is_blocked
-from outbox.transports.rabbitmq.consuming import RunningSubscription
-from outbox.transports.rabbitmq.inquiry import Inquiry, inquiry_on
-from outbox.transports.rabbitmq.topology import Topology, delay_resource, rounded_delay
+from outbox.transports.rabbitmq.subscription import RunningSubscription
+from outbox.transports.rabbitmq.topology import Inquiry, Topology, delay_resource, inquiry_on, rounded_delay
 from tests.rabbitmq.alarms import memory_alarm
 from tests.rabbitmq.conftest import MakeBroker
 from tests.rabbitmq.support import EXCHANGE, FAILURE, Recorder, bound, consuming, deliver, message, send

@@ -12,11 +12,11 @@ from outbox.core.outcome import Cause, Dead, Retry
 from outbox.errors import MalformedMessageError
 from outbox.ports import CONFIRMED
 from outbox.transports.rabbitmq import RabbitBroker
-from outbox.transports.rabbitmq.arriving import Arrival
+from outbox.transports.rabbitmq.amqp_decoding import raw_fields, raw_properties
+from outbox.transports.rabbitmq.amqp_encoding import Publication
 from outbox.transports.rabbitmq.dead_letters import RabbitDeadLetterQueues
-from outbox.transports.rabbitmq.fields import read_content
-from outbox.transports.rabbitmq.frames import Publication
-from outbox.transports.rabbitmq.reading import raw_fields, raw_properties
+from outbox.transports.rabbitmq.header_json import read_content
+from outbox.transports.rabbitmq.inbound import Arrival
 from tests.rabbitmq.support import EXCHANGE, FAILURE, TIMEOUT, Recorder, consuming, deliver, message
 from tests.support import RabbitAdmin, eventually
 

@@ -21,7 +21,8 @@ from outbox.errors import BrokerUnavailableError, MarkHeldError, StaleDeliveryEr
 from outbox.ports import Delivery, Intake, Marks, NotSent, Receive, SendResult, Subscription, Unit
 from outbox.retry import constant
 from outbox.transports.memory import MemoryBroker
-from outbox.transports.rabbitmq import RabbitBroker, settling
+from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.rabbitmq import settlement as settling
 from tests.contract.harness import Recorder
 from tests.contract.support import existing, message, send
 from tests.contract.test_working import working

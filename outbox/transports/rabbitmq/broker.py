@@ -14,17 +14,14 @@ from outbox.core.outcome import Failure
 from outbox.core.urls import amqp_url
 from outbox.errors import BrokerUnavailableError, ConfigurationError, TopologyError
 from outbox.ports import Intake, NotSent, Observer, Receive, Refused, SendResult, Subscription
+from outbox.transports.rabbitmq.amqp_encoding import Publication, UnsendableError
 from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, LentLink, Link, OwnLink, is_blocked
-from outbox.transports.rabbitmq.consuming import RunningSubscription
-from outbox.transports.rabbitmq.frames import Publication, UnsendableError
-from outbox.transports.rabbitmq.inquiry import NotThere, inquiry_on
-from outbox.transports.rabbitmq.isolation import Isolation
-from outbox.transports.rabbitmq.publishing import Pipeline
-from outbox.transports.rabbitmq.roads import Roads
-from outbox.transports.rabbitmq.settling import CopySettlement
-from outbox.transports.rabbitmq.surviving import Survivals
-from outbox.transports.rabbitmq.topology import Topology, dead_letter_queue
-from outbox.transports.rabbitmq.wire import DEFAULT_EXCHANGE, publication_of
+from outbox.transports.rabbitmq.delivery import Isolation, Survivals
+from outbox.transports.rabbitmq.message_format import DEFAULT_EXCHANGE, publication_of
+from outbox.transports.rabbitmq.publisher import Pipeline
+from outbox.transports.rabbitmq.settlement import CopySettlement
+from outbox.transports.rabbitmq.subscription import RunningSubscription
+from outbox.transports.rabbitmq.topology import NotThere, Roads, Topology, dead_letter_queue, inquiry_on
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection as LentConnection

@@ -8,16 +8,17 @@ from urllib.parse import unquote, urlsplit
 from outbox.core.urls import amqp_url
 from outbox.findings import Finding, error, warning, well
 from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, OwnLink, broker_version
-from outbox.transports.rabbitmq.inquiry import Inquiry, inquiry_on
 from outbox.transports.rabbitmq.limits import losing_dead_letters, losing_messages, losing_retries, settings_in_force
-from outbox.transports.rabbitmq.management import Management
+from outbox.transports.rabbitmq.overview import Management
 from outbox.transports.rabbitmq.topology import (
     Exchange,
+    Inquiry,
     Queue,
     Resource,
     dead_letter_queue,
     delay_resource,
     difference_of,
+    inquiry_on,
     is_there,
     resources_of,
     strengthening,

@@ -12,7 +12,7 @@ from yarl import URL
 
 from outbox.core.urls import redacted
 from outbox.errors import BrokerUnavailableError, UrlError
-from outbox.transports.rabbitmq.streaming import StreamedConnection
+from outbox.transports.rabbitmq.frame_tap import StreamedConnection
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection as LentConnection

@@ -12,13 +12,11 @@ from pamqp.commands import Basic
 from pamqp.constants import REPLY_SUCCESS
 
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
-from outbox.transports.rabbitmq.acknowledging import Acknowledgements
-from outbox.transports.rabbitmq.arriving import Arrival, Assembly
-from outbox.transports.rabbitmq.confirming import connection_cut
 from outbox.transports.rabbitmq.connection import UnresponsiveError, broker_version, heeding_cancellation, losses
-from outbox.transports.rabbitmq.inquiry import NotAllowed, NotThere
-from outbox.transports.rabbitmq.streaming import StreamedConnection
-from outbox.transports.rabbitmq.tapping import Tap, abandon
+from outbox.transports.rabbitmq.frame_tap import StreamedConnection, Tap, abandon
+from outbox.transports.rabbitmq.inbound import Acknowledgements, Arrival, Assembly
+from outbox.transports.rabbitmq.publish_channel import connection_cut
+from outbox.transports.rabbitmq.topology import NotAllowed, NotThere
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel, AbstractConnection

@@ -13,17 +13,16 @@ from outbox.core.outcome import RETURNED
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
 from outbox.ports import Receive, Subscription
-from outbox.transports.rabbitmq.arriving import Arrival
 from outbox.transports.rabbitmq.connection import Link, UnresponsiveError, is_blocked
-from outbox.transports.rabbitmq.deliveries import RabbitDelivery
-from outbox.transports.rabbitmq.inquiry import Inquiry, inquiry_on
-from outbox.transports.rabbitmq.receiving import ConsumerChannel
+from outbox.transports.rabbitmq.consume_channel import ConsumerChannel
+from outbox.transports.rabbitmq.delivery import RabbitDelivery
+from outbox.transports.rabbitmq.inbound import Arrival
+from outbox.transports.rabbitmq.topology import Inquiry, inquiry_on
 
 if TYPE_CHECKING:
-    from outbox.transports.rabbitmq.isolation import Isolation
-    from outbox.transports.rabbitmq.roads import Roads
-    from outbox.transports.rabbitmq.settling import CopySettlement
-    from outbox.transports.rabbitmq.topology import Topology
+    from outbox.transports.rabbitmq.delivery import Isolation
+    from outbox.transports.rabbitmq.settlement import CopySettlement
+    from outbox.transports.rabbitmq.topology import Roads, Topology
 
 
 CHECK_EVERY = timedelta(seconds=30)
@@ -94,7 +93,7 @@ class RunningSubscription:
             self._watcher.result()  # it ends by itself only by a mistake of ours, which must not be silent
 
     async def postpone_marked(self, running: Sequence[Arrival]) -> bool:
-        """See `outbox.transports.rabbitmq.isolation.Member`."""
+        """See `outbox.transports.rabbitmq.delivery.Member`."""
         channel = self._channel
         if channel is None:
             return False

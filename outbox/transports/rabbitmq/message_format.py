@@ -25,7 +25,8 @@ from outbox.core.codec import (
 from outbox.core.message import NO_HEADERS, Message
 from outbox.core.tracking import new_id
 from outbox.errors import MalformedMessageError
-from outbox.transports.rabbitmq.frames import (
+from outbox.transports.rabbitmq.amqp_decoding import raw_fields, raw_properties
+from outbox.transports.rabbitmq.amqp_encoding import (
     PERSISTENT,
     Publication,
     UnsendableError,
@@ -35,8 +36,7 @@ from outbox.transports.rabbitmq.frames import (
     encode_usual,
     short_string,
 )
-from outbox.transports.rabbitmq.reading import raw_fields, raw_properties
-from outbox.transports.rabbitmq.typed import restored
+from outbox.transports.rabbitmq.header_json import restored
 
 DEFAULT_EXCHANGE = ""
 

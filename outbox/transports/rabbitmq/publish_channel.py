@@ -25,11 +25,10 @@ from pamqp.header import ContentHeader
 from outbox.core.outcome import Failure
 from outbox.core.urls import redacted
 from outbox.ports import CONFIRMED, UNROUTABLE, Refused, SendResult
+from outbox.transports.rabbitmq.amqp_decoding import HEADER_FRAME, METHOD_FRAME, is_return, raw_properties, read_return
+from outbox.transports.rabbitmq.amqp_encoding import FrameWriter, Publication, UnsendableError
 from outbox.transports.rabbitmq.connection import LostError, losses
-from outbox.transports.rabbitmq.frames import FrameWriter, Publication, UnsendableError
-from outbox.transports.rabbitmq.reading import HEADER_FRAME, METHOD_FRAME, is_return, raw_properties, read_return
-from outbox.transports.rabbitmq.streaming import StreamedConnection
-from outbox.transports.rabbitmq.tapping import FrameHandler, Tap, abandon
+from outbox.transports.rabbitmq.frame_tap import FrameHandler, StreamedConnection, Tap, abandon
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel, AbstractConnection
@@ -200,7 +199,7 @@ class ConfirmChannel:
             self._flight.answer(frame.delivery_tag or 0, multiple=bool(frame.multiple), result=NACKED)
 
     def _take_returned(self, type_: int, frames: bytes, start: int, end: int) -> bool:
-        """See `outbox.transports.rabbitmq.streaming.Take`. A copy may have properties that pamqp refuses to read."""
+        """See `outbox.transports.rabbitmq.frame_tap.Take`. A copy may have properties that pamqp refuses to read."""
         if type_ == METHOD_FRAME:
             if not is_return(frames, start):
                 return False

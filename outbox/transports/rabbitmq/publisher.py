@@ -15,9 +15,9 @@ from pamqp.commands import Basic
 from outbox.core.outcome import Failure
 from outbox.errors import BrokerUnavailableError
 from outbox.ports import NotSent, Refused, SendResult, Unconfirmed
-from outbox.transports.rabbitmq.confirming import Batch, ChannelCutError, ConfirmChannel
+from outbox.transports.rabbitmq.amqp_encoding import Publication, encode_properties, largest_payload
 from outbox.transports.rabbitmq.connection import Link, UnresponsiveError, is_blocked, losses
-from outbox.transports.rabbitmq.frames import Publication, encode_properties, largest_payload
+from outbox.transports.rabbitmq.publish_channel import Batch, ChannelCutError, ConfirmChannel
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractConnection

@@ -1,7 +1,10 @@
 """One message in hand from RabbitMQ."""
 
 import asyncio
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from aio_pika import IncomingMessage
@@ -9,21 +12,86 @@ from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
-from outbox.core.codec import ATTEMPT, FAILURES
-from outbox.core.failures import encode_trail
+from outbox.core.codec import ATTEMPT, EXCEPTION_MESSAGE, EXCEPTION_TRACEBACK, EXCEPTION_TYPE, FAILURES
+from outbox.core.failures import FailedAttempt, decode_trail, encode_trail, extended_trail
 from outbox.core.message import NO_HEADERS, Message
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.errors import MalformedMessageError, StaleDeliveryError
-from outbox.transports.rabbitmq.failing import failures_after
-from outbox.transports.rabbitmq.wire import CRASHES, DELIVERY_COUNT, read_attempt, read_count, read_message, read_routing_key
+from outbox.transports.rabbitmq.message_format import (
+    CAUSE,
+    CRASHES,
+    DELIVERY_COUNT,
+    read_attempt,
+    read_count,
+    read_message,
+    read_routing_key,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
-    from outbox.core.failures import FailedAttempt
-    from outbox.transports.rabbitmq.arriving import Arrival
-    from outbox.transports.rabbitmq.receiving import ConsumerChannel
+    from outbox.transports.rabbitmq.consume_channel import ConsumerChannel
+    from outbox.transports.rabbitmq.inbound import Arrival
+
+
+_FEW = 5
+_LONGEST_TYPE = 250
+_SHORTEST_TYPE = 60
+_BAREST_MESSAGE = 100
+
+
+def failures_after(headers: Mapping[str, Any], latest: FailedAttempt) -> list[FailedAttempt]:
+    """What failed of a message so far, by the headers that it came with, and now."""
+    return extended_trail(decode_trail(headers.get(FAILURES)), latest)
+
+
+def trails(failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str | None]]:
+    """The headers of a message that will be tried again. None: it goes without the header that it came with."""
+    brief = [replace(failed, failure=replace(failed.failure, traceback="")) for failed in failures]
+    latest = brief[-1].failure
+    barest = replace(brief[-1], failure=replace(latest, message=latest.message[:_BAREST_MESSAGE]))
+    for kept in (failures, brief, brief[-_FEW:], [barest]):
+        yield {FAILURES: _encodable(encode_trail(kept))}
+    yield {FAILURES: None}
+
+
+def accounts(cause: Cause, failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str | None]]:
+    """The headers of a dead letter, whose last failure is the last of `failures`.
+
+    The failure that it is a dead letter for is worth more than those before it: its traceback is cut only when no other
+    failure is left, its message only when the traceback is gone, and its type at the very end.
+    """
+    failure = failures[-1].failure
+    histories = list(trails(failures))
+    for history, traceback, message in _SHORTER:
+        yield histories[history] | {
+            CAUSE: cause.value,
+            EXCEPTION_TYPE: _encodable(failure.type[:_LONGEST_TYPE]),
+            EXCEPTION_MESSAGE: _encodable(failure.message[:message]) if message else None,
+            EXCEPTION_TRACEBACK: _encodable(failure.traceback[-traceback:]) if traceback else None,
+        }
+    yield {FAILURES: None, CAUSE: cause.value, EXCEPTION_TYPE: _encodable(failure.type[-_SHORTEST_TYPE:])}
+
+
+_WHOLE, _MOST, _SOME, _LATEST, _NONE = range(5)
+_SHORTER = (
+    (_WHOLE, 8_000, 2_000),
+    (_MOST, 8_000, 2_000),
+    (_SOME, 8_000, 2_000),
+    (_LATEST, 8_000, 2_000),
+    (_LATEST, 2_000, 2_000),
+    (_LATEST, 500, 2_000),
+    (_LATEST, 0, 2_000),
+    (_LATEST, 0, 500),
+    (_LATEST, 0, 100),
+    (_NONE, 0, 100),
+    (_NONE, 0, 0),
+)
+"""How much stays of the failures, and how many characters of the last one's traceback and message."""
+
+
+def _encodable(text: str) -> str:
+    return text.encode(errors="replace").decode()
 
 
 class Settlement(Protocol):
@@ -234,3 +302,108 @@ class RabbitDelivery:
         if self.arrival.postponed:
             raise StaleDeliveryError("the message was sent away while another ran alone, and comes again")
         self.source.require_open()
+
+
+_MAX_TRACKED = 10_000
+
+
+class Survivals:
+    """Remembers, for this process, how often each message was let go of by a worker that lived on.
+
+    Quorum queues count in `x-delivery-count` how often a message came back. Before RabbitMQ 4.3 that includes what was given
+    back in good order, and on every version what a lost connection gave back. What this process knows of is not counted
+    against a message; what other processes gave back is: such a message is at worst run alone once more than necessary.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[Hashable, int] = {}
+
+    def note(self, key: Hashable) -> None:
+        """It was let go of once more."""
+        self._counts[key] = self._counts.pop(key, 0) + 1
+        if len(self._counts) > _MAX_TRACKED:
+            del self._counts[next(iter(self._counts))]
+
+    def of(self, key: Hashable) -> int:
+        """How often it was."""
+        return self._counts.get(key, 0)
+
+
+QUIET = timedelta(milliseconds=100)
+"""So long no other marked message may have arrived before one runs alone: the others are on their way back by then."""
+
+
+class Member(Protocol):
+    """A subscription, as far as isolation is concerned with it."""
+
+    async def postpone_marked(self, running: Sequence["Arrival"]) -> bool:
+        """Sends marked messages in hand away for a while, but for those that are `running`; whether there were any."""
+        ...
+
+
+class Isolation:
+    """Shared by all subscriptions of a broker.
+
+    When a worker dies, the broker counts that against every message that it had in hand, and for a marked one that count is
+    the verdict. So while one runs alone, the other marked ones, also those that arrive meanwhile, are sent away for a while.
+
+    What remains: a marked message that waits for handlers that were already running, and a worker that dies of one of these.
+    """
+
+    def __init__(self) -> None:
+        self._members: set[Member] = set()
+        self._running: list[Arrival] = []
+        self._arrived = asyncio.Event()
+        self._sweeper: asyncio.Task[None] | None = None
+
+    def join(self, member: Member) -> None:
+        """Another subscription that may hold marked messages."""
+        self._members.add(member)
+
+    def leave(self, member: Member) -> None:
+        """It holds none any more."""
+        self._members.discard(member)
+        if not self._members:
+            self._running.clear()
+            self._stop_sweeping()
+
+    def noticed(self, arrival: "Arrival") -> None:
+        """A message has arrived."""
+        if arrival.mark is not None:
+            self._arrived.set()
+
+    async def begin(self, arrival: "Arrival") -> None:
+        """Afterwards no other marked message is in hand, or stays there, until `end`."""
+        self._running.append(arrival)
+        while await self._postpone_others() or await self._another_arrives():
+            pass
+        if self._sweeper is None:
+            self._sweeper = asyncio.create_task(self._sweep(), name="outbox isolation")
+
+    def end(self, arrival: "Arrival") -> None:
+        """It runs no more."""
+        self._running = [other for other in self._running if other is not arrival]
+        if not self._running:
+            self._stop_sweeping()
+
+    async def _sweep(self) -> None:
+        while True:
+            await self._arrived.wait()
+            await self._postpone_others()
+
+    def _stop_sweeping(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+
+    async def _postpone_others(self) -> bool:
+        self._arrived.clear()
+        postponed = [await member.postpone_marked(self._running) for member in list(self._members)]
+        return any(postponed)
+
+    async def _another_arrives(self) -> bool:
+        try:
+            async with asyncio.timeout(QUIET.total_seconds()):
+                return await self._arrived.wait()
+        except TimeoutError:
+            return False

@@ -7,16 +7,22 @@ times as long for a delivery as it takes to look at one.
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import aiormq
+from aiormq.abc import ChannelFrame
 from aiormq.connection import TCPTransportFactory, TLSTransportFactory, TransportFactory
+from pamqp.commands import Channel
 from pamqp.constants import FRAME_HEARTBEAT
 from pamqp.frame import marshal
 from pamqp.heartbeat import Heartbeat
 from yarl import URL
 
-from outbox.transports.rabbitmq.reading import HEAD_SIZE, frame_head, is_close, read_close
+from outbox.transports.rabbitmq.amqp_decoding import HEAD_SIZE, frame_head, is_close, read_close
+
+if TYPE_CHECKING:
+    from aiormq.abc import AbstractChannel
+
 
 Take = Callable[[int, bytes, int, int], bool]
 """Called with a frame's type, bytes that hold its payload, and where in them that begins and ends; whether it is taken.
@@ -140,3 +146,58 @@ class _Streaming(TransportFactory):
         reader, writer = await factory.create(url, **options)
         self._connection.stream = FrameStream(reader)
         return self._connection.stream, writer  # type: ignore[return-value]  # as far as aiormq uses it
+
+
+FrameHandler = Callable[[Any], None]
+
+
+class Tap:
+    """Calls `handlers[type(frame)]` for each frame of `channel`, and leaves frames of other types to aiormq.
+
+    Frames that `watched` names are left to it too, after their handler was called.
+    Handlers run in the connection's reader: they neither wait nor raise. `close_reason` is what the broker closed the
+    channel with, a code and a text, if it did.
+    """
+
+    def __init__(
+        self, channel: "AbstractChannel", handlers: dict[type, FrameHandler], *, watched: dict[type, FrameHandler] | None = None
+    ) -> None:
+        self._queue = channel.frames
+        self._handler = handlers.get
+        self._watched = {Channel.Close: self._on_close} | (watched or {})
+        self.close_reason: tuple[int, str] | None = None
+        channel.frames = cast("asyncio.Queue[Any]", self)
+
+    async def put(self, item: tuple[int, Any]) -> None:
+        """What the connection calls for each frame."""
+        frame = item[1]
+        handle = self._handler(type(frame))
+        if handle is not None:
+            handle(frame)
+            return
+        watch = self._watched.get(type(frame))
+        if watch is not None:
+            watch(frame)
+        await self._queue.put(item)
+
+    async def get(self) -> tuple[int, Any]:
+        """What the channel's reader calls for the frames that are left to it."""
+        return cast("tuple[int, Any]", await self._queue.get())
+
+    def task_done(self) -> None:
+        """Likewise."""
+        self._queue.task_done()
+
+    def _on_close(self, frame: Channel.Close) -> None:
+        self.close_reason = (frame.reply_code or 0, frame.reply_text or "")
+
+
+def abandon(channel: "AbstractChannel") -> None:
+    """Closes a channel without waiting for the broker: answers that are still to come fit nothing any more."""
+    if channel.is_closed:
+        return
+    close = marshal(Channel.Close(reply_code=200, reply_text="", class_id=0, method_id=0), channel.number)
+    try:
+        channel.connection.write_queue.put_nowait(ChannelFrame(payload=close, should_close=False))
+    except asyncio.QueueFull:
+        channel.connection.create_task(channel.close())

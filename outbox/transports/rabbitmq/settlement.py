@@ -14,19 +14,17 @@ from outbox.core.outcome import Cause, Failure
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
 from outbox.ports import Confirmed, NotSent, Refused, SendResult, Unconfirmed, Unroutable
-from outbox.transports.rabbitmq.confirming import NACKED
-from outbox.transports.rabbitmq.failing import accounts, failures_after, trails
-from outbox.transports.rabbitmq.frames import Publication, UnsendableError
+from outbox.transports.rabbitmq.amqp_encoding import Publication, UnsendableError
+from outbox.transports.rabbitmq.delivery import accounts, failures_after, trails
+from outbox.transports.rabbitmq.message_format import CRASHES, ISOLATED, copy_of
+from outbox.transports.rabbitmq.publish_channel import NACKED
 from outbox.transports.rabbitmq.topology import dead_letter_exchange
-from outbox.transports.rabbitmq.wire import CRASHES, ISOLATED, copy_of
 
 if TYPE_CHECKING:
-    from outbox.transports.rabbitmq.arriving import Arrival
-    from outbox.transports.rabbitmq.deliveries import RabbitDelivery
-    from outbox.transports.rabbitmq.isolation import Isolation
-    from outbox.transports.rabbitmq.publishing import Pipeline
-    from outbox.transports.rabbitmq.roads import Roads
-    from outbox.transports.rabbitmq.surviving import Survivals
+    from outbox.transports.rabbitmq.delivery import Isolation, RabbitDelivery, Survivals
+    from outbox.transports.rabbitmq.inbound import Arrival
+    from outbox.transports.rabbitmq.publisher import Pipeline
+    from outbox.transports.rabbitmq.topology import Roads
 
 COPY_TIMEOUT = timedelta(seconds=10)
 """How long one copy may wait for its confirm."""
@@ -40,7 +38,7 @@ Draft = Callable[[], Awaitable[Publication]]
 
 
 class CopySettlement:
-    """Implements `outbox.transports.rabbitmq.deliveries.Settlement` for the deliveries of one subscription.
+    """Implements `outbox.transports.rabbitmq.delivery.Settlement` for the deliveries of one subscription.
 
     A copy is confirmed before its original is acknowledged. While that is impossible the delivery stays in hand, and with it
     its share of the prefetch: nothing is lost, and nothing spins.
