@@ -29,7 +29,7 @@ def new_broker(url: str, *, lease: timedelta = timedelta(seconds=30), observer: 
 
 async def bind(pool: Pool, queue: str, binding_key: str, *, exchange: str = EXCHANGE) -> None:
     """Binds a queue without a consumer."""
-    from outbox.transports.postgres.patterns import pattern_of
+    from outbox.transports.postgres.tables import pattern_of
 
     await pool.execute(TABLES.queries("delivery.sql")["bind"], exchange, queue, binding_key, pattern_of(binding_key))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from psycopg2.extensions import connection as Connection  # noqa: N812  # the driver's class
 
 from outbox.core.topics import matches
-from outbox.transports.postgres.patterns import pattern_of
+from outbox.transports.postgres.tables import pattern_of
 from tests.servers.postgres import PostgresServer
 
 _WORDS = st.sampled_from(["", "a", "b", "ab", "*", "#", "ż", "a+", "(", "[a]", "\\", "^$", "a\nb", "{2}", "-", "|", "?"])

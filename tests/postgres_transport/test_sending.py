@@ -12,7 +12,7 @@ from outbox.errors import BrokerUnavailableError, ConfigurationError, TopologyEr
 from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.postgres import PostgresBroker
-from outbox.transports.postgres import sending as sending_module
+from outbox.transports.postgres import broker as sending_module
 from tests.contract.harness import EXCHANGE, Recorder
 from tests.contract.support import TIMEOUT, existing, message, taking
 from tests.postgres_transport.support import TABLE, bind, deliveries, new_broker

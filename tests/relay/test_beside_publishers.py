@@ -14,8 +14,7 @@ from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.store import PostgresStore
 from outbox.transports.postgres.handover import PostgresHandover
-from outbox.transports.postgres.patterns import pattern_of
-from outbox.transports.postgres.tables import TransportTables
+from outbox.transports.postgres.tables import TransportTables, pattern_of
 
 TABLE = TableName("outbox_table")
 publisher = Publisher()

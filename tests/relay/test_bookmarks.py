@@ -15,8 +15,7 @@ from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.store import PostgresStore
 from outbox.postgres.turns import FAIR_EVERY
 from outbox.transports.postgres.handover import PostgresHandover
-from outbox.transports.postgres.patterns import pattern_of
-from outbox.transports.postgres.tables import TransportTables
+from outbox.transports.postgres.tables import TransportTables, pattern_of
 from tests.relay.test_beside_publishers import TABLE
 from tests.relay.test_floors import entries_read
 

@@ -1,15 +1,18 @@
 """PostgresBroker: exchanges, queues and dead letters in tables, for programs that have PostgreSQL and no RabbitMQ."""
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import asyncpg
 
 from outbox.core.byte_limits import ByteLimits
+from outbox.core.codec import encode_tracking_ids
 from outbox.core.events import Dependency, DependencyLost, DependencyRestored
 from outbox.core.message import Message
 from outbox.core.outcome import Failure
@@ -23,19 +26,112 @@ from outbox.errors import (
     TopologyError,
 )
 from outbox.masking import Masking
-from outbox.ports import Intake, NotSent, Observer, Receive, SendResult, Subscription
+from outbox.ports import CONFIRMED, UNROUTABLE, Intake, NotSent, Observer, Receive, Refused, SendResult, Subscription
 from outbox.postgres.deaths import Coroner, Storable
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.floors import Floors
 from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import Pool, borrow_from, connect_to, open_pool, unavailable_errors
 from outbox.postgres.schema import check_transport_tables
-from outbox.transports.postgres.intake import LEAVING_TIMEOUT, PostgresIntake
-from outbox.transports.postgres.patterns import pattern_of
-from outbox.transports.postgres.sending import Sending
-from outbox.transports.postgres.statements import Call, Statements, borrowed
-from outbox.transports.postgres.tables import TransportTables
-from outbox.transports.postgres.waking import SecondsUntilDue, Waking
+from outbox.transports.postgres.subscription import LEAVING_TIMEOUT, PostgresIntake, SecondsUntilDue, Waking
+from outbox.transports.postgres.tables import Call, Statements, TransportTables, borrowed, pattern_of
+
+LARGEST_BODY = 128 * 1024 * 1024
+"""A larger body is refused, in bytes: PostgreSQL could hold it, but no worker could claim it together with others."""
+LARGEST_BATCH = 16 * 1024 * 1024
+"""A statement ends after the message whose body takes it over this many bytes."""
+LONGEST_STATEMENT = timedelta(seconds=60)
+"""Longest wait for one statement, whatever the caller's timeout."""
+
+_REFUSALS = (asyncpg.DataError, asyncpg.ProgramLimitExceededError, asyncpg.IntegrityConstraintViolationError)
+"""What PostgreSQL, or the driver, says of values and not of itself."""
+
+_Row = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """Puts messages into the queues of an exchange."""
+
+    statements: Statements
+    statement: str
+    exchange_name: str
+
+    async def send(self, messages: Sequence[Message], results: list[SendResult | None]) -> None:
+        """Fills `results`, one for each message, as answers come."""
+        rows: list[tuple[int, _Row]] = []
+        for place, message in enumerate(messages):
+            try:
+                rows.append((place, _row(message)))
+            except (TypeError, ValueError, RecursionError) as error:
+                results[place] = Refused(Failure.of(error))
+        for part in _parts(rows):
+            try:
+                await self._send(part, results)
+            except DatabaseUnavailableError as error:
+                failure = Failure.of(error)
+                for place, _ in part:
+                    results[place] = results[place] or NotSent(failure)
+
+    async def _send(self, rows: Sequence[tuple[int, _Row]], results: list[SendResult | None]) -> None:
+        """Sends all or none; if some cannot be taken, by halves until the culprit stands alone."""
+        try:
+            unroutable = await self._insert([row for _, row in rows])
+        except _REFUSALS as error:
+            if len(rows) == 1:
+                results[rows[0][0]] = Refused(Failure.of(error))
+                return
+            middle = len(rows) // 2
+            await self._send(rows[:middle], results)
+            await self._send(rows[middle:], results)
+            return
+        for number, (place, _) in enumerate(rows, start=1):
+            results[place] = UNROUTABLE if number in unroutable else CONFIRMED
+
+    async def _insert(self, rows: Sequence[_Row]) -> set[int]:
+        columns = map(list, zip(*rows, strict=True))
+        with unavailable_errors("sending", limit=LONGEST_STATEMENT):
+            try:
+                answer = await self.statements.fetch(self.statement, self.exchange_name, *columns, timeout=LONGEST_STATEMENT)
+            except _REFUSALS as error:
+                refusal = error
+            else:
+                return {row["number"] for row in answer}
+        raise refusal
+
+
+def _row(message: Message) -> _Row:
+    if len(message.body) > LARGEST_BODY:
+        raise ValueError(f"the body has {len(message.body)} bytes, more than the {LARGEST_BODY} that are accepted")
+    return (
+        message.id,
+        message.routing_key,
+        message.body,
+        message.content_type,
+        json.dumps(dict(message.headers), allow_nan=False) if message.headers else None,
+        encode_tracking_ids(message.tracking_ids),
+        message.ordering_key,
+        message.created_at,
+        message.expires_at,
+        None if message.expiration is None else min(message.expiration, timedelta(days=1_000_000)),
+        message.target_queue,
+        message.hlc,
+        message.requeue_count,
+    )
+
+
+def _parts(rows: Sequence[tuple[int, _Row]]) -> Iterator[Sequence[tuple[int, _Row]]]:
+    part: list[tuple[int, _Row]] = []
+    size = 0
+    for row in rows:
+        part.append(row)
+        size += len(row[1][2])  # type: ignore[arg-type]  # the body
+        if size > LARGEST_BATCH:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
 
 LEASE = timedelta(seconds=30)
 """How long a delivery is a worker's without a sign of life; renewed every third of it."""

@@ -28,8 +28,7 @@ from outbox.postgres.sent_facts import SentFacts
 from outbox.postgres.turns import Turns, Unkeyed
 from outbox.retry import RetryPolicy
 from outbox.transports.postgres.handing import handover_queries
-from outbox.transports.postgres.statements import Statements, borrowed, cancelling
-from outbox.transports.postgres.tables import TransportTables
+from outbox.transports.postgres.tables import Statements, TransportTables, borrowed, cancelling
 
 FIRST_PROBE = timedelta(seconds=1)
 """How long the probe of an unroutable routing key waits, unless the caller says otherwise."""

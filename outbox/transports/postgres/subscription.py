@@ -4,8 +4,9 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -15,14 +16,123 @@ from outbox.core.failures import MOST_FAILURES, FailedAttempt, encode_trail
 from outbox.core.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Failure
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
-from outbox.ports import Receive, Subscription
+from outbox.ports import Doorbell, Receive, Subscription
 from outbox.postgres.batch_sizes import BatchSizes
 from outbox.postgres.deaths import Coroner
 from outbox.postgres.floors import Floors
 from outbox.transports.postgres.delivery import Actions, PostgresDelivery
-from outbox.transports.postgres.pace import Pace
-from outbox.transports.postgres.settling import Fetch, FetchInTurn, Ring, Settling
-from outbox.transports.postgres.waking import Waking
+from outbox.transports.postgres.settlement import Fetch, FetchInTurn, Ring, Settling
+
+HORIZON_SECONDS = 0.25
+MOST_AHEAD = 5_000
+"""Most deliveries that are claimed ahead."""
+MOST_BYTES_AHEAD = 16 * 1024 * 1024
+"""Most bytes of bodies that are claimed ahead, judged by the sizes of those that came."""
+_WINDOW_SECONDS = 0.05
+
+
+@dataclass(slots=True)
+class Pace:
+    """Counts what is finished; `clock` is in seconds."""
+
+    clock: Callable[[], float]
+    _since: float | None = None
+    _finished: int = 0
+    _rate: float = 0.0
+    _size: float = 0.0
+
+    def finished(self) -> None:
+        """One more."""
+        self._finished += 1
+
+    def claimed(self, sizes: list[int]) -> None:
+        """Deliveries with bodies of these sizes came."""
+        if sizes:
+            self._size = max(sum(sizes) / len(sizes), self._size * 0.9)
+
+    def ahead(self) -> int:
+        """How many to claim beyond what can be in hand. After a pause it starts over."""
+        now = self.clock()
+        if self._since is None:
+            self._since = now
+        elapsed = now - self._since
+        if elapsed >= _WINDOW_SECONDS:
+            self._rate = self._finished / elapsed
+            self._since, self._finished = now, 0
+        room = MOST_BYTES_AHEAD / self._size if self._size else MOST_AHEAD
+        return int(min(self._rate * HORIZON_SECONDS, room, MOST_AHEAD))
+
+
+LONGEST_SLEEP = timedelta(seconds=60)
+"""Without a ring, and with nothing due sooner, the queues are looked at this often."""
+ASKED_AGAIN_WITHIN = timedelta(milliseconds=20)
+"""Who was woken and finds nothing waits again about this soon; until then the sleep has not ended."""
+
+SecondsUntilDue = Mapping[str, float | None]
+Wake = Callable[[], None]
+
+
+class Waking:
+    """Wakes whoever waits for a queue when something is due in it, while `run` is running."""
+
+    def __init__(self, doorbell: Doorbell, *, next_due: Callable[[Sequence[str]], Awaitable[SecondsUntilDue]]) -> None:
+        self._doorbell = doorbell
+        self._next_due = next_due
+        self._waiting: dict[Wake, str] = {}
+        self._wanted = asyncio.Event()
+        self._until_due = LONGEST_SLEEP
+
+    def wake_when_due(self, queue: str, wake: Wake) -> None:
+        """Calls `wake` once, when something may be due in `queue`. Asking again before that changes nothing."""
+        if wake not in self._waiting:
+            self._waiting[wake] = queue
+            self._wanted.set()
+            self._doorbell.ring()
+
+    def forget(self, wake: Wake) -> None:
+        """`wake` is not called any more."""
+        self._waiting.pop(wake, None)
+
+    async def run(self) -> None:
+        """Looks, sleeps and wakes until cancelled."""
+        while True:
+            await self._wanted.wait()
+            try:
+                if not await self._wake_due():
+                    await self._sleep()
+            except DatabaseUnavailableError:
+                self._wake(list(self._waiting))  # who finds it still away pauses by itself
+            if not self._waiting:
+                self._wanted.clear()
+
+    async def _sleep(self) -> None:
+        async with self._doorbell.asleep() as nap:
+            # Whatever was committed before everybody rings is found by this look. Stays asleep while it finds nothing: a
+            # commit wakes the workers of all processes, and only one of them gets the delivery.
+            while self._waiting and not await self._wake_due():
+                await nap.wait(self._until_due)
+                if len(set(self._waiting.values())) == 1:
+                    self._wake(list(self._waiting))  # claiming is as quick as looking
+                    await nap.wait(ASKED_AGAIN_WITHIN)
+
+    async def _wake_due(self) -> bool:
+        """Wakes those whose queue has something due, and tells whether there were any, or nobody waits."""
+        seconds = await self._next_due(sorted(set(self._waiting.values())))
+        due = [wake for wake, queue in self._waiting.items() if _is_due(seconds.get(queue))]
+        self._wake(due)
+        later = [left for left in seconds.values() if left is not None and left > 0]
+        self._until_due = min(timedelta(seconds=min(later, default=LONGEST_SLEEP.total_seconds())), LONGEST_SLEEP)
+        return bool(due) or not self._waiting
+
+    def _wake(self, sleepers: Sequence[Wake]) -> None:
+        for wake in sleepers:
+            self._waiting.pop(wake, None)
+            wake()
+
+
+def _is_due(seconds: float | None) -> bool:
+    return seconds is not None and seconds <= 0
+
 
 MOST_CLAIMED = 1_000
 """Most deliveries in one claim."""
