@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from benchmarks.measuring import percentile
 from benchmarks.servers import Servers, execute
 from outbox.admin import Admin, Principal, Role, admin_router
-from outbox.postgres.reporting.statistics import LATENCY_BOUNDS
+from outbox.reporting.statistics import LATENCY_BOUNDS
 
 REQUESTS = 40
 """Of each kind, one after another."""

@@ -24,8 +24,8 @@ from outbox.postgres.pool import borrow_from, close_pool, open_pool, taken_from,
 from outbox.postgres.pruning import Pruning
 from outbox.postgres.repair.changes import subscribed_queues
 from outbox.postgres.repair.running import OperationsRunner
-from outbox.postgres.reporting.thinning import thin_stats
 from outbox.postgres.schema import check_outbox_table
+from outbox.reporting.statistics import thin_stats
 from outbox.runtime.brokers import open_broker
 from outbox.runtime.observing import Reports, build_observer, component_name, observed_by
 

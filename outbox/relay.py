@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from outbox.ports import Observer, Transport
     from outbox.postgres.pool import Connect, Pool
     from outbox.postgres.relays import OtherRelay
-    from outbox.postgres.reporting import Reporter
     from outbox.postgres.sent_facts import SentFacts
     from outbox.postgres.store import PostgresStore
+    from outbox.reporting import Reporter
 
 FIRST_BACKOFF = timedelta(seconds=1)
 LONGEST_BACKOFF = timedelta(minutes=5)

@@ -15,8 +15,8 @@ from outbox.engine.observers import Observers
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, connect_to, open_pool
 from outbox.postgres.preparing import is_direct
-from outbox.postgres.reporting import Component, ComponentKind, ReportingSettings, reporting
-from outbox.postgres.reporting.control import Pause, PauseScope, pause
+from outbox.reporting import Component, ComponentKind, ReportingSettings, reporting
+from outbox.reporting.pauses import Pause, PauseScope, pause
 from tests.servers.pgbouncer import SESSIONS, pooled
 from tests.support import eventually
 

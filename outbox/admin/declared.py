@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from outbox.postgres.reporting.component import ComponentKind
-from outbox.postgres.reporting.components import Condition, KnownComponent
+from outbox.reporting.components import ComponentKind, Condition, KnownComponent
 
 _LIVING = (Condition.ALIVE, Condition.LATE)
 

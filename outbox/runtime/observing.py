@@ -24,7 +24,7 @@ from outbox.ports import Observer
 if TYPE_CHECKING:
     from outbox.postgres.names import TableName
     from outbox.postgres.pool import Pool
-    from outbox.postgres.reporting import Reporter
+    from outbox.reporting import Reporter
 
 LONGEST_NAME = 250
 """Characters of a component's name."""
@@ -79,7 +79,7 @@ class Reports:
             yield None
             return
         from outbox.postgres.pool import borrow_from, connect_to
-        from outbox.postgres.reporting import Component, ComponentKind, ReportingSettings, keeping_time, reporting
+        from outbox.reporting import Component, ComponentKind, ReportingSettings, keeping_time, reporting
 
         if self.url is not None:
             connect = connect_to(self.url, application_name=f"outbox {self.kind} reports")

@@ -17,8 +17,8 @@ from outbox.admin.events.broadcaster import Broadcaster
 from outbox.admin.events.listeners import Listener
 from outbox.admin.security.tokens import new_token
 from outbox.postgres.names import TableName
-from outbox.postgres.reporting.control import Pause, PauseScope, pause
-from outbox.postgres.reporting.watching import Watching
+from outbox.reporting.components import Watching
+from outbox.reporting.pauses import Pause, PauseScope, pause
 from tests.admin.conftest import PREFIX, ROLE_HEADER, principal_by_header
 from tests.fastapi.support import client_of
 from tests.support import eventually

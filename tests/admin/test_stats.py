@@ -11,8 +11,7 @@ import pytest
 from outbox.admin.admin import _READING
 from outbox.admin.stats.series import quantile
 from outbox.admin.stats.steps import fitting, steps_between, usual_step
-from outbox.postgres.reporting.series import SeriesReader
-from outbox.postgres.reporting.thinning import thin_stats
+from outbox.reporting.statistics import SeriesReader, thin_stats
 from tests.postgres_transport.support import explained, rows_read
 
 ROW = """

@@ -14,8 +14,8 @@ from outbox.core.outcome import DONE, Cause, Dead, Failure
 from outbox.engine.lifecycle import Stopping
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import connect_to
-from outbox.postgres.reporting import Component, ComponentKind, ReportingSettings, reporting
-from outbox.postgres.reporting.facts import MOST_MESSAGE, FactQueue
+from outbox.reporting import Component, ComponentKind, ReportingSettings, reporting
+from outbox.reporting.facts import MOST_MESSAGE, FactQueue
 from outbox.transports.memory import MemoryBroker
 from tests.conftest import OwnPostgres
 from tests.reporting.support import Box, at_work, published

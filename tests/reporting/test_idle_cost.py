@@ -15,8 +15,8 @@ from outbox.engine.lifecycle import Stopping
 from outbox.engine.observers import Observers
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import borrow_from, connect_to
-from outbox.postgres.reporting import Component, ComponentKind, Reporter, ReportingSettings, reporting
-from outbox.postgres.reporting.control import Pause, PauseScope, pause, resume
+from outbox.reporting import Component, ComponentKind, Reporter, ReportingSettings, reporting
+from outbox.reporting.pauses import Pause, PauseScope, pause, resume
 from tests.reporting.support import Box, at_work
 from tests.support import eventually
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from outbox import Consumer, MessageRelay, Worker
 from outbox.cli import main
 from outbox.errors import ConfigurationError
-from outbox.postgres.reporting.control import Pause, PauseScope, pause, pauses, resume
+from outbox.reporting.pauses import Pause, PauseScope, pause, pauses, resume
 from tests.reporting.support import Box, at_work, published
 from tests.support import eventually
 

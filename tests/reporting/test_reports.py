@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from outbox import Consumer, MessageRelay, Worker
 from outbox.chains import ChainState, chain
-from outbox.postgres.reporting.components import Condition, components
+from outbox.reporting.components import Condition, components
 from tests.reporting.support import Box, at_work, published
 from tests.support import eventually
 

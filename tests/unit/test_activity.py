@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 from outbox.core.events import BatchSent, ConsumerStarted, IsolationStep, PoisonIsolated
 from outbox.engine.lifecycle import Stopping
-from outbox.postgres.reporting.activity import Activity
+from outbox.reporting.components import Activity
 from tests.observers.events import MESSAGE
 
 

@@ -13,7 +13,7 @@ from outbox.admin.declared import declared
 from outbox.admin.snapshots import Snapshot, Snapshots
 from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.backlog import BacklogFigures, BacklogReader
-from outbox.postgres.reporting.components import recent_components
+from outbox.reporting.components import recent_components
 
 if TYPE_CHECKING:
     from outbox.admin.admin import Admin

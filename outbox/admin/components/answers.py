@@ -8,8 +8,7 @@ from outbox.admin.components.pausing import PauseNow
 from outbox.admin.components.shapes import ComponentActivity, DescribedConsumer, PauseKey
 from outbox.admin.models import Model, Moment, ShapedAs
 from outbox.masking import Masking
-from outbox.postgres.reporting.component import ComponentKind
-from outbox.postgres.reporting.components import Condition, KnownComponent
+from outbox.reporting.components import ComponentKind, Condition, KnownComponent
 
 
 class ComponentNow(Model):

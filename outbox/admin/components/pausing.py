@@ -6,9 +6,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from outbox.admin.models import Model, Moment
-from outbox.postgres.reporting.component import ComponentKind
-from outbox.postgres.reporting.components import Condition, KnownComponent
-from outbox.postgres.reporting.control import Pause, PauseScope
+from outbox.reporting.components import ComponentKind, Condition, KnownComponent
+from outbox.reporting.pauses import Pause, PauseScope
 
 Applied = Literal["applied", "pending", "silent"]
 

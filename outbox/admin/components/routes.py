@@ -15,8 +15,8 @@ from outbox.admin.models import Model, Request
 from outbox.admin.problems import Code, Problem
 from outbox.admin.routing import area
 from outbox.postgres.pool import Connection
-from outbox.postgres.reporting.components import KnownComponent, recent_components
-from outbox.postgres.reporting.control import Pause, PauseScope, pause, pauses, resume
+from outbox.reporting.components import KnownComponent, recent_components
+from outbox.reporting.pauses import Pause, PauseScope, pause, pauses, resume
 
 components = area("components")
 

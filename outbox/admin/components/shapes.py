@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from outbox.admin.models import Moment
-from outbox.postgres.reporting.control import PauseScope
+from outbox.reporting.pauses import PauseScope
 
 
 class PauseKey(BaseModel):

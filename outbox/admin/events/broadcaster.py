@@ -16,7 +16,7 @@ from outbox.admin.limits import too_many
 from outbox.admin.problems import Code, Problem
 from outbox.errors import DatabaseUnavailableError
 from outbox.fastapi.shutdown import running_server, server_told_to_exit
-from outbox.postgres.reporting.watching import Topic, Watching
+from outbox.reporting.components import Topic, Watching
 
 EVERY = timedelta(seconds=1)
 """Between two looks, while somebody listens."""

@@ -16,7 +16,7 @@ from outbox.postgres.backlog import MessageState
 from outbox.postgres.chains import ids_of, moment
 from outbox.postgres.messages import MessageListing
 from outbox.postgres.pool import Connection
-from outbox.postgres.reporting.control import Pause, pauses
+from outbox.reporting.pauses import Pause, pauses
 
 
 class Hindering(Model):

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 from outbox.postgres.backlog import MessageState
 from outbox.postgres.chains import moment
-from outbox.postgres.reporting.control import Pause
+from outbox.reporting.pauses import Pause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from outbox.core.codec import RESERVED_PREFIX
 from outbox.core.topics import matches
 from outbox.dead_letters import ORIGINAL_ROUTING, DeadLetter, DeadLetterStatus, Edit, ToQueue
 from outbox.errors import BrokerUnavailableError
-from outbox.postgres.reporting.components import Condition, components
 from outbox.postgres.topology import subscriptions
+from outbox.reporting.components import Condition, components
 
 _AWAKE = frozenset({Condition.ALIVE, Condition.LATE})
 

@@ -29,8 +29,7 @@ from outbox.admin.stats.steps import (
     seconds_of,
     usual_step,
 )
-from outbox.postgres.reporting.series import GroupBy, SeriesReader
-from outbox.postgres.reporting.statistics import LATENCY_BOUNDS
+from outbox.reporting.statistics import LATENCY_BOUNDS, GroupBy, SeriesReader
 
 LONG = timedelta(days=1)
 """What covers more is remembered for a moment: it reads many rows, and seconds matter little in it."""

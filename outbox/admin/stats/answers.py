@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from outbox.admin.models import Model, Moment
-from outbox.postgres.reporting.series import GroupBy
+from outbox.reporting.statistics import GroupBy
 
 Counts = Annotated[list[int | None], Field(description="One for each step; null where nobody told anything.")]
 Measures = Annotated[list[float | None], Field(description="One for each step; null where nothing was measured.")]

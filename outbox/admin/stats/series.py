@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
-from outbox.postgres.reporting.statistics import LATENCY_BOUNDS, OTHERS
+from outbox.reporting.statistics import LATENCY_BOUNDS, OTHERS
 
 BY_RELAYS = ("created", "sent")
 BY_WORKERS = ("processed", "failed", "retried", "dead", "duplicates")

@@ -9,8 +9,8 @@ from outbox.admin.declared import DeclaredConsumer, declared
 from outbox.errors import BrokerUnavailableError
 from outbox.postgres.backlog import QueueCounts
 from outbox.postgres.relays import KnownRelay, known_relays
-from outbox.postgres.reporting.components import recent_components
 from outbox.postgres.topology import HeldKey, Subscribed, held_keys, subscriptions
+from outbox.reporting.components import recent_components
 
 if TYPE_CHECKING:
     from outbox.admin.admin import Admin

@@ -11,9 +11,8 @@ from outbox.admin.thresholds import HealthThresholds
 from outbox.admin.topology.judging import Judged, WarningCode
 from outbox.findings import Severity
 from outbox.postgres.backlog import NONE, Count, MessageState, Relation
-from outbox.postgres.reporting.component import ComponentKind
-from outbox.postgres.reporting.components import Condition, KnownComponent
-from outbox.postgres.reporting.control import Pause
+from outbox.reporting.components import ComponentKind, Condition, KnownComponent
+from outbox.reporting.pauses import Pause
 
 FindingCode = Literal[
     "database_unreachable",

@@ -35,8 +35,8 @@ from outbox.dead_letters import DeadLetterFilter, DeadLetterStatus
 from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.backlog import Count, Relation, backlog_queries
 from outbox.postgres.pool import Connection
-from outbox.postgres.reporting.components import KnownComponent, recent_components
-from outbox.postgres.reporting.control import Pause, pauses
+from outbox.reporting.components import KnownComponent, recent_components
+from outbox.reporting.pauses import Pause, pauses
 from outbox.runtime.observing import build_observer
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import asyncpg
 from outbox.core.clock import DatabaseClock
 from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import Connection, roll_back_quietly
-from outbox.postgres.reporting.facts import Fact
-from outbox.postgres.reporting.gates import Wish
-from outbox.postgres.reporting.statements import STATEMENT_TIMEOUT, reporting_queries
-from outbox.postgres.reporting.statistics import Counts, Key
 from outbox.postgres.schema.objects import SATELLITES
+from outbox.reporting.facts import Fact
+from outbox.reporting.pauses import Wish
+from outbox.reporting.queries import STATEMENT_TIMEOUT, reporting_queries
+from outbox.reporting.statistics import Counts, Key
 
 _TIMEOUT = STATEMENT_TIMEOUT.total_seconds() + 1
 """The server ends a statement first, unless it is away."""

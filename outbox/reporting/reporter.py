@@ -6,8 +6,8 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -21,13 +21,36 @@ from outbox.ports import Gate, Observer
 from outbox.postgres.doorbell import notifications_arrive
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of
-from outbox.postgres.reporting.activity import Activity
-from outbox.postgres.reporting.component import Component, ComponentKind, ReportingSettings
-from outbox.postgres.reporting.duplicates import Duplicates
-from outbox.postgres.reporting.facts import FactQueue
-from outbox.postgres.reporting.gates import Gates, Heeded, Wish
-from outbox.postgres.reporting.statistics import Statistics
-from outbox.postgres.reporting.tables import ReportingTables, as_json, measure
+from outbox.reporting.components import Activity, Component, ComponentKind, ReportingSettings
+from outbox.reporting.facts import FactQueue
+from outbox.reporting.pauses import Gates, Heeded, Wish
+from outbox.reporting.statistics import Statistics
+from outbox.reporting.tables import ReportingTables, as_json, measure
+
+MOST_DUPLICATES = 10_000
+
+
+class Duplicates:
+    """Deliveries that were found to be duplicates, until they are settled, which is told like that of any other."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(self, queue: str, message_id: str) -> None:
+        """Takes note of one; forgets the oldest of those that were never settled."""
+        self._found[queue, message_id] = None
+        if len(self._found) > MOST_DUPLICATES:
+            self._found.pop(next(iter(self._found)))
+
+    def discard(self, queue: str, message_id: str) -> bool:
+        """Whether it was one; it is not any more."""
+        known = (queue, message_id) in self._found
+        self._found.pop((queue, message_id), None)
+        return known
+
 
 LARGEST_BATCH = 1_000
 """Facts that are written at once."""
@@ -392,3 +415,74 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
 
 def _as_objects(wishes: Sequence[Wish]) -> list[dict[str, str]]:
     return [{"scope": scope, "name": name} for scope, name in wishes]
+
+
+MEASURE_EVERY, MEASURE_AGAIN = timedelta(minutes=1), timedelta(seconds=5)
+LAST_WORDS = timedelta(seconds=2)
+"""How long what is left may take to be written at the end."""
+
+
+@asynccontextmanager
+async def reporting(
+    connect: Connect,
+    table: TableName,
+    component: Component,
+    observer: Observer,
+    stopping: Stopping,
+    settings: ReportingSettings | None = None,
+    clock: DatabaseClock | None = None,
+) -> AsyncIterator[Reporter]:
+    """Within the block a reporter is at work, over one connection that `connect` opens, and sets `clock`.
+
+    Entering waits a moment for the pauses that hold, so that a component that was restarted keeps to them. Leaving writes what
+    is left, within a moment. Nothing that goes wrong with the database is raised, or noticed by anybody else.
+    """
+    settings, clock = settings or ReportingSettings(), clock or DatabaseClock()
+    reporter = Reporter(connect, table, component, observer, stopping, settings, clock)
+    task = asyncio.create_task(reporter.run())
+    task.add_done_callback(_tell_end)
+    try:
+        await reporter.first_look()
+        yield reporter
+    finally:
+        reporter.finish()
+        try:
+            await asyncio.wait([task], timeout=LAST_WORDS.total_seconds())
+        finally:
+            task.cancel()
+            reporter.tell_lost()
+
+
+@asynccontextmanager
+async def keeping_time(connect: Connect, clock: DatabaseClock) -> AsyncIterator[None]:
+    """Within the block `clock` is set every minute, over a connection that is opened for it.
+
+    Entering waits a moment for the first answer. A database that does not answer is asked again sooner, and hinders nothing.
+    """
+    measured = asyncio.Event()
+    task = asyncio.create_task(_keep_time(connect, clock, measured))
+    task.add_done_callback(_tell_end)
+    try:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(measured.wait(), FIRST_LOOK.total_seconds())
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _keep_time(connect: Connect, clock: DatabaseClock, measured: asyncio.Event) -> None:
+    while True:
+        pause = MEASURE_EVERY
+        try:
+            async with connect() as connection:
+                await measure(clock, connection)
+        except DRIVER_ERRORS:
+            pause = MEASURE_AGAIN
+        measured.set()
+        await asyncio.sleep(pause.total_seconds())
+
+
+def _tell_end(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("nothing is reported any more: %s", error, exc_info=error)

@@ -1,11 +1,15 @@
-"""What a component is doing, made of the events that it is told of."""
+"""Which relays, workers and archivers there are, and whether they live."""
 
 import json
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Any
+from uuid import uuid4
+
+import asyncpg
 
 from outbox.core.events import (
     BacklogMeasured,
@@ -32,6 +36,117 @@ from outbox.core.events import (
 from outbox.core.outcome import Dead, Retry
 from outbox.core.urls import redacted
 from outbox.engine.lifecycle import Stopping
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import satellite_names
+from outbox.reporting.facts import CAPACITY
+from outbox.reporting.pauses import pauses
+from outbox.reporting.queries import reporting_queries
+
+TICK = timedelta(milliseconds=500)
+"""How long facts wait for others, to be written together."""
+LOOK_EVERY = timedelta(seconds=5)
+"""How often pauses are looked at and the database's time is asked for, where each change of a pause is notified."""
+POLL_EVERY = timedelta(seconds=1)
+"""How often pauses are looked at where nothing is notified."""
+ADD_UP_EVERY = timedelta(seconds=10)
+
+
+class ComponentKind(StrEnum):
+    """What reports."""
+
+    RELAY = "relay"
+    WORKER = "worker"
+    ARCHIVER = "archiver"
+    MAINTENANCE = "maintenance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """Who reports. `consumers` is what a worker runs, as JSON can hold it."""
+
+    kind: ComponentKind
+    name: str
+    consumers: Sequence[Mapping[str, Any]] = ()
+    id: str = field(default_factory=lambda: str(uuid4()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportingSettings:
+    """`history`: whether facts are written; `heartbeat`: how often a sign of life is.
+
+    `borrows`: whether the connection is others' as well, and is to be given back after each round.
+    """
+
+    history: bool = True
+    borrows: bool = False
+    heartbeat: timedelta = timedelta(seconds=5)
+    tick: timedelta = TICK
+    look_every: timedelta = LOOK_EVERY
+    poll_every: timedelta = POLL_EVERY
+    add_up_every: timedelta = ADD_UP_EVERY
+    capacity: int = CAPACITY
+
+
+MOST_ENDED = 50
+"""Lost and stopped components that are listed."""
+
+
+class Condition(StrEnum):
+    """Late: two signs of life are missing; lost: six are."""
+
+    ALIVE = "alive"
+    LATE = "late"
+    LOST = "lost"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownComponent:
+    """A relay, worker, archiver or maintenance task, as its last sign of life tells; `applied` are the pauses it honours."""
+
+    id: str
+    kind: ComponentKind
+    name: str
+    host: str
+    process_id: int
+    version: str
+    condition: Condition
+    started_at: datetime
+    seen_at: datetime
+    stopped_at: datetime | None
+    every: timedelta
+    activity: Mapping[str, Any]
+    consumers: Sequence[Mapping[str, Any]]
+    applied: Sequence[Mapping[str, str]]
+
+
+async def components(connection: Connection, *, schema: str | None = None) -> Sequence[KnownComponent]:
+    """All that are known, by kind and name. Raises the driver's errors."""
+    return [_component(row) for row in await connection.fetch(reporting_queries(schema)["list_components"])]
+
+
+async def recent_components(
+    connection: Connection, *, schema: str | None = None, ended: int = MOST_ENDED, schemas: bool = False
+) -> Sequence[KnownComponent]:
+    """Those that live, up to a thousand, and of the lost and stopped the `ended` last. `schemas`: with those of bodies."""
+    rows = await connection.fetch(reporting_queries(schema)["list_recent_components"], ended, schemas)
+    return [_component(row) for row in rows]
+
+
+def _component(row: asyncpg.Record) -> KnownComponent:
+    return KnownComponent(
+        **{
+            **dict(row),
+            "kind": ComponentKind(row["kind"]),
+            "condition": Condition(row["condition"]),
+            "activity": json.loads(row["activity"]),
+            "consumers": json.loads(row["consumers"]),
+            "applied": json.loads(row["applied"]),
+        }
+    )
+
 
 RATE_SECONDS = 10.0
 """Rates are those of about the last ten seconds."""
@@ -215,3 +330,94 @@ _NOTES: Mapping[type, Callable[[Activity, Any], None]] = {
     SettleFailed: Activity._settle_failed,  # noqa: SLF001
     WakeModeChanged: Activity._wakes,  # noqa: SLF001
 }
+
+
+MOST_COUNTED = 10_000
+MOST_OPERATIONS = 20
+REPORTED_WITHIN = timedelta(seconds=15)
+"""What happened is added to statistics within this time, by every process that lives."""
+
+Topic = tuple[str, str]
+"""What a value is about: a kind, and of which one; the name is empty where there is one only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen: values of JSON by what they are about, and which of the sessions go on that were asked about."""
+
+    values: Mapping[Topic, Any]
+    sessions: frozenset[bytes]
+
+
+class Watching:
+    """Looks over one connection at a time. Raises the driver's errors."""
+
+    def __init__(self, table: TableName) -> None:
+        self._schema = table.schema
+        self._sql = queries("watching.sql", table=table.sql, **satellite_names(table.schema))
+
+    async def look(self, connection: Connection, sessions: Iterable[bytes]) -> Look:
+        """Everything as it is now."""
+        now = await connection.fetchval(self._sql["now"])
+        known = await recent_components(connection, schema=self._schema)
+        values: dict[Topic, Any] = {
+            ("statistics", ""): _last_complete_minute(now),
+            ("backlog", ""): _backlog(known),
+            ("dead-letters", ""): await self._dead_letters(connection),
+            ("pauses", ""): [
+                {"scope": each.scope.value, "name": each.name, "until": _written(each.until)}
+                for each in await pauses(connection, schema=self._schema)
+            ],
+        }
+        values |= {("component", each.id): _component_values(each) for each in known}
+        for row in await connection.fetch(self._sql["operations"], MOST_OPERATIONS):
+            values["operation", str(row["id"])] = {**dict(row), "id": str(row["id"])}
+        return Look(values, await self._sessions(connection, list(sessions)))
+
+    async def _dead_letters(self, connection: Connection) -> Mapping[str, Any]:
+        row = await connection.fetchrow(self._sql["dead_letters"], MOST_COUNTED + 1)
+        assert row is not None  # noqa: S101  a select without a table
+        counts = {
+            name: {"value": min(row[name], MOST_COUNTED), "relation": _relation(row[name])} for name in ("open", "parked")
+        }
+        times = {name: _written(row[name]) for name in ("last_death", "last_parked", "last_resolution")}
+        return {**counts, **times}
+
+    async def _sessions(self, connection: Connection, asked: list[bytes]) -> frozenset[bytes]:
+        rows = await connection.fetch(self._sql["sessions"], asked) if asked else []
+        return frozenset(bytes(row["token_hash"]) for row in rows)
+
+
+def _last_complete_minute(now: datetime) -> Mapping[str, Any]:
+    ended = (now - REPORTED_WITHIN).replace(second=0, microsecond=0)
+    return {"starts_at": _written(ended - timedelta(minutes=1)), "step_seconds": 60}
+
+
+def _backlog(known: Iterable[KnownComponent]) -> Mapping[str, Any]:
+    """As the relay tells it that was heard of last."""
+    relays = [
+        each
+        for each in known
+        if each.kind is ComponentKind.RELAY and each.condition is Condition.ALIVE and "unsent" in each.activity
+    ]
+    latest = max(relays, key=lambda each: each.seen_at, default=None)
+    activity = {} if latest is None else latest.activity
+    return {"unsent": activity.get("unsent"), "oldest_due_seconds": activity.get("oldest_due_seconds")}
+
+
+def _component_values(known: KnownComponent) -> Mapping[str, Any]:
+    return {
+        "id": known.id,
+        "kind": known.kind.value,
+        "name": known.name,
+        "condition": known.condition.value,
+        "state": known.activity.get("state"),
+    }
+
+
+def _relation(count: int) -> str:
+    return "eq" if count <= MOST_COUNTED else "gte"
+
+
+def _written(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
