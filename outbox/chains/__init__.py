@@ -8,7 +8,7 @@ from outbox.chains.model import Beginning, Chain, ChainState, Leg, Node, Try, Tr
 from outbox.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from outbox.postgres.chains import ChainReader
+    from outbox.chains.traces import ChainReader
     from outbox.postgres.pool import Connection, Pool
 
 __all__ = [
@@ -58,7 +58,7 @@ async def recent(
 ) -> Sequence[Beginning]:
     """The chains that began last, newest first, as far as the history goes; the first facts of each are counted."""
     from outbox.chains.listing import BeginningFilter, beginnings
-    from outbox.postgres.beginnings import BeginningsReader, reading
+    from outbox.chains.traces import BeginningsReader, reading
     from outbox.postgres.schema.objects import outbox_table
 
     async with _connection(database) as connection, reading(connection):
@@ -68,7 +68,7 @@ async def recent(
 
 @asynccontextmanager
 async def _reader(database: "Pool | Connection | str", table_name: str, *, bounded: bool) -> AsyncIterator["ChainReader"]:
-    from outbox.postgres.chains import ChainReader
+    from outbox.chains.traces import ChainReader
     from outbox.postgres.schema.objects import outbox_table
 
     async with _connection(database) as connection:

@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from outbox.chains.model import Beginning, ChainState, worst
-from outbox.postgres.beginnings import FACTS_OF_EACH, BeginningsReader, Place, Span, place_of
-from outbox.postgres.chains import expecting, moment
+from outbox.chains.traces import FACTS_OF_EACH, BeginningsReader, Place, Span, expecting, moment, place_of
 
 MOST_LOOKED_AT = 1_000
 """Chains of which a page under a filter by state looks at the facts."""

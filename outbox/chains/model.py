@@ -1,9 +1,11 @@
 """What a chain is: a tree of messages, what became of each in each queue, attempt by attempt."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+from outbox.masking import Masking
 
 
 class ChainState(StrEnum):
@@ -212,3 +214,28 @@ class Beginning:
     def duration(self) -> timedelta | None:
         """From its first message's leaving the outbox to the last that happened."""
         return None if self.sent_at is None or self.last_at is None else max(self.last_at - self.sent_at, timedelta(0))
+
+
+def masked(chain: Chain, masking: Masking) -> Chain:
+    """The same chain, its errors masked."""
+    return replace(chain, nodes=tuple(_node(node, masking) for node in chain.nodes))
+
+
+def _node(node: Node, masking: Masking) -> Node:
+    return replace(node, last_error=_text(node.last_error, masking), legs=tuple(_leg(leg, masking) for leg in node.legs))
+
+
+def _leg(leg: Leg, masking: Masking) -> Leg:
+    return replace(leg, tries=tuple(_try(each, masking) for each in leg.tries))
+
+
+def _try(each: Try, masking: Masking) -> Try:
+    error = each.error
+    if error is None:
+        return each
+    return replace(each, error=TryError(type=masking.error_type(error.type), message=masking.error_text(error.message)))
+
+
+def _text(text: str | None, masking: Masking) -> str | None:
+    """What keeps a message in the outbox: the error of a send, or a word such as `unroutable`."""
+    return None if text is None else masking.error_type(text)

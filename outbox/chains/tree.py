@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from outbox.chains.model import Chain, ChainState, Leg, Node, Try, TryError, TryOutcome, Waiting, WaitReason, worst
+from outbox.chains.traces import MOST_AHEAD, Row, Traces, expecting, ids_of, moment, span
 from outbox.core.failures import decode_trail
-from outbox.postgres.chains import MOST_AHEAD, Row, Traces, expecting, ids_of, moment, span
 
 
 @dataclass(slots=True)

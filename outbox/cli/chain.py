@@ -9,7 +9,7 @@ import click
 
 from outbox.chains import MOST_NODES, Chain, ChainState, Leg, Node
 from outbox.chains import chain as look_up
-from outbox.chains.masking import masked
+from outbox.chains.model import masked
 from outbox.cli import options
 from outbox.cli.api.client import Api, ApiError
 from outbox.cli.api.opening import over_http

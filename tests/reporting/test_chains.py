@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 from outbox import Consumer, MessageRelay, Publisher, Reject, Worker
 from outbox.chains import Chain, ChainState, TryError, chain, recent
+from outbox.chains import traces as chains
+from outbox.chains.traces import ChainReader
 from outbox.cli import main
 from outbox.errors import ConfigurationError
-from outbox.postgres import chains
-from outbox.postgres.chains import ChainReader
 from outbox.postgres.history import ensure_partitions
 from outbox.postgres.names import TableName
 from tests.reporting.support import at_work, published

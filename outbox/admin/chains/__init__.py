@@ -16,8 +16,8 @@ from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
 from outbox.chains import MOST_NODES, ChainState, chain
 from outbox.chains.listing import BeginningFilter, beginnings
-from outbox.chains.masking import masked
-from outbox.postgres.beginnings import BeginningsReader, Place
+from outbox.chains.model import masked
+from outbox.chains.traces import BeginningsReader, Place
 from outbox.postgres.pool import unavailable_errors
 
 LONGEST_ID = 4_000

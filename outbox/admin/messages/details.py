@@ -11,9 +11,9 @@ from outbox.admin.admin import Admin
 from outbox.admin.messages.lines import MessageLine, line_of
 from outbox.admin.messages.reasons import Surroundings, mending, reason_of
 from outbox.admin.models import ErrorSummary, Model, Moment
+from outbox.chains.traces import ids_of, moment
 from outbox.masking import Body, Masking, readable
 from outbox.postgres.backlog import MessageState
-from outbox.postgres.chains import ids_of, moment
 from outbox.postgres.messages import MessageListing
 from outbox.postgres.pool import Connection
 from outbox.reporting.pauses import Pause, pauses

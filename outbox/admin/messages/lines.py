@@ -9,9 +9,9 @@ from outbox.admin.backlog.answers import ByState, Counted
 from outbox.admin.inputs import Instant, Text
 from outbox.admin.models import Model, Moment, Page
 from outbox.admin.paging import Paged
+from outbox.chains.traces import moment
 from outbox.masking import Masking, preview, sized
 from outbox.postgres.backlog import MessageState
-from outbox.postgres.chains import moment
 from outbox.postgres.messages import MessageFilter
 
 _UNBOUND = {"limit", "cursor", "total"}
