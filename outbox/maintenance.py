@@ -12,6 +12,8 @@ from outbox.core import arguments
 from outbox.core.arguments import exactly_one, retention
 from outbox.core.events import Dependency
 from outbox.core.urls import ServerKind, postgres_url, server_kind
+from outbox.dead_letters.changes import subscribed_queues
+from outbox.dead_letters.runner import OperationsRunner
 from outbox.engine.lifecycle import GRACE_PERIOD, Outage, Stopping, run_until_stopped, until_it_answers
 from outbox.engine.maintenance import LEASE, Duty, Maintaining
 from outbox.engine.tasks import ungrouped
@@ -22,17 +24,15 @@ from outbox.postgres.leases import PostgresLease
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import borrow_from, close_pool, open_pool, taken_from, unavailable_errors
 from outbox.postgres.pruning import Pruning
-from outbox.postgres.repair.changes import subscribed_queues
-from outbox.postgres.repair.running import OperationsRunner
 from outbox.postgres.schema import check_outbox_table
 from outbox.reporting.statistics import thin_stats
 from outbox.runtime.brokers import open_broker
 from outbox.runtime.observing import Reports, build_observer, component_name, observed_by
 
 if TYPE_CHECKING:
+    from outbox.dead_letters.changes import HasQueue
     from outbox.ports import Observer
     from outbox.postgres.pool import Pool
-    from outbox.postgres.repair.changes import HasQueue
 
 INBOX_RETENTION = timedelta(days=30)
 HISTORY_RETENTION = timedelta(days=14)

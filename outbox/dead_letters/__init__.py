@@ -1,20 +1,6 @@
 """What failed for good: read, and repaired by requeueing, discarding, restoring, purging, at once or in operations."""
 
-from outbox.dead_letters.letters import AT_ONCE, INBOX_RETENTION, DeadLetters, Selector
-from outbox.postgres.dead_letters import (
-    DeadLetter,
-    DeadLetterDetail,
-    DeadLetterFilter,
-    DeadLetterStatus,
-    Edition,
-    Group,
-    GroupBy,
-    Position,
-    Source,
-)
-from outbox.postgres.repair.operations import OperationItem
-from outbox.postgres.repair.running import OperationsRunner
-from outbox.postgres.repair.values import (
+from outbox.dead_letters.actions import (
     CANARY_WAIT,
     ORIGINAL_ROUTING,
     STOP_RATIO,
@@ -34,6 +20,20 @@ from outbox.postgres.repair.values import (
     Results,
     ToQueue,
 )
+from outbox.dead_letters.model import (
+    DeadLetter,
+    DeadLetterDetail,
+    DeadLetterFilter,
+    DeadLetterStatus,
+    Edition,
+    Group,
+    GroupBy,
+    Position,
+    Source,
+)
+from outbox.dead_letters.operations import OperationItem
+from outbox.dead_letters.runner import OperationsRunner
+from outbox.dead_letters.service import AT_ONCE, INBOX_RETENTION, DeadLetters, Selector
 
 __all__ = [
     "AT_ONCE",

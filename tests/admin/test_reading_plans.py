@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
+from outbox.dead_letters.reading import GroupNotes
 from outbox.postgres import backlog
-from outbox.postgres.dead_letters.notes import GroupNotes
 from outbox.postgres.messages import MessageListing
 from outbox.postgres.queries import query
 from outbox.postgres.schema.objects import outbox_table, satellite_names

@@ -4,9 +4,9 @@ import asyncio
 import sys
 
 from outbox.dead_letters import OperationsRunner
+from outbox.dead_letters.changes import subscribed_queues
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
-from outbox.postgres.repair.changes import subscribed_queues
 
 
 async def run(url: str, number: int) -> None:

@@ -19,12 +19,13 @@ from outbox.archiver import Archiver
 from outbox.core.events import Archived, DeadLettersMeasured, DependencyLost, DependencyRestored
 from outbox.core.outcome import Cause, Dead
 from outbox.dead_letters import DeadLetters
+from outbox.dead_letters.model import DeadLetterFilter
+from outbox.dead_letters.reading import DeadLetterListing
 from outbox.engine.archive import Archiving, ArchivingSettings
 from outbox.engine.lifecycle import Stopping
 from outbox.errors import ConfigurationError, SchemaError
 from outbox.ports import CONFIRMED
 from outbox.postgres.archive import PostgresArchive
-from outbox.postgres.dead_letters import DeadLetterFilter, DeadLetterListing
 from outbox.postgres.pool import Pool, open_pool
 from outbox.runtime.brokers import CountingArchived
 from outbox.transports.rabbitmq import RabbitBroker

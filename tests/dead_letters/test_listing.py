@@ -11,10 +11,10 @@ import pytest
 from outbox.core.failures import FailedAttempt
 from outbox.core.fingerprint import fingerprint
 from outbox.core.outcome import Failure
+from outbox.dead_letters.model import DeadLetter, DeadLetterFilter, DeadLetterStatus, GroupBy, Position, Source
+from outbox.dead_letters.reading import DeadLetterListing
 from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.archive import PostgresArchive
-from outbox.postgres.dead_letters import DeadLetter, DeadLetterFilter, DeadLetterListing, DeadLetterStatus, Position, Source
-from outbox.postgres.dead_letters.letters import GroupBy
 from outbox.postgres.pool import Pool, open_pool
 from tests.dead_letters.deaths import NOON, TABLE, dead
 from tests.postgres_transport.support import explained

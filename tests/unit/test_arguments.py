@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from outbox import Archiver, Consumer, MessageRelay, Worker
+from outbox.dead_letters.actions import Canary, Options
 from outbox.errors import ConfigurationError
 from outbox.maintenance import Maintenance
-from outbox.postgres.repair.values import Canary, Options
 
 POSTGRES = "postgresql://localhost/shop"
 AMQP = "amqp://localhost"

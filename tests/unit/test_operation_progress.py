@@ -7,7 +7,7 @@ import pytest
 
 from outbox.admin.repairs.answers import OperationAnswer
 from outbox.dead_letters import Action, Canary, ItemOutcome, Operation, OperationState
-from outbox.postgres.repair.values import Options
+from outbox.dead_letters.actions import Options
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -20,8 +20,8 @@ from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
 from outbox.core.failures import FailedAttempt
 from outbox.dead_letters import Action, DeadLetterDetail, Edition, ItemOutcome
+from outbox.dead_letters.reading import Life, OperationOn
 from outbox.masking import READ_LIMIT, Body, Masking
-from outbox.postgres.dead_letters.afterlife import Life, OperationOn
 
 router = area("dlq")
 

@@ -15,8 +15,8 @@ from outbox.admin.models import Request
 from outbox.admin.problems import Code, documented
 from outbox.admin.routing import area
 from outbox.dead_letters import Group, GroupBy
+from outbox.dead_letters.reading import LONGEST_GROUP, GroupNote
 from outbox.masking import Masking
-from outbox.postgres.dead_letters.notes import LONGEST_GROUP, GroupNote
 
 router = area("dlq")
 

@@ -18,8 +18,8 @@ from outbox.admin.paging import MOST_COUNTED, Cursor, counted, decode_cursor, in
 from outbox.admin.problems import Code, documented
 from outbox.admin.routing import area
 from outbox.dead_letters import DeadLetter, DeadLetterFilter, Position
+from outbox.dead_letters.filters import is_letter_id
 from outbox.masking import Masking
-from outbox.postgres.dead_letters.selecting import is_letter_id
 
 router = area("dlq")
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from outbox.admin.models import ErrorSummary, Model, Moment, Page, ShapedAs
 from outbox.admin.outcomes import Outcome
 from outbox.dead_letters import Action, DeadLetterStatus, GroupBy, Source
-from outbox.postgres.dead_letters.afterlife import Fate
+from outbox.dead_letters.reading import Fate
 
 _OF_TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 

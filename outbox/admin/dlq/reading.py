@@ -11,11 +11,9 @@ from outbox.admin.problems import Code, Problem
 from outbox.admin.remembered import Remembered
 from outbox.admin.snapshots import Snapshot
 from outbox.dead_letters import DeadLetterFilter, Group, GroupBy
+from outbox.dead_letters.model import FACET_FIELDS, FacetField, Facets
+from outbox.dead_letters.reading import Afterlife, DeadLetterListing, GroupNotes
 from outbox.masking import Masking
-from outbox.postgres.dead_letters import DeadLetterListing
-from outbox.postgres.dead_letters.afterlife import Afterlife
-from outbox.postgres.dead_letters.letters import FACET_FIELDS, FacetField, Facets
-from outbox.postgres.dead_letters.notes import GroupNotes
 
 if TYPE_CHECKING:
     from outbox.admin.admin import Admin

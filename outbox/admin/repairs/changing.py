@@ -17,10 +17,10 @@ from outbox.admin.repairs.editing import edit_of, require_version
 from outbox.admin.repairs.keys import Held, held
 from outbox.admin.repairs.requests import Change, DiscardRequest, RequeueRequest
 from outbox.dead_letters import Edit, ItemOutcome, Operation, Repaired
+from outbox.dead_letters.actions import encode_selector
 from outbox.errors import CountDriftedError, EncodingError
 from outbox.postgres.access.idempotency import Answer
 from outbox.postgres.pool import Connection
-from outbox.postgres.repair.encoding import encode_selector
 
 REPLAYED = "idempotency-replayed"
 """Header of an answer that was given before."""

@@ -21,7 +21,7 @@ from outbox.dead_letters import (
     Result,
     ToQueue,
 )
-from outbox.postgres.repair.values import Options
+from outbox.dead_letters.actions import Options
 
 T = TypeVar("T")
 

@@ -20,8 +20,7 @@ from outbox.dead_letters import (
     Selector,
     ToQueue,
 )
-from outbox.postgres.repair.encoding import encode_filter, encode_options
-from outbox.postgres.repair.values import OriginalRouting
+from outbox.dead_letters.actions import OriginalRouting, encode_filter, encode_options
 
 
 def echo_json(value: object) -> None:

@@ -16,7 +16,7 @@ from outbox.cli.dlq.port import Letters
 from outbox.cli.dlq.tables import ago, at, echo_facts, echo_table
 from outbox.cli.printing import echo, one_line
 from outbox.dead_letters import Action, ItemOutcome, Operation, OperationItem, OperationState
-from outbox.postgres.repair.encoding import encode_options
+from outbox.dead_letters.actions import encode_options
 
 _NUMBERS = click.IntRange(1, 2**63 - 1)
 _number = click.argument("number", type=_NUMBERS, metavar="NUMBER")

@@ -21,7 +21,7 @@ from outbox.dead_letters import (
     Repaired,
     Selector,
 )
-from outbox.postgres.dead_letters import Sort
+from outbox.dead_letters.model import Sort
 
 
 class Letters(Protocol):

@@ -26,8 +26,8 @@ from outbox.dead_letters import (
     Repaired,
     Selector,
 )
-from outbox.postgres.dead_letters import Sort
-from outbox.postgres.repair.encoding import encode_filter
+from outbox.dead_letters.actions import encode_filter
+from outbox.dead_letters.model import Sort
 
 
 class RemoteLetters:

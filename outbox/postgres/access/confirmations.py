@@ -5,10 +5,10 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from outbox.dead_letters.actions import Expected
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import queries
-from outbox.postgres.repair.values import Expected
 from outbox.postgres.schema.objects import satellite_names
 
 GOOD_FOR = timedelta(minutes=15)

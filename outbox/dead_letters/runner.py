@@ -6,16 +6,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
-from outbox.engine.lifecycle import Stopping
-from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
-from outbox.postgres.names import TableName
-from outbox.postgres.pool import Connection, Pool
-from outbox.postgres.repair.changes import Change, Changes, HasQueue, Request
-from outbox.postgres.repair.encoding import decode_options
-from outbox.postgres.repair.operations import end, operation_of
-from outbox.postgres.repair.results import ResultRefresher
-from outbox.postgres.repair.statements import TIMEOUT, Statements
-from outbox.postgres.repair.values import (
+from outbox.dead_letters.actions import (
     STOP_RATIO,
     Action,
     Canary,
@@ -24,7 +15,14 @@ from outbox.postgres.repair.values import (
     OperationState,
     Options,
     Results,
+    decode_options,
 )
+from outbox.dead_letters.changes import TIMEOUT, Change, Changes, HasQueue, Request, Statements
+from outbox.dead_letters.operations import ResultRefresher, end, operation_of
+from outbox.engine.lifecycle import Stopping
+from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection, Pool
 
 BATCH = 500
 """Letters that are changed in one transaction."""

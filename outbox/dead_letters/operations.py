@@ -6,19 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from outbox.errors import RefusedError
-from outbox.masking import Masking
-from outbox.postgres.dead_letters import DeadLetterFilter
-from outbox.postgres.dead_letters.selecting import Arguments
-from outbox.postgres.names import TableName
-from outbox.postgres.pool import Connection, Pool
-from outbox.postgres.repair.changes import Request
-from outbox.postgres.repair.encoding import decode_options, encode_options, encode_selector
-from outbox.postgres.repair.planning import require_expected
-from outbox.postgres.repair.results import ResultRefresher
-from outbox.postgres.repair.statements import SELECTION, TIMEOUT, Statements
-from outbox.postgres.repair.targeting import Selecting
-from outbox.postgres.repair.values import (
+import asyncpg
+
+from outbox.dead_letters.actions import (
     Action,
     Also,
     Expected,
@@ -28,7 +18,57 @@ from outbox.postgres.repair.values import (
     OperationState,
     Result,
     Results,
+    decode_options,
+    encode_options,
+    encode_selector,
 )
+from outbox.dead_letters.changes import SELECTION, TIMEOUT, Request, Statements, require_expected
+from outbox.dead_letters.filters import Arguments, Selecting
+from outbox.dead_letters.model import DeadLetterFilter
+from outbox.errors import DatabaseUnavailableError, RefusedError
+from outbox.masking import Masking
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Connection, Pool
+
+LOOKED_AT = 1_000
+"""Most messages that one look is for."""
+GIVEN_UP_AFTER = timedelta(days=7)
+"""How long a message's result is looked for; after that it is unknown, unless the message fails again."""
+
+
+class ResultRefresher:
+    """Keeps the results of operations on the dead letters of one outbox table up to date."""
+
+    def __init__(self, pool: Pool, table: TableName) -> None:
+        self._sql = Statements(pool, table, "results.sql")
+
+    async def refresh(self, operation: int | None = None) -> int:
+        """Looks for the results of one operation, or for what is due of all; how many were found that are new.
+
+        Does nothing where the connection may only read.
+        """
+        try:
+            async with self._sql.transaction("looking for results of operations") as connection:
+                if operation is None:
+                    return await self._look(connection, "due", LOOKED_AT)
+                return await self.refresh_within(connection, operation)
+        except DatabaseUnavailableError as error:
+            if isinstance(error.__cause__, asyncpg.InsufficientPrivilegeError | asyncpg.ReadOnlySQLTransactionError):
+                return 0
+            raise
+
+    async def refresh_within(self, connection: Connection, operation: int, *, due_only: bool = False) -> int:
+        """Looks for the results of one operation in the caller's transaction; `due_only`: for those that are due."""
+        return await self._look(connection, "due_of", LOOKED_AT, operation, not due_only)
+
+    async def _look(self, connection: Connection, which: str, *arguments: object) -> int:
+        rows = await connection.fetch(self._sql[which], *arguments, timeout=TIMEOUT)
+        if not rows:
+            return 0
+        ids, positions = [row["operation_id"] for row in rows], [row["position"] for row in rows]
+        found: int = await connection.fetchval(self._sql["look"], ids, positions, GIVEN_UP_AFTER, timeout=TIMEOUT)
+        return found
+
 
 _FIXING_TIMEOUT = timedelta(minutes=10).total_seconds()
 """Longest time that fixing the letters of one operation takes; a million take about one minute."""

@@ -1,6 +1,9 @@
 """The class that users have: reading and repairing, each in a method."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from types import TracebackType
@@ -9,19 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from outbox.core.arguments import exactly_one, one_of
 from outbox.core.arguments import exchange_name as checked_exchange_name
 from outbox.core.urls import ServerKind, postgres_url, server_kind
-from outbox.dead_letters.opening import Opening, Places
-from outbox.errors import ConfigurationError
-from outbox.masking import Masking
-from outbox.postgres.dead_letters import DeadLetter, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, Position, Sort
-from outbox.postgres.dead_letters.listing import EVERYTHING
-from outbox.postgres.inbox import RETENTION
-from outbox.postgres.names import TableName
-from outbox.postgres.pool import Pool
-from outbox.postgres.repair.changes import Request
-from outbox.postgres.repair.operations import OperationItem
-from outbox.postgres.repair.running import OperationsRunner
-from outbox.postgres.repair.targeting import oldest_ids, sensible
-from outbox.postgres.repair.values import (
+from outbox.dead_letters.actions import (
     Action,
     Also,
     Canary,
@@ -34,11 +25,104 @@ from outbox.postgres.repair.values import (
     Plan,
     Repaired,
 )
-from outbox.runtime.brokers import require_one_consumable_broker
+from outbox.dead_letters.changes import Changes, Editing, HasQueue, Planning, Request, subscribed_queues
+from outbox.dead_letters.filters import oldest_ids, sensible
+from outbox.dead_letters.model import DeadLetter, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, Position, Sort
+from outbox.dead_letters.operations import OperationItem, Operations
+from outbox.dead_letters.reading import EVERYTHING, DeadLetterListing
+from outbox.dead_letters.runner import OperationsRunner
+from outbox.errors import ConfigurationError
+from outbox.masking import Masking
+from outbox.postgres.inbox import RETENTION
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import Pool, close_pool, open_pool
+from outbox.runtime.brokers import open_broker, require_one_consumable_broker
+from outbox.runtime.observing import build_observer
 
 if TYPE_CHECKING:
     from outbox.ports import Broker
     from outbox.runtime.brokers import ConsumableSource
+
+
+_POOL_SIZE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What reads and changes dead letters over one pool."""
+
+    listing: DeadLetterListing
+    changes: Changes
+    editing: Editing
+    planning: Planning
+    operations: Operations
+    runner: OperationsRunner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where dead letters are, and whom to ask for queues: of `url` and `pool` one is given. `broker` None: PostgreSQL."""
+
+    url: str | None
+    pool: Pool | None
+    table: TableName
+    broker: "ConsumableSource | None"
+    exchange_name: str
+
+
+class Opening:
+    """Opens the parts once, and closes what it opened."""
+
+    def __init__(self, places: Places, *, masking: Masking, history: bool) -> None:
+        self._places = places
+        self._masking = masking
+        self._history = history
+        self._busy = asyncio.Lock()
+        self._closing = AsyncExitStack()
+        self._parts: Parts | None = None
+
+    async def parts(self) -> Parts:
+        """The parts, opened now if they are not."""
+        async with self._busy:
+            if self._parts is None:
+                self._parts = await self._open()
+            return self._parts
+
+    async def close(self) -> None:
+        """Closes what was opened."""
+        async with self._busy:
+            self._parts = None
+            await self._closing.aclose()
+
+    async def _open(self) -> Parts:
+        table, pool = self._places.table, self._places.pool
+        if pool is None:
+            pool = await open_pool(self._places.url or "", size=_POOL_SIZE, application_name="outbox dead letters")
+            self._closing.push_async_callback(close_pool, pool)
+        has_queue = self._open_broker(pool)
+        changes = Changes(pool, table, has_queue, history=self._history)
+        listing = DeadLetterListing(pool, table, masking=self._masking)
+        return Parts(
+            listing=listing,
+            changes=changes,
+            editing=Editing(pool, table, changes, self._masking),
+            planning=Planning(pool, table, listing, has_queue),
+            operations=Operations(pool, table, masking=self._masking),
+            runner=OperationsRunner(pool, table, has_queue, history=self._history),
+        )
+
+    def _open_broker(self, pool: Pool) -> HasQueue:
+        if self._places.broker is None:
+            return subscribed_queues(pool, self._places.table)
+        broker = open_broker(
+            self._places.broker,
+            exchange_name=self._places.exchange_name,
+            table=self._places.table,
+            observer=build_observer(enable_metrics=False),
+        )
+        self._closing.push_async_callback(broker.close)
+        return broker.has_queue
+
 
 AT_ONCE = 100
 """So many dead letters named by their ids are changed in one transaction; more, and filters, become an operation."""

@@ -1,9 +1,11 @@
 """Reading dead letters: lists page by page, one of them, groups, counts. Nothing is changed or locked by any of it."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 import asyncpg
@@ -12,8 +14,8 @@ from outbox.core.failures import decode_trail
 from outbox.core.fingerprint import group_title
 from outbox.core.message import NO_HEADERS
 from outbox.core.outcome import Failure
-from outbox.masking import Masking, preview, sized
-from outbox.postgres.dead_letters.letters import (
+from outbox.dead_letters.filters import Arguments, Branch, Letters, dead_ids, grouping_bits, parked_ids
+from outbox.dead_letters.model import (
     FACET_FIELDS,
     DeadLetter,
     DeadLetterDetail,
@@ -28,9 +30,11 @@ from outbox.postgres.dead_letters.letters import (
     Sort,
     Source,
 )
-from outbox.postgres.dead_letters.selecting import Arguments, Branch, Letters, dead_ids, grouping_bits, parked_ids
+from outbox.masking import Masking, preview, sized
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool, taken_from, unavailable_errors
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import SATELLITES
 
 MOST_AT_ONCE = 1_000
 """Most lines of one page, and most groups."""
@@ -272,3 +276,103 @@ def _preview_of_parked(values: Mapping[str, Any], shown: bytes | None, masking: 
     if shown is not None:
         return preview(shown, values["content_type"], masking)
     return sized(values["content_type"], values["size"])
+
+
+LONGEST_GROUP = 2_000
+"""Bytes of the longest id of a group that can be noted about: it is a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNote:
+    """A note, by whom and when."""
+
+    text: str
+    noted_by: str
+    noted_at: datetime
+
+
+class GroupNotes:
+    """The notes beside one outbox table. Every method takes the connection whose transaction it is to be part of."""
+
+    def __init__(self, table: TableName) -> None:
+        self._sql = queries("notes.sql", group_note=TableName(SATELLITES["group_note"], table.schema).sql)
+
+    async def of(self, connection: Connection, by: GroupBy, groups: Sequence[str]) -> Mapping[str, GroupNote]:
+        """The notes about `groups`, by their ids."""
+        rows = await connection.fetch(self._sql["notes"], by, list(groups))
+        return {row["group_id"]: GroupNote(row["text"], row["noted_by"], row["noted_at"]) for row in rows}
+
+    async def set(self, connection: Connection, by: GroupBy, group: str, text: str, noted_by: str) -> GroupNote:
+        """Notes `text` about a group, in the place of what was noted before."""
+        [row] = await connection.fetch(self._sql["set_note"], by, group, text, noted_by)
+        return GroupNote(row["text"], row["noted_by"], row["noted_at"])
+
+    async def clear(self, connection: Connection, by: GroupBy, group: str) -> None:
+        """Forgets what was noted about a group."""
+        await connection.execute(self._sql["clear_note"], by, group)
+
+
+class Fate(StrEnum):
+    """How a life ended; `UNDER_WAY`: not yet, as far as the history knows."""
+
+    UNDER_WAY = "under way"
+    PROCESSED = "processed"
+    DIED_AGAIN = "died again"
+    DUPLICATE = "duplicate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """What came of one requeue. `queue` is where it was requeued to; None: wherever its routing key leads."""
+
+    requeued_at: datetime
+    requeued_by: str
+    queue: str | None
+    fate: Fate = Fate.UNDER_WAY
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationOn:
+    """What an operation was to do with a dead letter, and what came of it."""
+
+    id: str
+    action: str
+    outcome: str
+    detail: str | None
+    settled_at: datetime | None
+
+
+class Afterlife:
+    """Reads what came after a death, beside one outbox table."""
+
+    def __init__(self, table: TableName) -> None:
+        self._letters = Letters(table)
+
+    async def lives(self, connection: Connection, message_id: str | None) -> Sequence[Life]:
+        """What came of each requeue of a message, oldest first; none where there is no history of it."""
+        if message_id is None:
+            return []
+        return _lives(await connection.fetch(self._letters.sql("lives"), message_id))
+
+    async def operations(self, connection: Connection, letter: str) -> Sequence[OperationOn]:
+        """The operations that have or had the dead letter of that id, the latest first."""
+        rows = await connection.fetch(self._letters.sql("operations_of"), letter)
+        return [OperationOn(**dict(row)) for row in rows]
+
+
+_FATES = {"processed": Fate.PROCESSED, "died": Fate.DIED_AGAIN, "duplicate": Fate.DUPLICATE}
+
+
+def _lives(facts: Iterable[asyncpg.Record]) -> list[Life]:
+    """Each fact ends the oldest life that was to go to its queue; one that went anywhere is ended by the first."""
+    lives: list[Life] = []
+    for fact in facts:
+        if fact["fact"] == "requeued":
+            lives.append(Life(requeued_at=fact["at"], requeued_by=fact["component"], queue=fact["queue"]))
+            continue
+        for place, life in enumerate(lives):
+            if life.fate is Fate.UNDER_WAY and life.queue in (None, fact["queue"]):
+                lives[place] = replace(life, fate=_FATES[fact["fact"]], ended_at=fact["at"])
+                break
+    return lives

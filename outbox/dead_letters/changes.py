@@ -1,0 +1,482 @@
+"""One action on a bounded number of dead letters, in few statements of the caller's transaction."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, assert_never
+
+import asyncpg
+
+from outbox.core.codec import OCTETS, decode_tracking_ids, encode_body, encode_headers
+from outbox.dead_letters.actions import (
+    Action,
+    Also,
+    Edit,
+    Expected,
+    Item,
+    ItemOutcome,
+    Options,
+    OriginalRouting,
+    Plan,
+    Repaired,
+    ToQueue,
+)
+from outbox.dead_letters.filters import Arguments, Selecting, dead_ids, parked_ids
+from outbox.dead_letters.model import PARKED_PREFIX, DeadLetterFilter
+from outbox.dead_letters.reading import DeadLetterListing
+from outbox.errors import CountDriftedError, MalformedMessageError, SchemaError
+from outbox.masking import Masking, preview, searchable
+from outbox.postgres.deaths import Storable
+from outbox.postgres.names import TableName
+from outbox.postgres.pool import COMMAND_TIMEOUT, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
+from outbox.postgres.queries import queries, query
+from outbox.postgres.schema.objects import satellite_names
+
+LOCK_TIMEOUT = timedelta(seconds=5)
+"""Longest wait for a row that somebody else is changing."""
+IDLE_TIMEOUT = timedelta(seconds=15)
+"""How long the server lets a transaction of ours idle: one that froze gives back its rows."""
+TIMEOUT = COMMAND_TIMEOUT.total_seconds()
+"""Said with every statement, because a given pool may have no limit of its own."""
+
+SELECTION = "{selection}"
+"""Stands in a statement for the letters that are meant, which differ from call to call."""
+_TOO_OLD = "older than inboxes remember, so a consumer with an inbox could process it twice: force it where that does no harm"
+_BEGIN = f"""
+begin isolation level read committed;
+set local lock_timeout = {LOCK_TIMEOUT // timedelta(milliseconds=1)};
+set local idle_in_transaction_session_timeout = {IDLE_TIMEOUT // timedelta(milliseconds=1)}
+"""
+
+
+class Statements:
+    """The statements of `file`, about one outbox table and what lies beside it, over connections of `pool`."""
+
+    def __init__(self, pool: Pool, table: TableName, file: str) -> None:
+        self._pool = pool
+        names = {"table": table.sql, "too_old": _TOO_OLD, "selection": SELECTION, **satellite_names(table.schema)}
+        names |= {part: query("letters.sql", part) for part in ("parked_type", "parked_fingerprint", "parked_search")}
+        self._sql = queries(file, **names, **queries("repair_parts.sql", **names))
+
+    def __getitem__(self, name: str) -> str:
+        return self._sql[name]
+
+    @asynccontextmanager
+    async def transaction(self, doing: str) -> AsyncIterator[Connection]:
+        """A transaction, read committed, whose waits end. Raises `DatabaseUnavailableError`, saying what was being done."""
+        with unavailable_errors(doing), _missing_tables():
+            async with taken_from(self._pool) as connection:
+                try:
+                    await connection.execute(_BEGIN, timeout=TIMEOUT)
+                    yield connection
+                    await connection.execute("commit", timeout=TIMEOUT)
+                except BaseException:
+                    await roll_back_quietly(connection)
+                    raise
+
+
+@contextmanager
+def _missing_tables() -> Iterator[None]:
+    try:
+        yield
+    except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError) as error:
+        raise SchemaError(
+            f"the tables are not those of this release ({error}): create or upgrade them with `outbox migrate`"
+        ) from error
+
+
+HasQueue = Callable[[str], Awaitable[bool]]
+"""Whether a queue is there to send to. Raises `BrokerUnavailableError` if nobody can say now."""
+
+_GONE = "there is no such dead letter: it was purged, or sent, or never was"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """An action, how it is done, and for the record by whom, why, and in which operation."""
+
+    action: Action
+    options: Options
+    by: str | None = None
+    reason: str | None = None
+    operation: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What came of one dead letter; if it was sent again, with which count and id, and where to (None: by routing key)."""
+
+    item: Item
+    requeue_count: int | None = None
+    message_id: str | None = None
+    queue: str | None = None
+
+
+class Changes:
+    """Applies actions to dead letters of the outbox table `table`.
+
+    `history`: whether requeueing writes facts. Everything happens in the caller's transaction, which locks the letters until
+    its end; a letter that somebody else is changing is waited for.
+    """
+
+    def __init__(self, pool: Pool, table: TableName, has_queue: HasQueue, *, history: bool = True) -> None:
+        self._sql = Statements(pool, table, "repair.sql")
+        self._has_queue = has_queue
+        self._history = history
+
+    async def at_once(
+        self,
+        request: Request,
+        ids: Sequence[str],
+        *,
+        also: Also[Repaired] | None = None,
+        require: Callable[[Connection], Awaitable[None]] | None = None,
+    ) -> Repaired:
+        """Does it in one transaction of its own, `also` in it, and says what came of each of `ids`, in their order.
+
+        `require` is called before, when nobody else changes them any more; what it raises rolls everything back.
+        """
+        queues = await self.known_queues(request, ids)
+        async with self._sql.transaction(f"{request.action} of dead letters") as connection:
+            if require is not None:
+                await self.lock(connection, request, ids)
+                await require(connection)
+            changes = await self.apply(connection, request, ids, queues)
+            repaired = Repaired(request.action, [change.item for change in changes])
+            if also is not None:
+                await also(connection, repaired)
+        return repaired
+
+    async def known_queues(self, request: Request, ids: Sequence[str]) -> frozenset[str]:
+        """Those of the queues that `ids` would be requeued to that exist; asked before the transaction, which waits for nobody.
+
+        Raises `BrokerUnavailableError` if nobody can say now.
+        """
+        if request.action is not Action.REQUEUE:
+            return frozenset()
+        wanted = await self._destinations(request.options, _Ids.of(ids))
+        return frozenset([queue for queue in sorted(wanted) if await self._has_queue(queue)])
+
+    async def apply(
+        self, connection: Connection, request: Request, ids: Sequence[str], queues: frozenset[str]
+    ) -> Sequence[Change]:
+        """Does what is requested to `ids`, and says what came of each, in their order. `queues` are those that exist."""
+        await self.lock(connection, request, ids)
+        split = _Ids.of(ids)
+        rows = await self._change(connection, request, split, queues)
+        changes = {row["id"]: _change(row) for row in rows}
+        released = [row["ordering_key"] for row in rows if row.get("ordering_key") is not None]
+        if released:
+            await connection.execute(self._sql["release_lanes"], released, timeout=TIMEOUT)
+        if released or (request.action is Action.REQUEUE and split.parked):
+            await connection.execute(self._sql["ring"], timeout=TIMEOUT)
+        return [changes.get(id_) or Change(Item(id_, ItemOutcome.NOT_FOUND, _GONE)) for id_ in ids]
+
+    async def lock(self, connection: Connection, request: Request, ids: Sequence[str]) -> None:
+        """Afterwards nobody else changes them until the transaction ends. What is in flight is not waited for."""
+        split = _Ids.of(ids)
+        if request.action is Action.REQUEUE and split.parked:
+            await connection.execute(self._sql["lock_dedup_keys"], split.parked, timeout=TIMEOUT)
+        await connection.execute(self._sql["lock_letters"], split.letters, timeout=TIMEOUT)
+        await connection.execute(self._sql["lock_parked"], split.parked, timeout=TIMEOUT)
+
+    async def _change(self, connection: Connection, request: Request, ids: "_Ids", queues: frozenset[str]) -> Sequence[Any]:
+        arguments = self._arguments(request, queues)
+        rows: list[Any] = []
+        if ids.letters:
+            why = (request.reason,) if request.action is Action.REQUEUE else ()
+            statement = self._sql[f"{request.action}_letters"]
+            rows += await connection.fetch(statement, ids.letters, *arguments, *why, timeout=TIMEOUT)
+        if ids.parked:
+            statement = self._sql[f"{request.action}_parked"]
+            rows += await connection.fetch(statement, ids.parked, *arguments, timeout=TIMEOUT)
+        return rows
+
+    def _arguments(self, request: Request, queues: frozenset[str]) -> Sequence[object]:
+        """What the statements of an action take after the ids."""
+        match request.action:
+            case Action.REQUEUE:
+                options = request.options
+                return (
+                    request.operation,
+                    options.destination.queue if isinstance(options.destination, ToQueue) else None,
+                    isinstance(options.destination, OriginalRouting),
+                    sorted(queues),
+                    None if options.force else options.retention,
+                    request.by,
+                    self._history,
+                )
+            case Action.DISCARD:
+                return request.operation, request.by, request.reason
+            case Action.RESTORE:
+                return (request.operation,)
+            case Action.PURGE:
+                return request.operation, request.options.force
+            case _:
+                assert_never(request.action)
+
+    async def _destinations(self, options: Options, ids: "_Ids") -> Iterable[str]:
+        match options.destination:
+            case ToQueue(queue):
+                return [queue]
+            case OriginalRouting():
+                return []
+        async with self._sql.transaction("looking for the queues of dead letters") as connection:
+            rows = await connection.fetch(self._sql["destinations"], ids.letters, ids.parked, timeout=TIMEOUT)
+        return [row["queue"] for row in rows]
+
+
+def subscribed_queues(pool: Pool, table: TableName) -> HasQueue:
+    """Finds queues where PostgreSQL is the broker: in the tables beside `table`."""
+    sql = Statements(pool, table, "repair.sql")
+
+    async def has_queue(queue: str) -> bool:
+        async with sql.transaction("looking for a queue") as connection:
+            return bool(await connection.fetchval(sql["has_queue"], queue, timeout=TIMEOUT))
+
+    return has_queue
+
+
+@dataclass(frozen=True, slots=True)
+class _Ids:
+    """Ids as operators know them, as row ids of the two tables; what is neither is in none."""
+
+    letters: list[int]
+    parked: list[int]
+
+    @classmethod
+    def of(cls, ids: Sequence[str]) -> "_Ids":
+        return cls(dead_ids(ids), parked_ids(ids))
+
+
+def _change(row: Any) -> Change:
+    item = Item(row["id"], ItemOutcome(row["outcome"]), row["reason"])
+    if item.outcome is not ItemOutcome.DONE or "message_id" not in row:
+        return Change(item, row.get("requeue_count"))
+    return Change(item, row["requeue_count"], row["message_id"], row["destination"])
+
+
+_SAME_DEATH = "edited so, it would be another dead letter of this message: requeue that one"
+
+_KNOWN_DEATH = "there is a dead letter of the same message with this body: restore and requeue that one, and discard this one"
+
+
+class Editing:
+    """Edits and requeues in one transaction: either both happened, or neither."""
+
+    def __init__(self, pool: Pool, table: TableName, changes: Changes, masking: Masking) -> None:
+        self._sql = Statements(pool, table, "repair.sql")
+        self._changes = changes
+        self._masking = masking
+
+    async def requeue(self, request: Request, id_: str, edit: Edit, *, also: Also[Repaired] | None = None) -> Repaired:
+        """Requeues the dead letter `id_` as `edit` wants it, if it is still the version that was read.
+
+        `also` is done in the transaction of it; if nothing came of it, in one of its own, because everything was taken back.
+        Raises `EncodingError` for a body or headers that cannot be stored, reserved headers among them.
+        """
+        queues = await self._changes.known_queues(request, [id_])
+        try:
+            async with self._sql.transaction("requeueing an edited dead letter") as connection:
+                await self._changes.lock(connection, request, [id_])
+                await self._edit(connection, request, id_, edit)
+                [change] = await self._changes.apply(connection, request, [id_], queues)
+                _require_done(change.item)
+                return await _told(connection, Repaired(request.action, [change.item]), also)
+        except _UndoneError as undone:
+            async with self._sql.transaction("telling of an edit that was refused") as connection:
+                return await _told(connection, Repaired(request.action, [undone.item]), also)
+
+    async def _edit(self, connection: Connection, request: Request, id_: str, edit: Edit) -> None:
+        """Changes what is there; what is not, or is no dead letter any more, is told by the requeue that follows."""
+        if id_.startswith(PARKED_PREFIX):
+            await self._edit_parked(connection, request, id_, edit)
+            return
+        for number in dead_ids([id_]):
+            row = await connection.fetchrow(self._sql["letter_to_edit"], number, timeout=TIMEOUT)
+            if row is not None and row["status"] == "open":
+                _require_version(id_, edit, row["version"])
+                try:
+                    await self._replace(connection, request, number, row, _edited(row, edit))
+                except asyncpg.UniqueViolationError:
+                    raise _UndoneError(Item(id_, ItemOutcome.REFUSED, _SAME_DEATH)) from None
+
+    async def _edit_parked(self, connection: Connection, request: Request, id_: str, edit: Edit) -> None:
+        for number in parked_ids([id_]):
+            parked = await connection.fetchrow(self._sql["copy_parked"], number, request.by, request.reason, timeout=TIMEOUT)
+            if parked is None:
+                return
+            _require_version(id_, edit, 1)
+            copy = parked["id"]
+            if copy is None:
+                raise _UndoneError(Item(id_, ItemOutcome.REFUSED, _KNOWN_DEATH))
+            row = await connection.fetchrow(self._sql["letter_to_edit"], copy, timeout=TIMEOUT)
+            payload = _edited(row, edit)
+            try:
+                await self._replace(connection, request, copy, row, payload)
+            except asyncpg.UniqueViolationError:
+                raise _UndoneError(Item(id_, ItemOutcome.REFUSED, _SAME_DEATH)) from None
+            await connection.execute(
+                self._sql["edit_parked"], number, payload.body, payload.content_type, payload.headers, timeout=TIMEOUT
+            )
+
+    async def _replace(self, connection: Connection, request: Request, number: int, row: Any, payload: "_Payload") -> None:
+        storable = Storable(connection.get_settings().server_encoding)
+        words = (row["queue"], row["routing_key"], *_ids(row["tracking_ids"]), row["message_id"] or "")
+        error = f"{row['exception_type']} {row['exception_message']}"
+        # The error quotes what was published, the preview what is published now.
+        masking = self._masking.of_message(row["body"], row["headers"]).of_message(payload.body, payload.headers)
+        search = searchable(payload.body, payload.content_type, masking, error=error, words=words)
+        await connection.execute(
+            self._sql["edit_letter"],
+            number,
+            row["version"],
+            payload.body,
+            payload.content_type,
+            payload.headers,
+            request.by,
+            storable.text(preview(payload.body, payload.content_type, masking)),
+            storable.text(search),
+            timeout=TIMEOUT,
+        )
+
+
+class _UndoneError(Exception):
+    """The requeue was not done, so the edit must not be either."""
+
+    def __init__(self, item: Item) -> None:
+        super().__init__(item.reason)
+        self.item = item
+
+
+@dataclass(frozen=True, slots=True)
+class _Payload:
+    """A body, its kind, and headers as JSON."""
+
+    body: bytes
+    content_type: str | None
+    headers: str | None
+
+
+async def _told(connection: Connection, repaired: Repaired, also: Also[Repaired] | None) -> Repaired:
+    if also is not None:
+        await also(connection, repaired)
+    return repaired
+
+
+def _require_done(item: Item) -> None:
+    if item.outcome is not ItemOutcome.DONE:
+        raise _UndoneError(item)
+
+
+def _require_version(id_: str, edit: Edit, version: int) -> None:
+    if edit.version != version:
+        reason = f"version {edit.version} was read, and version {version} is there now: look at it again"
+        raise _UndoneError(Item(id_, ItemOutcome.REFUSED, reason))
+
+
+def _edited(row: Any, edit: Edit) -> _Payload:
+    """What `row` carries after `edit`. Bytes say nothing of their kind, so it stays."""
+    body, content_type, headers = row["body"], row["content_type"], row["headers"]
+    if edit.body is not None:
+        body, kind = encode_body(edit.body, routing_key=row["routing_key"])
+        content_type = content_type if kind == OCTETS and content_type is not None else kind
+    if edit.headers is not None:
+        headers = encode_headers(edit.headers, routing_key=row["routing_key"])
+    return _Payload(body, content_type, headers)
+
+
+def _ids(text: str) -> tuple[str, ...]:
+    try:
+        return decode_tracking_ids(text, source="the column tracking_ids")
+    except MalformedMessageError:
+        return ()
+
+
+SAMPLE = 5
+"""Dead letters that a plan shows."""
+
+
+class Planning:
+    """Makes plans for the dead letters of one outbox table."""
+
+    def __init__(self, pool: Pool, table: TableName, listing: DeadLetterListing, has_queue: HasQueue) -> None:
+        self._sql = Statements(pool, table, "planning.sql")
+        self._selecting = Selecting(table)
+        self._listing = listing
+        self._has_queue = has_queue
+
+    async def plan(self, request: Request, selector: DeadLetterFilter, limit: int | None) -> Plan:
+        """What `request` would do to the oldest `limit` that fit `selector` now."""
+        arguments = Arguments([request.options.retention])
+        statement = self._sql["plan"].replace(SELECTION, self._selecting.lines(selector, limit, arguments))
+        async with self._sql.transaction("planning") as connection:
+            [row] = await connection.fetch(statement, *arguments.values, timeout=TIMEOUT)
+        by_queue = json.loads(row["by_queue"])
+        warnings = _busy_warnings(row)
+        if request.action is Action.REQUEUE:
+            warnings += _requeue_warnings(row, request) + await self._queue_warnings(request, by_queue)
+        return Plan(
+            action=request.action,
+            count=row["count"],
+            by_queue=by_queue,
+            by_exception=json.loads(row["by_exception"]),
+            sample=await self._listing.list(selector, limit=min(SAMPLE, limit or SAMPLE), sort="oldest"),
+            warnings=warnings,
+            digest=row["digest"],
+        )
+
+    async def require(
+        self, connection: Connection, expected: int | Expected, selector: DeadLetterFilter, limit: int | None
+    ) -> None:
+        """Raises `CountDriftedError` unless the oldest `limit` that fit `selector` are those that were `expected`."""
+        arguments = Arguments()
+        statement = self._sql["digest_of"].replace(SELECTION, self._selecting.lines(selector, limit, arguments))
+        [row] = await connection.fetch(statement, *arguments.values, timeout=TIMEOUT)
+        require_expected(expected, row)
+
+    async def _queue_warnings(self, request: Request, by_queue: Mapping[str, int]) -> list[str]:
+        match request.options.destination:
+            case ToQueue(queue):
+                wanted = {queue: sum(by_queue.values())}
+            case OriginalRouting():
+                wanted = {}
+            case _:
+                wanted = {queue: count for queue, count in by_queue.items() if queue}
+        missing = {queue: count for queue, count in wanted.items() if not await self._has_queue(queue)}
+        refused = [f"{count:,} will be refused: the queue {queue} does not exist" for queue, count in missing.items()]
+        async with self._sql.transaction("looking for workers without history") as connection:
+            silent = await connection.fetch(self._sql["silent_workers"], sorted(wanted), timeout=TIMEOUT)
+        return refused + [
+            f"what becomes of {wanted[row['queue']]:,} will not be known: {row['worker']}, a worker of {row['queue']}, "
+            "writes no history and has no inbox there, so a canary would stop"
+            for row in silent
+        ]
+
+
+def require_expected(expected: int | Expected, found: Any) -> None:
+    """Raises `CountDriftedError` unless the row `found` has the count, and the digest if there is one, that were expected."""
+    count = expected if isinstance(expected, int) else expected.count
+    if found["count"] != count or (isinstance(expected, Expected) and found["digest"] != expected.digest):
+        raise CountDriftedError(expected=count, found=found["count"])
+
+
+def _busy_warnings(row: Any) -> list[str]:
+    return [f"{row['busy']:,} will be skipped: other operations have them"] if row["busy"] else []
+
+
+def _requeue_warnings(row: Any, request: Request) -> list[str]:
+    warnings = []
+    if row["too_old"] and request.options.force:
+        warnings.append(
+            f"{row['too_old']:,} are older than inboxes remember: a consumer with an inbox could process them twice"
+        )
+    elif row["too_old"]:
+        warnings.append(
+            f"{row['too_old']:,} will be refused: they are older than inboxes remember (force does it all the same)"
+        )
+    if row["overtaken"]:
+        warnings.append(f"{row['overtaken']:,} share an ordering key with messages that wait, and will come after those")
+    return warnings
