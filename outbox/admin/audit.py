@@ -14,8 +14,7 @@ from outbox.admin.models import Model, Moment, Page
 from outbox.admin.paging import MOST_COUNTED, Cursor, Paged, counted, decode_cursor, turned
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
-from outbox.postgres.access.audit import AuditOutcome
-from outbox.postgres.access.entries import AuditFilter, Place, count_entries, list_entries
+from outbox.postgres.audit import AuditFilter, AuditOutcome, Place, count_entries, list_entries
 
 audit = area("audit")
 

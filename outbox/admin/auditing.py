@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from outbox.errors import DatabaseUnavailableError
-from outbox.postgres.access.audit import AuditOutcome, Entry, write_entry
+from outbox.postgres.audit import AuditOutcome, Entry, write_entry
 from outbox.postgres.pool import Connection
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from outbox.admin import Role
-from outbox.postgres.access.entries import AuditFilter, Place, listing
+from outbox.postgres.audit import AuditFilter, Place, listing
 from outbox.postgres.names import TableName
 from tests.admin.conftest import MakeClient
 

@@ -14,7 +14,7 @@ from outbox.admin import Admin, Role, snapshots
 from outbox.admin.backlog import view
 from outbox.admin.backlog.rates import Intake, drained_in
 from outbox.admin.brokers import BrokerView, Depths
-from outbox.postgres import backlog as counting
+from outbox.admin.store import backlog as counting
 from outbox.postgres.schema.objects import outbox_table
 from tests.admin.conftest import client_of, serving
 from tests.admin.rows import insert, insert_each

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from outbox.admin.messages import routes
-from outbox.postgres.backlog import MessageState
-from outbox.postgres.messages import MessageFilter, MessageListing, order_of
+from outbox.admin.store.backlog import MessageState
+from outbox.admin.store.messages import MessageFilter, MessageListing, order_of
 from outbox.postgres.schema.objects import outbox_table
 from tests.admin.rows import insert, insert_each
 from tests.postgres_transport.support import explained, rows_read

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
+from outbox.admin.store import backlog
+from outbox.admin.store.messages import MessageListing
 from outbox.dead_letters.reading import GroupNotes
-from outbox.postgres import backlog
-from outbox.postgres.messages import MessageListing
 from outbox.postgres.queries import query
 from outbox.postgres.schema.objects import outbox_table, satellite_names
 from tests.postgres_transport.support import explained, rows_read

@@ -6,9 +6,8 @@ from datetime import timedelta
 import pytest
 
 from outbox.admin.repairs.operations import FAILURES_FIRST
+from outbox.admin.store.once import Confirmations, Keys
 from outbox.dead_letters.changes import Statements
-from outbox.postgres.access.confirmations import Confirmations
-from outbox.postgres.access.idempotency import Keys
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool, open_pool
 from tests.postgres_transport.support import explained, rows_read

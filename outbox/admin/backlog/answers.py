@@ -9,11 +9,11 @@ from outbox.admin.backlog.rates import drained_in
 from outbox.admin.backlog.view import Backlog
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.models import Model, Moment
-from outbox.postgres.backlog import NONE, Count, MessageState, QueueCounts
+from outbox.admin.store.backlog import NONE, Count, MessageState, QueueCounts
 
 if TYPE_CHECKING:
     from outbox.admin.snapshots import Snapshot
-    from outbox.postgres.backlog import BacklogFigures
+    from outbox.admin.store.backlog import BacklogFigures
     from outbox.transports.rabbitmq.overview import QueueSeen
 
 WAITING = (

@@ -11,8 +11,8 @@ from outbox.admin.backlog.rates import Intake
 from outbox.admin.brokers import BrokerKind, BrokerView, Depths
 from outbox.admin.declared import declared
 from outbox.admin.snapshots import Snapshot, Snapshots
+from outbox.admin.store.backlog import BacklogFigures, BacklogReader
 from outbox.errors import DatabaseUnavailableError
-from outbox.postgres.backlog import BacklogFigures, BacklogReader
 from outbox.reporting.components import recent_components
 
 if TYPE_CHECKING:

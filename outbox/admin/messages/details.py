@@ -11,10 +11,10 @@ from outbox.admin.admin import Admin
 from outbox.admin.messages.lines import MessageLine, line_of
 from outbox.admin.messages.reasons import Surroundings, mending, reason_of
 from outbox.admin.models import ErrorSummary, Model, Moment
+from outbox.admin.store.backlog import MessageState
+from outbox.admin.store.messages import MessageListing
 from outbox.chains.traces import ids_of, moment
 from outbox.masking import Body, Masking, readable
-from outbox.postgres.backlog import MessageState
-from outbox.postgres.messages import MessageListing
 from outbox.postgres.pool import Connection
 from outbox.reporting.pauses import Pause, pauses
 

@@ -9,10 +9,10 @@ from outbox.admin.backlog.answers import ByState, Counted
 from outbox.admin.inputs import Instant, Text
 from outbox.admin.models import Model, Moment, Page
 from outbox.admin.paging import Paged
+from outbox.admin.store.backlog import MessageState
+from outbox.admin.store.messages import MessageFilter
 from outbox.chains.traces import moment
 from outbox.masking import Masking, preview, sized
-from outbox.postgres.backlog import MessageState
-from outbox.postgres.messages import MessageFilter
 
 _UNBOUND = {"limit", "cursor", "total"}
 

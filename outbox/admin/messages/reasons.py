@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, assert_never
 
+from outbox.admin.store.backlog import MessageState
 from outbox.chains.traces import moment
-from outbox.postgres.backlog import MessageState
 from outbox.reporting.pauses import Pause
 
 

@@ -18,7 +18,7 @@ from outbox.admin.messages.lines import MessageLine, MessageListParameters, Mess
 from outbox.admin.paging import MOST_COUNTED, counted, decode_cursor, invalid_cursor, turned
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
-from outbox.postgres.messages import MessageListing, order_of
+from outbox.admin.store.messages import MessageListing, order_of
 from outbox.postgres.pool import Connection
 
 messages = area("messages")

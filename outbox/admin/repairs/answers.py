@@ -11,6 +11,7 @@ from outbox.admin.dlq.filters import DeadLetterFilters
 from outbox.admin.dlq.lines import error_of
 from outbox.admin.models import ErrorSummary, Model, Moment, Page, Seconds, ShapedAs
 from outbox.admin.outcomes import Outcome, outcome_word
+from outbox.admin.store.once import Promise
 from outbox.dead_letters import (
     ORIGINAL_ROUTING,
     Action,
@@ -26,7 +27,6 @@ from outbox.dead_letters import (
     ToQueue,
 )
 from outbox.masking import Masking
-from outbox.postgres.access.confirmations import Promise
 
 
 class ItemAnswer(Model):

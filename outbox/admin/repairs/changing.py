@@ -16,10 +16,10 @@ from outbox.admin.repairs.confirming import Consent, consent_to, promise, use
 from outbox.admin.repairs.editing import edit_of, require_version
 from outbox.admin.repairs.keys import Held, held
 from outbox.admin.repairs.requests import Change, DiscardRequest, RequeueRequest
+from outbox.admin.store.once import Answer
 from outbox.dead_letters import Edit, ItemOutcome, Operation, Repaired
 from outbox.dead_letters.actions import encode_selector
 from outbox.errors import CountDriftedError, EncodingError
-from outbox.postgres.access.idempotency import Answer
 from outbox.postgres.pool import Connection
 
 REPLAYED = "idempotency-replayed"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from outbox.admin.access import Asked
 from outbox.admin.problems import Code, Problem
 from outbox.admin.repairs.requests import Change
+from outbox.admin.store.once import Confirmations, Promise
 from outbox.dead_letters import Expected
-from outbox.postgres.access.confirmations import Confirmations, Promise
 from outbox.postgres.pool import Connection
 
 _AGAIN = "ask with dry_run, look at the answer, and send the same request with its confirm_token"

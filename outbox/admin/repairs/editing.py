@@ -13,11 +13,11 @@ from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.problems import Code, Problem
 from outbox.admin.repairs.requests import EditRequest, RequeueRequest
 from outbox.admin.repairs.schemas import Misfit, misfits
+from outbox.admin.store.backlog import subscriptions
 from outbox.core.codec import RESERVED_PREFIX
 from outbox.core.topics import matches
 from outbox.dead_letters import ORIGINAL_ROUTING, DeadLetter, DeadLetterStatus, Edit, ToQueue
 from outbox.errors import BrokerUnavailableError
-from outbox.postgres.topology import subscriptions
 from outbox.reporting.components import Condition, components
 
 _AWAKE = frozenset({Condition.ALIVE, Condition.LATE})

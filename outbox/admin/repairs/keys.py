@@ -13,7 +13,7 @@ from fastapi import Header
 from outbox.admin.access import Asked
 from outbox.admin.problems import Code, Problem
 from outbox.admin.repairs.requests import Change
-from outbox.postgres.access.idempotency import Answer, Answered, Claimed, Keys, Reused, Running
+from outbox.admin.store.once import Answer, Answered, Claimed, Keys, Reused, Running
 from outbox.postgres.pool import Connection
 
 IdempotencyKey = Annotated[

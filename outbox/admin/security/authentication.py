@@ -14,7 +14,7 @@ from outbox.admin.admin import Admin
 from outbox.admin.principals import Principal
 from outbox.admin.security.logins import FailedLogins
 from outbox.admin.security.tokens import TokenEntry, hash_of
-from outbox.postgres.access.sessions import find_session
+from outbox.admin.store.sessions import find_session
 
 logger = logging.getLogger("outbox")
 

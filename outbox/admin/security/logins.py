@@ -13,8 +13,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from outbox.admin.problems import Code, Problem
+from outbox.admin.store.sessions import count_failure
 from outbox.errors import DatabaseUnavailableError
-from outbox.postgres.access.login_failures import count_failure
 
 if TYPE_CHECKING:
     from outbox.admin.admin import Admin

@@ -20,7 +20,7 @@ from outbox.admin.security.authentication import COOKIE, Known, entry_of, princi
 from outbox.admin.security.identity import Identity, identity_of
 from outbox.admin.security.origin import cross_site
 from outbox.admin.security.tokens import TokenEntry, hash_of, text_of
-from outbox.postgres.access.sessions import Session, close_session, open_session
+from outbox.admin.store.sessions import Session, close_session, open_session
 
 logger = logging.getLogger("outbox")
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.declared import DeclaredConsumer, declared
+from outbox.admin.store.backlog import HeldKey, QueueCounts, Subscribed, held_keys, subscriptions
 from outbox.errors import BrokerUnavailableError
-from outbox.postgres.backlog import QueueCounts
 from outbox.postgres.relays import KnownRelay, known_relays
-from outbox.postgres.topology import HeldKey, Subscribed, held_keys, subscriptions
 from outbox.reporting.components import recent_components
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from outbox.admin.dlq.reading import Letters
 from outbox.admin.dlq.unarchived import UnarchivedView
 from outbox.admin.paging import MOST_COUNTED
 from outbox.admin.snapshots import Snapshot, Snapshots
+from outbox.admin.store.backlog import Count, Relation, backlog_queries
 from outbox.admin.topology.judging import judged
 from outbox.admin.topology.routes import TopologyView
 from outbox.admin.topology.seen import Seen
@@ -33,7 +34,6 @@ from outbox.core import topics
 from outbox.core.events import HealthJudged
 from outbox.dead_letters import DeadLetterFilter, DeadLetterStatus
 from outbox.errors import DatabaseUnavailableError
-from outbox.postgres.backlog import Count, Relation, backlog_queries
 from outbox.postgres.pool import Connection
 from outbox.reporting.components import KnownComponent, recent_components
 from outbox.reporting.pauses import Pause, pauses

@@ -9,7 +9,7 @@ from outbox.cli.dlq.encoding import encoded_selector
 from outbox.cli.dlq.showing import masked
 from outbox.dead_letters import Action, Also, DeadLetterDetail, DeadLetters, Expected, Operation, Plan, Repaired, Selector
 from outbox.masking import Masking
-from outbox.postgres.access.audit import Entry, write_entry
+from outbox.postgres.audit import Entry, write_entry
 from outbox.postgres.pool import Connection, connect_to, unavailable_errors
 from outbox.postgres.schema.objects import outbox_table
 

@@ -1,7 +1,7 @@
 """Whether the audit was changed after it was written."""
 
 from outbox.findings import Finding, error, warning, well
-from outbox.postgres.access.audit import read_chain
+from outbox.postgres.audit import read_chain
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
 

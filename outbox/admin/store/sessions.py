@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import queries, query
 from outbox.postgres.schema.objects import satellite_names
 
 
@@ -41,3 +41,19 @@ async def close_session(connection: Connection, table: TableName, token_hash: by
 
 def _sql(table: TableName) -> Mapping[str, str]:
     return queries("access.sql", **satellite_names(table.schema))
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """How many there have been in the present window, this one included, and how long it still lasts."""
+
+    count: int
+    rest: timedelta
+
+
+async def count_failure(connection: Connection, table: TableName, bucket: str, window: timedelta) -> Failures:
+    """One more. The row stays locked until the transaction ends, so that the count is exact."""
+    sql = query("access.sql", "count_failure", **satellite_names(table.schema))
+    row = await connection.fetchrow(sql, bucket, window)
+    assert row is not None  # noqa: S101 — it returns one always
+    return Failures(row["failures"], row["rest"])

@@ -1,15 +1,73 @@
-"""Idempotency keys: a change that is asked for twice under one key is made once, and answered twice alike."""
+"""Confirm tokens: what a dry run has counted, kept until somebody follows it up, once."""
 
+import hashlib
 import json
+import secrets
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from outbox.dead_letters.actions import Expected
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import satellite_names
+
+GOOD_FOR = timedelta(minutes=15)
+"""How long a token may be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A token, and until when it is good."""
+
+    token: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """What is known of a token: whose it is, for which request, what was shown, and whether it is over."""
+
+    actor: str
+    request_hash: bytes
+    expected: Expected
+    is_over: bool
+
+
+class Confirmations:
+    """The tokens beside one outbox table. Every method works in the transaction of the connection that it is given."""
+
+    def __init__(self, table: TableName) -> None:
+        self._sql = queries("confirmations.sql", **satellite_names(table.schema))
+
+    async def promise(self, connection: Connection, *, actor: str, request_hash: bytes, expected: Expected) -> Promise:
+        """A new token for that request of that actor, which was found to mean what is `expected`.
+
+        The digest is a part of the token. It cannot be exchanged there: the token is known by the hash of the whole.
+        """
+        token = f"{secrets.token_urlsafe(32)}.{expected.digest}"
+        values = _hash(token), actor, request_hash, expected.count, GOOD_FOR
+        expires_at = await connection.fetchval(self._sql["promise"], *values)
+        return Promise(token, expires_at)
+
+    async def look(self, connection: Connection, token: str) -> Promised | None:
+        """What is known of `token`; None for one that was used, was forgotten, or never was."""
+        row = await connection.fetchrow(self._sql["look"], _hash(token))
+        if row is None:
+            return None
+        expected = Expected(row["total"], token.partition(".")[2])
+        return Promised(row["actor"], row["request_hash"], expected, row["is_over"])
+
+    async def use(self, connection: Connection, token: str, *, actor: str, request_hash: bytes) -> bool:
+        """Whether it was good until now. After the commit it is used."""
+        return await connection.fetchval(self._sql["use"], _hash(token), actor, request_hash) is not None
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="replace")).digest()
+
 
 HELD_FOR = timedelta(minutes=2)
 """After so long a key whose request was never answered may be taken over: its process has died."""

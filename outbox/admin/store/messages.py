@@ -7,8 +7,8 @@ from typing import Any
 
 import asyncpg
 
+from outbox.admin.store.backlog import MessageState
 from outbox.dead_letters.filters import Arguments
-from outbox.postgres.backlog import MessageState
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import queries, query, render
