@@ -281,7 +281,7 @@ def test_a_server_that_outlived_everyone_is_stopped_by_the_next_start(made: Path
         eventually_sync(lambda: lock_file.exists() and "ready" in lock_file.read_text())
 
         with EmbeddedPostgres(made, durable=False) as server:
-            assert orphan.wait(5) == 0
+            assert orphan.wait(60) == 0
             assert query(server.url, "select 1") == 1
 
 

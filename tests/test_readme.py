@@ -51,7 +51,7 @@ def started(folder: Path, *command: str, **variables: str) -> Iterator[subproces
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=60)
         print(output)
         process.output = output  # type: ignore[attr-defined]
 
@@ -84,10 +84,10 @@ def test_the_service_and_the_handlers_bring_an_event_from_a_route_to_a_letter(
         started(folder, "outbox.cli", "worker", "handlers:consumers", **variables) as worker,
         started(folder, *service, DATABASE_URL=database_url, BROKER_URL=broker_url),
     ):
-        answer = eventually_sync(lambda: posted(f"http://127.0.0.1:{port}/users", {"name": "Ada"}), timeout=30)
+        answer = eventually_sync(lambda: posted(f"http://127.0.0.1:{port}/users", {"name": "Ada"}))
         assert answer.status_code == 201
-        eventually_sync(lambda: execute(database_url, "select name from letters") == [("Ada",)], timeout=30)
-        eventually_sync(lambda: execute(database_url, "select 1 from outbox_table") == [], timeout=30)
+        eventually_sync(lambda: execute(database_url, "select name from letters") == [("Ada",)])
+        eventually_sync(lambda: execute(database_url, "select 1 from outbox_table") == [])
         time_limit = time.monotonic() + 20
         lines: list[str] = []
         while "user.welcomed" not in "".join(lines) and time.monotonic() < time_limit:
@@ -116,7 +116,7 @@ def test_the_service_is_refused_when_it_takes_its_session_without_the_scope(fold
 
 def posted(url: str, body: dict[str, str]) -> httpx.Response | None:
     try:
-        return httpx.post(url, json=body, timeout=10)
+        return httpx.post(url, json=body, timeout=60)
     except httpx.TransportError:
         return None
 

@@ -69,7 +69,7 @@ def test_an_interrupted_session_ends_its_servers_and_removes_their_data(session_
 def test_a_killed_session_ends_its_servers_and_the_next_one_removes_their_data(session_with) -> None:
     session, folder = session_with("database_url", "broker_url")
     session.kill()
-    eventually_sync(lambda: processes_in(folder) == [], timeout=30)
+    eventually_sync(lambda: processes_in(folder) == [])
     with session_folder():
         # Another session on this machine may be removing it just now.
         eventually_sync(lambda: not folder.exists())
@@ -86,5 +86,5 @@ def test_what_still_works_in_an_abandoned_folder_is_killed() -> None:
     with subprocess.Popen(["sleep", "60"], cwd=abandoned) as leftover:
         with session_folder():
             assert not abandoned.exists()
-        assert leftover.wait(5) == -signal.SIGKILL
+        assert leftover.wait(60) == -signal.SIGKILL
     assert os.path.lexists(abandoned) is False

@@ -237,7 +237,7 @@ async def test_a_broker_that_is_away_takes_only_its_part_of_the_answer(database:
         async def well() -> bool:
             return (await shown(client))["degraded"] == []
 
-        await eventually(well, timeout=30)
+        await eventually(well)
 
 
 async def test_depths_of_a_broker_that_hangs_are_not_told_for_ever(
@@ -293,7 +293,7 @@ async def test_queues_that_workers_have_told_of_are_looked_up_at_rabbitmq(
             assert (queues["gone"]["exists"], queues["gone.dlq"]["exists"]) == (False, False)
             return queues["mail"]["queued"]["value"] == 3
 
-        await eventually(seen, timeout=20)
+        await eventually(seen)
 
 
 async def test_a_database_that_went_away_leaves_the_last_figures_and_says_so(

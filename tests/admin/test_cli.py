@@ -345,7 +345,7 @@ def test_ctrl_c_leaves_an_operation_running_there_and_says_how_to_follow_it(serv
     assert "Operation 1 is left running" in process.output
     assert "`outbox dlq resume 1`" in process.output
     assert "Traceback" not in process.output
-    eventually_sync(lambda: "requeued" in on(statuses), timeout=20)
+    eventually_sync(lambda: "requeued" in on(statuses))
 
 
 # --- what can go wrong ---------------------------------------------------------------------------------------------------

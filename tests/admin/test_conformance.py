@@ -127,7 +127,7 @@ def _asked(
     )
     @given(case=cases)
     def ask(case: Any) -> None:
-        answer = case.call(base_url=url, session=session, headers={"authorization": f"Bearer {token}"}, timeout=20)
+        answer = case.call(base_url=url, session=session, headers={"authorization": f"Bearer {token}"}, timeout=60)
         answers.append(_LONG.sub("…", f"{answer.request.method} {answer.request.url} {answer.request.body!r}: {answer.text}"))
         if answer.text != NOT_HTTP:
             case.validate_response(answer, checks=CHECKS)

@@ -35,7 +35,7 @@ def host(tmp_path: Path, database_url: str) -> Iterator[tuple[OurProcess, httpx.
     settings = {"DATABASE_URL": database_url, "ADA_KEY": ADA["x-company-key"]}
     with (
         running(arguments, tmp_path, settings) as process,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
     ):
         process.says("Uvicorn running on")
         yield process, client

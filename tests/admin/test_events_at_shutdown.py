@@ -44,7 +44,7 @@ def reading(url: str, token: str) -> Iterator[None]:
     thread = threading.Thread(target=read)
     thread.start()
     try:
-        assert begun.wait(30)
+        assert begun.wait(60)
         yield
     finally:
         thread.join(30)
@@ -64,7 +64,7 @@ def serving(folder: Path, database_url: str, token_entry: str, *more: str) -> It
 
 def _ready(url: str) -> bool:
     with contextlib.suppress(httpx.TransportError):
-        return httpx.get(f"{url}/health/ready", timeout=10).is_success
+        return httpx.get(f"{url}/health/ready", timeout=60).is_success
     return False
 
 
@@ -122,7 +122,7 @@ def test_a_server_with_open_streams_ends_within_five_seconds_and_its_relay_drain
         process.send(signal.SIGTERM)
         streams.close()  # they end though a relay is still at work
         in_hand.release()
-        process.wait(10)
+        process.wait(60)
         assert monotonic() - began < 5
         assert in_hand.left() == (0, MESSAGES)
         assert "Traceback" not in process.output

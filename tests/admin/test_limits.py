@@ -130,5 +130,5 @@ async def test_finding_out_who_asks_waits_for_no_read(database: str) -> None:
     async with Admin(database) as admin, AsyncExitStack() as stack:
         for _ in range(5):
             await stack.enter_async_context(admin.reading("holding a connection"))
-        async with asyncio.timeout(2), admin.reading("looking for a session", for_change=True) as connection:
+        async with asyncio.timeout(30), admin.reading("looking for a session", for_change=True) as connection:
             assert await connection.fetchval("select 1") == 1

@@ -149,7 +149,7 @@ async def test_with_its_management_bindings_and_limits_are_seen_too(
                 assert {"dead-letters-vanish", "queue-limit", "old-binding"} <= set(codes(topology))
                 return topology
 
-            topology = await eventually(seen, timeout=20)
+            topology = await eventually(seen)
     assert topology["bindings_known"] is True
     assert ("exchange:outbox", "queue:other", "binding", "order.*") in edges(topology)
     # Limits of a queue that no worker has told of are its owner's business.

@@ -20,11 +20,11 @@ class Service:
 
     def get(self, path: str, **arguments: Any) -> httpx.Response:
         """Asks it."""
-        return httpx.get(self.url + path, timeout=20, **arguments)
+        return httpx.get(self.url + path, timeout=60, **arguments)
 
     def place(self, sku: str = "book", customer: str = "ada@example.com") -> str:
         """Places an order; its id."""
-        answer = httpx.post(f"{self.url}/orders", json={"customer": customer, "sku": sku, "quantity": 1}, timeout=20)
+        answer = httpx.post(f"{self.url}/orders", json={"customer": customer, "sku": sku, "quantity": 1}, timeout=60)
         assert answer.status_code == 201, answer.text
         assert answer.json() == {"id": answer.json()["id"], "status": "placed"}
         return str(answer.json()["id"])

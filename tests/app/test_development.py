@@ -85,7 +85,7 @@ def test_the_first_link_is_the_dashboards_and_logs_in(tmp_path: Path, settings: 
         assert page == f"{service.url}/outbox/ui/"
         front_door = service.get("/", follow_redirects=True)
         assert (str(front_door.url), front_door.text) == (page, service.get("/outbox/ui/").text)
-        assert httpx.post(f"{service.url}/outbox/session", json={"token": token}, timeout=20).json()["role"] == "admin"
+        assert httpx.post(f"{service.url}/outbox/session", json={"token": token}, timeout=60).json()["role"] == "admin"
         assert service.process.output.count(token) == 2, "it is in the link and in what can be typed, and in no log"
 
 
@@ -129,18 +129,18 @@ def test_ctrl_c_ends_everything(times: int, tmp_path: Path, settings: dict[str, 
         assert postgres_processes(data_dir)
         for _ in range(times):
             service.process.send(signal.SIGINT)
-        assert service.process.wait(30) == 0
+        assert service.process.wait(60) == 0
         assert "Everything has ended." in service.process.output
         assert "Traceback" not in service.process.output
-    eventually_sync(lambda: not postgres_processes(data_dir), timeout=15)
+    eventually_sync(lambda: not postgres_processes(data_dir))
 
 
 def test_sigterm_ends_everything(tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
     with everything(tmp_path, settings) as service:
         service.process.send(signal.SIGTERM)
-        service.process.wait(30)
+        service.process.wait(60)
         assert "Traceback" not in service.process.output
-    eventually_sync(lambda: not postgres_processes(data_dir), timeout=15)
+    eventually_sync(lambda: not postgres_processes(data_dir))
 
 
 def test_ctrl_c_while_it_comes_up_ends_everything(tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
@@ -149,7 +149,7 @@ def test_ctrl_c_while_it_comes_up_ends_everything(tmp_path: Path, settings: dict
         process.send(signal.SIGINT)
         assert process.wait(60) == 0
         assert "Traceback" not in process.output
-    eventually_sync(lambda: not postgres_processes(data_dir), timeout=15)
+    eventually_sync(lambda: not postgres_processes(data_dir))
 
 
 def test_a_kill_leaves_nothing_that_the_next_start_does_not_clean_up_and_data_survives(
@@ -164,8 +164,8 @@ def test_a_kill_leaves_nothing_that_the_next_start_does_not_clean_up_and_data_su
         assert service.order(order)["status"] == "confirmed"
         service.ends_as(service.place(), "confirmed")
         service.process.send(signal.SIGINT)
-        service.process.wait(30)
-    eventually_sync(lambda: not postgres_processes(data_dir), timeout=15)
+        service.process.wait(60)
+    eventually_sync(lambda: not postgres_processes(data_dir))
 
 
 def test_a_second_one_on_the_same_data_is_told_so_in_a_sentence(tmp_path: Path, settings: dict[str, str]) -> None:
@@ -203,9 +203,9 @@ def test_uvicorn_app_main_does_the_same(tmp_path: Path, settings: dict[str, str]
         service.is_ready()
         service.ends_as(service.place(), "confirmed")
         process.send(signal.SIGTERM)
-        process.wait(30)
+        process.wait(60)
         assert "Traceback" not in process.output
-    eventually_sync(lambda: not postgres_processes(data_dir), timeout=15)
+    eventually_sync(lambda: not postgres_processes(data_dir))
 
 
 @pytest.mark.parametrize(

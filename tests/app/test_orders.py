@@ -42,7 +42,7 @@ def test_an_order_goes_through_every_event_until_it_is_confirmed(running_service
         events = [event["event"] for event in running_service.order(order["id"])["events"]]
         return sorted(events) == sorted(["order.placed", "payment.captured", "stock.reserved", "order.confirmed"])
 
-    eventually_sync(noted, timeout=10)
+    eventually_sync(noted)
 
 
 def test_a_flaky_payment_recovers_on_its_retry(running_service: Service) -> None:
@@ -55,13 +55,12 @@ def test_a_forbidden_order_is_rejected_and_leaves_a_dead_letter(
 ) -> None:
     running_service.ends_as(running_service.place("forbidden"), "rejected")
     if transport == "postgresql":
-        eventually_sync(lambda: _dead_letters(database_url) == [("orders.payment", "rejected")], timeout=10)
+        eventually_sync(lambda: _dead_letters(database_url) == [("orders.payment", "rejected")])
     else:
         admin: RabbitAdmin = request.getfixturevalue("broker_admin")
         archived = [("orders.payment", "rejected")]  # by the archiver, which may have been quicker
         eventually_sync(
             lambda: asyncio.run(admin.depth("orders.payment.dlq")) == 1 or _dead_letters(database_url) == archived,
-            timeout=20,
             interval=0.2,
         )
 
@@ -141,7 +140,7 @@ def test_without_the_example_nobody_places_orders_and_none_of_its_tables_is_made
     settings: dict[str, str], database_url: str, tmp_path: Path
 ) -> None:
     with service(tmp_path, {**settings, "OUTBOX_EXAMPLE": ""}) as running:
-        placed = httpx.post(f"{running.url}/orders", json={"customer": "ada", "sku": "book"}, timeout=20)
+        placed = httpx.post(f"{running.url}/orders", json={"customer": "ada", "sku": "book"}, timeout=60)
         assert (placed.status_code, "OUTBOX_EXAMPLE" in placed.text) == (404, True)
         assert not [path for path in running.get("/openapi.json").json()["paths"] if path.startswith("/orders")]
         assert "/orders" not in running.get("/docs").text
@@ -178,4 +177,4 @@ def test_an_event_that_nothing_takes_is_unroutable_also_beside_the_example(runni
 
     running_service.ends_as(running_service.place(), "confirmed")
     asyncio.run(publish())
-    eventually_sync(lambda: asyncio.run(reason()) == "unroutable", timeout=20)
+    eventually_sync(lambda: asyncio.run(reason()) == "unroutable")

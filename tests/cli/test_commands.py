@@ -214,7 +214,7 @@ def test_a_database_that_is_away_is_one_sentence() -> None:
 
 def _get(url: str) -> httpx.Response | None:
     try:
-        return httpx.get(url, timeout=10)
+        return httpx.get(url, timeout=60)
     except httpx.TransportError:
         return None
 
@@ -233,7 +233,7 @@ def test_processes_serve_metrics_and_health_on_a_port_of_their_own(
             answer = _get(f"http://127.0.0.1:{port}/outbox/health/ready")
             return answer is not None and answer.status_code == 200
 
-        eventually_sync(ready, timeout=20)
+        eventually_sync(ready)
         live = _get(f"http://127.0.0.1:{port}/outbox/health/live")
         metrics = _get(f"http://127.0.0.1:{port}/metrics")
         missing = _get(f"http://127.0.0.1:{port}/nothing")

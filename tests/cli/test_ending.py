@@ -71,7 +71,7 @@ async def test_sigterm_lets_a_worker_finish_what_runs_and_give_back_the_rest(
     await _publish(database_url)
     with running([*CLI, "relay"], tmp_path, settings, name="relay"):
         with running([*CLI, "worker", CONSUMERS], tmp_path, settings, name="worker") as worker:
-            await eventually(lambda: _begun_at_least(database_url, 5), timeout=30)
+            await eventually(lambda: _begun_at_least(database_url, 5))
             worker.send(signal.SIGTERM)
             began = time.monotonic()
             assert await asyncio.to_thread(worker.wait) == 0
@@ -122,7 +122,7 @@ async def test_sigterm_lets_a_relay_settle_what_is_in_flight(
         await asyncio.to_thread(worker.wait)
     await _publish(database_url, count)
     with running([*CLI, "relay"], tmp_path, settings, name="relay") as relay:
-        await eventually(lambda: _left(database_url, count - 1000), timeout=30)
+        await eventually(lambda: _left(database_url, count - 1000))
         relay.send(signal.SIGTERM)
         assert await asyncio.to_thread(relay.wait) == 0
         left = await _unsent(database_url)
@@ -161,7 +161,7 @@ def test_sigterm_to_uvicorn_lets_running_handlers_finish(settings: dict[str, str
         process.says("Uvicorn running on")
         service.is_ready()
         asyncio.run(_publish(database_url))
-        eventually_sync(lambda: len(asyncio.run(_marks(database_url))[0]) >= 5, timeout=20)
+        eventually_sync(lambda: len(asyncio.run(_marks(database_url))[0]) >= 5)
         process.send(signal.SIGTERM)
         began = time.monotonic()
         assert process.wait() == -signal.SIGTERM, "uvicorn ends by the signal"

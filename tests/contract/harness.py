@@ -21,7 +21,7 @@ from outbox.transports.memory import MemoryBroker
 from tests.support import RabbitAdmin
 
 EXCHANGE = "shop"
-PROGRAM_LIMIT_SECONDS = 30.0
+PROGRAM_LIMIT_SECONDS = 60.0
 
 
 class Recorder:

@@ -13,7 +13,7 @@ from outbox.core.tracking import new_id
 from outbox.ports import CONFIRMED, Broker, Delivery, Intake, Subscription
 from tests.contract.harness import EXCHANGE
 
-PATIENCE = timedelta(seconds=15)
+PATIENCE = timedelta(seconds=30)
 """How long a test waits for what must come."""
 
 A_WHILE = timedelta(milliseconds=300)

@@ -362,7 +362,7 @@ async def _dead(harness: Harness, queue: str, count: int) -> Sequence[Buried]:
         dead = await harness.dead_letters(queue)
         return dead if len(dead) >= count else None
 
-    dead = await eventually(arrived, timeout=15)
+    dead = await eventually(arrived)
     assert dead is not None
     assert len(dead) == count
     return dead

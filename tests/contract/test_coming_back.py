@@ -114,7 +114,7 @@ async def test_a_dead_letter_knows_every_failure_of_its_message(broker: Broker, 
         await (await taken.next()).settle(Retry(INSTANT, Failure("b.Error", "second", "Traceback: 2", "host:2")))
         await (await taken.next()).settle(RETURNED)
         await (await taken.next()).settle(Dead(Cause.EXHAUSTED, Failure("c.Error", "third", "Traceback: 3", "host:3")))
-        await eventually(lambda: harness.dead_letters("mail"), timeout=15)
+        await eventually(lambda: harness.dead_letters("mail"))
     [dead] = await harness.dead_letters("mail")
     assert [(failed.attempt, failed.failure.type, failed.failure.message, failed.failure.worker) for failed in dead.trail] == [
         (1, "a.Error", "first", "host:1"),
@@ -133,7 +133,7 @@ async def test_of_very_many_failures_the_first_and_the_latest_are_known(broker: 
             failure = Failure("a.Error", f"{number} " + "\0ż\ud800" * 3_000, "Traceback" * 2_000)
             await (await taken.next()).settle(Retry(INSTANT, failure))
         await (await taken.next()).settle(Dead(Cause.EXHAUSTED, FAILURE))
-        await eventually(lambda: harness.dead_letters("mail"), timeout=15)
+        await eventually(lambda: harness.dead_letters("mail"))
     [dead] = await harness.dead_letters("mail")
     attempts = [failed.attempt for failed in dead.trail]
     assert attempts[0] == 1

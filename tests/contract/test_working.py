@@ -30,7 +30,7 @@ from tests.contract.harness import EXCHANGE, Harness, Recorder
 from tests.contract.support import existing, message, send, taking
 from tests.support import eventually
 
-SOON = 20.0
+SOON = 30.0
 
 
 class PaymentError(Exception):

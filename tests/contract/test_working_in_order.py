@@ -156,7 +156,7 @@ async def test_what_waits_when_a_worker_stops_comes_again_in_order(broker: Broke
     first = Consumer("order.*", failing, "mail", ordered=True, retry=constant("5m", attempts=None))
     async with working(broker, first, prefetch_count=15) as worker:
         await begun.wait()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await worker.stop()
     async with working(other_broker, Consumer("order.*", handle, "mail", ordered=True)) as worker:
         await all_processed(worker, 20)

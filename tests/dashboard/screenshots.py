@@ -43,7 +43,7 @@ async def main() -> None:
         await asyncio.to_thread(subprocess.run, demo, check=True, capture_output=True)
         await _published(server.url)
         headers = {"authorization": f"Bearer {token}"}
-        async with httpx.AsyncClient(base_url=f"{url}/outbox", headers=headers, timeout=20) as client, _browser() as browser:
+        async with httpx.AsyncClient(base_url=f"{url}/outbox", headers=headers, timeout=60) as client, _browser() as browser:
             screens = await _arranged(client)
             for theme in ("light", "dark"):
                 page = await _entered(browser, f"{url}/outbox/ui/", token, theme)

@@ -39,7 +39,7 @@ class Stage:
     def api(self, role: Role = Role.ADMIN) -> httpx.AsyncClient:
         """A client of the admin API."""
         headers = {"authorization": f"Bearer {self.tokens[role]}"}
-        return httpx.AsyncClient(base_url=f"{self.service.url}/outbox", headers=headers, timeout=20)
+        return httpx.AsyncClient(base_url=f"{self.service.url}/outbox", headers=headers, timeout=60)
 
     async def publish(self, *bodies: Any, routing_key: str = "payment.requested", **options: Any) -> None:
         """Publishes each in a transaction of its own."""

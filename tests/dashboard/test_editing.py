@@ -147,4 +147,4 @@ async def _edited_elsewhere(stage: Stage, letter: Mapping[str, Any]) -> None:
             found = (await client.get(f"/dlq/{letter['id']}")).json()
             return found["status"] == "open" and found["version"] > version
 
-        await eventually(back, timeout=30, interval=0.2)
+        await eventually(back, interval=0.2)

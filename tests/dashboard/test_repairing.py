@@ -46,7 +46,7 @@ async def test_one_goes_and_comes_back_dead_and_the_list_keeps_its_filter(stage:
     await expect(page).to_have_url(re.compile(r"\?q=strike&sort=oldest$"))
     await expect(row(page, other)).to_be_visible()
 
-    await eventually(lambda: _deaths(stage, letter["id"], 2), timeout=30)
+    await eventually(lambda: _deaths(stage, letter["id"], 2))
     await page.goto(f"{stage.ui}dead-letters/{letter['id']}?q=strike")
     await expect(row(page, letter)).to_contain_text("came back dead")
     trail = detail(page, letter).get_by_role("listitem")

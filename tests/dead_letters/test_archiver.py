@@ -228,7 +228,7 @@ async def test_while_the_database_is_away_nothing_is_lost_and_nothing_spins(
     await eventually(lambda: _ready(broker_admin, 7))
     await die(broker, "7")
     own_postgres.server.start()
-    await eventually(lambda: sum(event.count for event in recorder.of(Archived)) == 8, timeout=30)
+    await eventually(lambda: sum(event.count for event in recorder.of(Archived)) == 8)
     assert [row["message_id"] for row in await letters(pool)] == [str(number) for number in range(8)]
     assert recorder.of(DependencyRestored)
     stopping.request()

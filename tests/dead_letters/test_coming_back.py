@@ -93,9 +93,9 @@ async def test_what_was_not_mended_comes_back_as_the_same_dead_letter(database: 
     consumer = Consumer("order.placed", charge, queue=QUEUE, retry_delays=("0s",))
     async with running(database, broker, consumer), opened(database, broker) as dead_letters:
         await publish(pool)
-        [first] = await eventually(died(dead_letters, 1, 1), timeout=30)
+        [first] = await eventually(died(dead_letters, 1, 1))
         assert at_once(await dead_letters.requeue(first.id, by="ada")) == {first.id: DONE}
-        [again] = await eventually(died(dead_letters, 1, 2), timeout=30)
+        [again] = await eventually(died(dead_letters, 1, 2))
         assert (again.id, again.message_id, again.requeue_count) == (first.id, first.message_id, 1)
         assert (again.created_at, again.first_failed_at) == (first.created_at, first.first_failed_at)
         # Attempts begin anew with each requeue.
@@ -103,7 +103,7 @@ async def test_what_was_not_mended_comes_back_as_the_same_dead_letter(database: 
 
         answer = await dead_letters.requeue(again.id, edit=Edit(version=again.version, body=1))
         assert at_once(answer) == {again.id: DONE}
-        await eventually(lambda: seen[-1] == (1, 1), timeout=30)
+        await eventually(lambda: seen[-1] == (1, 1))
         [mended] = await dead_letters.list()
         assert (mended.id, mended.status, mended.requeue_count, mended.deaths) == (first.id, "requeued", 2, 2)
 
@@ -115,10 +115,10 @@ async def test_an_operation_counts_what_came_back_and_stops(database: str, pool:
     consumer = Consumer("order.placed", charge, queue=QUEUE, retry_delays=())
     async with running(database, broker, consumer), opened(database, broker) as dead_letters:
         await publish(pool, 12)
-        await eventually(died(dead_letters, 12, 1), timeout=30)
+        await eventually(died(dead_letters, 12, 1))
         number = operation(await dead_letters.requeue(ALL, canary=Canary(2, timedelta(seconds=600)))).id
         await (await dead_letters.runner()).run_once(number)
-        await eventually(died(dead_letters, 2, 2), timeout=30)
+        await eventually(died(dead_letters, 2, 2))
         await pool.execute("update outbox_operation set continue_at = now()")
         await (await dead_letters.runner()).run_once(number)
         ended = await dead_letters.operation(number)

@@ -330,7 +330,7 @@ def test_ctrl_c_leaves_an_operation_running_and_another_command_goes_on_with_it(
     arguments = ["-m", "outbox.cli", "dlq", "requeue", "--all", "--yes", "--rate", "20"]
     with running(arguments, tmp_path, {"OUTBOX_DATABASE_URL": url}) as process:
         process.says("Operation 1: requeue of 100 dead letters.")
-        eventually_sync(lambda: on(outbox), timeout=20)
+        eventually_sync(lambda: on(outbox))
         process.send(signal.SIGINT)
         assert process.wait() == 1
     assert "Operation 1 is left running" in process.output
@@ -376,7 +376,7 @@ def in_terminal(url: str, arguments: list[str], typed: str) -> tuple[str, int]:
     while chunk := _read(ours):
         output += chunk
     os.close(ours)
-    return output.decode(), process.wait(30)
+    return output.decode(), process.wait(60)
 
 
 def _read(terminal: int) -> bytes:

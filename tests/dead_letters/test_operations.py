@@ -593,5 +593,5 @@ async def test_a_runner_works_until_it_is_stopped_also_while_the_broker_is_away(
 
         await eventually(finished)
         stopping.request()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await work

@@ -111,7 +111,7 @@ async def test_a_requeue_comes_before_or_after_publishers_of_its_dedup_key(
     await connection.execute("begin")
     await publisher.publish_async(connection, "new", b"", dedup_key="d")
     requeueing = asyncio.create_task(dead_letters.requeue(parked))
-    await eventually(lambda: pool.fetchval(WAITING), timeout=4)
+    await eventually(lambda: pool.fetchval(WAITING))
     await connection.execute(ends)
     await connection.close()
     outcome, _ = at_once(await requeueing)[parked]

@@ -44,8 +44,8 @@ async def provisioned(broker_url: str, broker_admin: RabbitAdmin) -> None:
     """What a worker of `welcome` declares."""
     worker = Worker(broker=broker_url, consumers=[welcome], enable_metrics=False)
     running = asyncio.create_task(worker.run(handle_signals=False))
-    await eventually(lambda: broker_admin.queue(_QUEUE), timeout=20)
-    await eventually(lambda: broker_admin.queue(f"{_QUEUE}.dlq"), timeout=20)
+    await eventually(lambda: broker_admin.queue(_QUEUE))
+    await eventually(lambda: broker_admin.queue(f"{_QUEUE}.dlq"))
     worker.stop()
     await running
 
@@ -103,7 +103,7 @@ async def test_policies_and_old_bindings_are_seen_through_the_management_api(
         text = " ".join(finding.summary for finding in found)
         return "max-length = 10" in text and "still bound with 'user.created'" in text
 
-    await eventually(both, timeout=20)
+    await eventually(both)
 
 
 @pytest.mark.usefixtures("provisioned")
@@ -120,9 +120,9 @@ async def test_a_missing_binding_is_an_error_unless_another_binding_takes_everyt
 
     assert await there()
     await broker_admin.unbind("outbox", _QUEUE, "user.created")
-    await eventually(missing, timeout=20)
+    await eventually(missing)
     await broker_admin.bind("outbox", _QUEUE, "#")
-    await eventually(there, timeout=20)
+    await eventually(there)
 
 
 @consume("user.created", queue=_QUEUE, retry_delays=("1m",))
@@ -134,8 +134,8 @@ async def provisioned_with_retries(broker_url: str, broker_admin: RabbitAdmin) -
     """What a worker of `remind` declares."""
     worker = Worker(broker=broker_url, consumers=[remind], enable_metrics=False)
     running = asyncio.create_task(worker.run(handle_signals=False))
-    await eventually(lambda: broker_admin.queue("outbox.delay_60s"), timeout=30)
-    await eventually(lambda: broker_admin.queue(_QUEUE), timeout=30)
+    await eventually(lambda: broker_admin.queue("outbox.delay_60s"))
+    await eventually(lambda: broker_admin.queue(_QUEUE))
     worker.stop()
     await running
 
@@ -200,7 +200,7 @@ async def test_a_policy_that_can_lose_messages_is_named_with_each_queue_that_it_
         queues = await broker_admin.queues()
         return all(queue.get("effective_policy_definition") for queue in queues.values())
 
-    await eventually(in_force, timeout=30)
+    await eventually(in_force)
     findings = await examined(database_url, broker_url, remind, management_url=rabbitmq_server.admin_url)
     assert {(finding.severity.value, finding.summary[: len(text)]) for finding, text in _matched(findings, found)} == found
     assert len(findings) == len(found)
@@ -228,7 +228,7 @@ async def test_a_policy_makes_up_for_an_argument_that_a_queue_lacks(
     async def well() -> bool:
         return await examined(database_url, broker_url, welcome, management_url=rabbitmq_server.admin_url) == []
 
-    await eventually(well, timeout=30)
+    await eventually(well)
 
 
 @pytest.mark.usefixtures("provisioned")

@@ -39,7 +39,7 @@ async def client_of(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     try:
         url = await asyncio.to_thread(stack.enter_context, serving(app))
         # uvicorn closes the connection after a 5xx without saying so in time; a connection is therefore used once.
-        async with httpx.AsyncClient(base_url=url, timeout=20, limits=httpx.Limits(max_keepalive_connections=0)) as client:
+        async with httpx.AsyncClient(base_url=url, timeout=60, limits=httpx.Limits(max_keepalive_connections=0)) as client:
             yield client
     finally:
         await asyncio.to_thread(stack.close)

@@ -23,7 +23,7 @@ def new_broker(url: str, *, lease: timedelta = timedelta(seconds=30), observer: 
         exchange_name=EXCHANGE,
         observer=observer or Recorder(),
         lease=lease,
-        poll_interval=timedelta(seconds=60),
+        poll_interval=timedelta(hours=1),
     )
 
 

@@ -73,7 +73,7 @@ async def test_an_idle_worker_is_woken_by_each_of_many_commits(broker: PostgresB
             asked = time.monotonic()
             await send(other_broker, message("order.placed", str(number).encode()))
             delivery = await taken.next(timedelta(seconds=5))
-            assert time.monotonic() - asked < 2  # the poll would come after a minute
+            assert time.monotonic() - asked < 2  # the poll would come after an hour
             await delivery.settle(DONE)
 
 
@@ -270,7 +270,7 @@ async def test_a_server_that_restarts_under_load_loses_nothing_and_is_told_of(ow
         assert await pool.fetchval("select count(*) from outbox_dead_letter") == 0
         # And idle as it is now, it is woken again.
         await fill_deliveries(pool, "mail", 1)
-        await eventually(lambda: _count(pool, "outbox_delivery", 0), timeout=20)
+        await eventually(lambda: _count(pool, "outbox_delivery", 0))
         pool.terminate()
     await broker.close()
     assert {event.dependency for event in recorder.of(DependencyLost)} == {Dependency.BROKER}
@@ -289,7 +289,7 @@ async def test_backends_terminated_again_and_again_lose_nothing(broker: Postgres
         await eventually(lambda: _count(pool, "outbox_delivery", 0), timeout=60)
         assert handlers.failed == []
         await fill_deliveries(pool, "mail", 1)
-        await eventually(lambda: _count(pool, "outbox_delivery", 0), timeout=20)
+        await eventually(lambda: _count(pool, "outbox_delivery", 0))
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ async def test_an_outcome_whose_answer_was_lost_is_written_once_and_reported_as_
         await eventually(lambda: _settled(pool, attempt))
         proxy.resume()
         proxy.cut()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             await settling
         rows = await deliveries(pool)
         assert [row["attempt"] for row in rows] == ([] if attempt is None else [attempt])
@@ -380,7 +380,7 @@ async def test_an_outcome_waits_for_the_database_to_come_back(own_postgres: OwnP
         await asyncio.wait([settling], timeout=0.5)
         assert not settling.done()
         await asyncio.to_thread(own_postgres.start)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             await settling
     await broker.close()
 
@@ -388,7 +388,7 @@ async def test_an_outcome_waits_for_the_database_to_come_back(own_postgres: OwnP
 async def test_leaving_while_the_database_is_away_takes_no_longer_than_it_must(own_postgres: OwnPostgres) -> None:
     await ensure_outbox_schema_async(own_postgres.url)
     broker = new_broker(own_postgres.url)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         async with taking(broker, "mail", "#") as taken:
             await send(broker, message("order.placed"))
             await taken.next()

@@ -374,7 +374,7 @@ async def test_workers_asleep_are_rung_for(pool: Pool) -> None:
         await bind(pool, "mail", "#")
         await insert(pool, "order.placed")
         await handover(pool).hand_over(10)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await rung.wait()
         await sleeper.execute("select pg_advisory_unlock_all()")
         await sleeper.reset()

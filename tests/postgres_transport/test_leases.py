@@ -168,7 +168,7 @@ class WorkerProcess:
     async def line(self) -> str:
         """The body of the next message that it took in hand."""
         assert self._process.stdout is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             return (await self._process.stdout.readline()).decode().strip()
 
 

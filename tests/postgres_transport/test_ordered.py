@@ -151,7 +151,7 @@ async def test_an_end_that_waits_for_a_claim_releases_what_that_one_put_off(pool
         ending = asyncio.create_task(end_in_one_transaction(pool, b"0"))
         await eventually(lambda: somebody_waits(pool))
         await transaction.commit()
-        await asyncio.wait_for(ending, 10)
+        await asyncio.wait_for(ending, 30)
     assert (await claim(pool))[0] == [b"1"]
 
 

@@ -45,7 +45,7 @@ async def test_a_worker_of_another_exchange_does_not_start_on_a_queue_that_is_bo
     async with running(a_worker(database, EXCHANGE, mine)):
         await eventually(lambda: _is_bound(pool))
         with pytest.raises(TopologyError, match="the queue 'mail' is bound to 'shop' in this schema") as refusal:
-            await asyncio.wait_for(a_worker(database, OTHER, foreign).run(handle_signals=False), 20)
+            await asyncio.wait_for(a_worker(database, OTHER, foreign).run(handle_signals=False), 30)
         relay = MessageRelay(db_engine_url=database, broker=database, exchange_name=EXCHANGE, enable_metrics=False)
         relaying = asyncio.create_task(relay.run(handle_signals=False))
         for number in range(20):

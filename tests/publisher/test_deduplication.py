@@ -331,7 +331,7 @@ async def test_withdrawing_the_first_of_an_ordering_key_lets_the_next_one_go(
     await onlooker.connection.execute(LANE)
     async with onlooker.asleep() as rings:
         assert await _cancelled(way, outbox_url, "d") is True
-        assert await asyncio.wait_for(rings.get(), 10) == ""
+        assert await asyncio.wait_for(rings.get(), 30) == ""
 
     assert await _blocked(onlooker) == [b"0", b"3"]
     assert await onlooker.connection.fetchval(
@@ -370,7 +370,7 @@ async def test_replacing_wakes_a_sleeper(outbox_url: str, onlooker: Onlooker) ->
     await _committed(asyncpg_connection, outbox_url, "saved", {}, dedup_key="document", eta=600_000)
     async with onlooker.asleep() as rings:
         await _committed(asyncpg_connection, outbox_url, "saved", {}, dedup_key="document", on_conflict="replace")
-        assert await asyncio.wait_for(rings.get(), 10) == ""
+        assert await asyncio.wait_for(rings.get(), 30) == ""
 
 
 # --- what is refused ---------------------------------------------------------------------------------------------------

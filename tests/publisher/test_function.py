@@ -135,7 +135,7 @@ async def test_a_relay_that_sleeps_wakes_and_a_handler_gets_it(database_url: str
         received.append((order, tracking_ids))
 
     await ensure_outbox_schema_async(database_url)
-    relay = MessageRelay(db_engine_url=database_url, broker=database_url, notification_timeout=timedelta(seconds=60))
+    relay = MessageRelay(db_engine_url=database_url, broker=database_url, notification_timeout=timedelta(hours=1))
     worker = Worker(broker=database_url, consumers=[note])
     connection = await asyncpg.connect(database_url)
     try:

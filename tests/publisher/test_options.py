@@ -164,7 +164,7 @@ async def _insert_in_turn(outbox_url: str, publisher: Publisher, isolation: str)
     async with first.transaction():
         await publisher.publish(first, "first", {}, ordering_key="k")
         task = asyncio.create_task(later())
-        await asyncio.wait_for(_until_it_waits_or_is_done(first, second, task), 20)
+        await asyncio.wait_for(_until_it_waits_or_is_done(first, second, task), 30)
         await publisher.publish(first, "first again", {}, ordering_key="k")
         order.append("first")
     await task
@@ -203,8 +203,8 @@ async def test_publishers_of_different_keys_or_tables_do_not_wait_for_each_other
     try:
         async with asyncpg_connection(outbox_url) as one, asyncpg_connection(outbox_url) as other:
             await publishers[0].publish(one.handle, "a", {}, ordering_key="k", dedup_key="d")
-            await asyncio.wait_for(publishers[1].publish(other.handle, "a", {}, ordering_key="k", dedup_key="d"), 20)
-            await asyncio.wait_for(publishers[0].publish(other.handle, "a", {}, ordering_key="d", dedup_key="k"), 20)
+            await asyncio.wait_for(publishers[1].publish(other.handle, "a", {}, ordering_key="k", dedup_key="d"), 30)
+            await asyncio.wait_for(publishers[0].publish(other.handle, "a", {}, ordering_key="d", dedup_key="k"), 30)
     finally:
         await onlooker.connection.execute("drop schema other cascade")
 

@@ -84,7 +84,7 @@ async def test_timers_fire_when_they_are_due_also_when_they_were_moved_and_not_w
         async with connection.transaction():
             assert await timers.cancel("withdrawn") is True
         due = dict(await connection.fetch("select dedup_key, send_after from outbox_table where dedup_key <> 'as set'"))
-        await eventually(lambda: "later" in fired, timeout=30)
+        await eventually(lambda: "later" in fired)
 
     assert set(fired) == {"as set", "sooner", "later"}
     for name, time in due.items():
@@ -118,13 +118,13 @@ async def test_nobody_waits_for_a_relay_whose_broker_does_not_answer(
         bound = BoundPublisher(publisher, connection)
         async with connection.transaction():
             await bound.publish("timer", "at the beginning")
-        await eventually(lambda: arrived, timeout=30)
+        await eventually(lambda: arrived)
 
         proxy.swallow()  # from now on no confirm comes
         async with connection.transaction():
             for name in ("replaced", "ignoring", "cancelled"):
                 await bound.publish("timer", name, dedup_key=name)
-        await eventually(lambda: len(arrived) == 4, timeout=30)
+        await eventually(lambda: len(arrived) == 4)
         assert sorted(await _in_flight(connection)) == ["cancelled", "ignoring", "replaced"]
 
         async with connection.transaction():
@@ -143,7 +143,7 @@ async def test_nobody_waits_for_a_relay_whose_broker_does_not_answer(
         await eventually(given_back, timeout=60)
         proxy.accept()
         await eventually(lambda: connection.fetchval("select count(*) = 0 from outbox_table"), timeout=60)
-        await eventually(lambda: {"replaced anew", "ignoring anew"} <= set(arrived), timeout=30)
+        await eventually(lambda: {"replaced anew", "ignoring anew"} <= set(arrived))
 
     # What came back unsent has been superseded, but for the one that nothing else stands for, whose confirm was lost.
     assert arrived.count("replaced") == 1

@@ -54,14 +54,14 @@ async def test_an_event_published_as_the_first_statement_and_rolled_back_leaves_
 
         # Notifications come in the order of commits: what comes first was not preceded by another.
         await onlooker.ring_by_hand("first")
-        assert await asyncio.wait_for(rings.get(), 10) == "first"
+        assert await asyncio.wait_for(rings.get(), 30) == "first"
 
 
 async def test_a_committed_event_wakes_a_sleeper(way: Way, outbox_url: str, onlooker: Onlooker) -> None:
     async with way(outbox_url) as opened, onlooker.asleep() as rings:
         await done(publisher.publish(opened.handle, "order.placed", {"id": 1}))
         await done(opened.commit())
-        assert await asyncio.wait_for(rings.get(), 10) == ""
+        assert await asyncio.wait_for(rings.get(), 30) == ""
 
 
 async def test_closing_a_handle_without_commit_leaves_nothing(way: Way, outbox_url: str, onlooker: Onlooker) -> None:

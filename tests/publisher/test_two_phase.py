@@ -66,7 +66,7 @@ async def test_a_transaction_that_turns_the_doorbell_off_can_be_prepared_and_the
         await writer.execute(f"begin; set local outbox.doorbell = 'off'; {INSERT}; prepare transaction 'one'")
         await writer.execute("commit prepared 'one'")
         await writer.execute(INSERT)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             assert await rings.get() == ""
         assert rings.empty()
     await writer.close()
@@ -82,4 +82,4 @@ async def test_a_relay_that_falls_asleep_while_a_transaction_is_prepared_is_woke
             lambda: connection.fetchval("select exists(select from pg_locks where mode = 'ShareLock' and pid <> 0)")
         )
         await connection.execute("commit prepared 'one'")
-        await eventually(lambda: transport.routing_keys == ["a"], timeout=15)
+        await eventually(lambda: transport.routing_keys == ["a"])

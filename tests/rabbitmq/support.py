@@ -74,7 +74,7 @@ class Inbox:
         self.received += 1
         self._waiting.put_nowait(delivery)
 
-    async def next(self, seconds: float = 15) -> RabbitDelivery:
+    async def next(self, seconds: float = 30) -> RabbitDelivery:
         """The next delivery."""
         async with asyncio.timeout(seconds):
             return await self._waiting.get()

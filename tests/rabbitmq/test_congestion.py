@@ -48,7 +48,7 @@ async def test_answers_leave_in_the_order_in_which_they_were_given(broker: Rabbi
             await second.settle(DONE)
             await third.settle(DONE)
             queue.get_nowait()
-            frames = [await asyncio.wait_for(queue.get(), 5)]
+            frames = [await asyncio.wait_for(queue.get(), 30)]
             while not flushing.done() or not queue.empty():
                 await asyncio.sleep(0.01)
                 while not queue.empty():
@@ -69,7 +69,7 @@ async def test_answers_that_could_not_leave_in_time_leave_later(broker: RabbitBr
             await delivery.settle(DONE)
             await delivery.source.flush()
             queue.get_nowait()
-            frame = await asyncio.wait_for(queue.get(), 5)
+            frame = await asyncio.wait_for(queue.get(), 30)
         await leave(delivery, frame)
         delivery.source.channel.connection.create_task(delivery.source.channel.connection.close())
         await eventually(delivery.source.ended.is_set)

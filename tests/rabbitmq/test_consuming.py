@@ -329,7 +329,7 @@ async def test_a_subscription_goes_on_coming_back_when_something_vanishes_meanwh
 
         monkeypatch.setattr(Topology, "ensure_consumer", ensured)
         await broker_admin.delete_queue("mail")
-        await eventually(lambda: recorder.of(DependencyRestored), timeout=30)
+        await eventually(lambda: recorder.of(DependencyRestored))
         await deliver(broker, message())
         await (await inbox.next()).settle(DONE)
     assert refusals == []
@@ -340,7 +340,7 @@ async def test_an_error_on_one_channel_stops_no_other_and_is_repaired(broker: Ra
         await deliver(broker, message())
         in_hand, neighbour = await mail.next(), await stock.next()
         in_hand.source.ack(4_711)  # a tag that the broker never gave: it closes the channel
-        await asyncio.wait_for(in_hand.source.ended.wait(), 10)
+        await asyncio.wait_for(in_hand.source.ended.wait(), 30)
         await neighbour.settle(DONE)
         again = await mail.next()
         assert again.message.id == in_hand.message.id
@@ -364,7 +364,7 @@ async def test_consumers_come_back_after_the_broker_was_killed_and_tell_once(
         own_rabbitmq.start()
         assert (await mail.next(30)).message.id == first.message.id
         await stock.next(30)
-        await eventually(lambda: recorder.of(DependencyRestored), timeout=30)
+        await eventually(lambda: recorder.of(DependencyRestored))
     assert len(recorder.of(DependencyLost)) == 1
 
 

@@ -41,7 +41,7 @@ class Collected:
         self.received += 1
         self._waiting.put_nowait(delivery)
 
-    async def next(self, seconds: float = 15) -> RabbitDeadDelivery:
+    async def next(self, seconds: float = 30) -> RabbitDeadDelivery:
         async with asyncio.timeout(seconds):
             return await self._waiting.get()
 
@@ -125,7 +125,7 @@ async def test_what_came_back_more_often_than_a_policy_allows_is_a_dead_letter_t
     """Our queues have no delivery limit of their own on any version, and a policy gives them one all the same."""
     await bound(broker)
     await broker_admin.set_policy("house", "^mail$", {"delivery-limit": 2}, apply_to="queues")
-    await eventually(lambda: _limited(broker_admin, "mail"), timeout=30)
+    await eventually(lambda: _limited(broker_admin, "mail"))
     await deliver(broker, message(id="7"))
     await _lost_until_it_is_gone(broker_url, broker_admin, "mail")
     async with collecting(make_queues()) as collected:
@@ -140,7 +140,7 @@ async def test_no_argument_of_ours_protects_a_dead_letter_queue_from_a_policy(
     """Which is why the doctor and the topology name such policies. If this fails on a new version they need not any more."""
     await bound(broker)
     await broker_admin.set_policy("house", ".*", {"delivery-limit": 2}, apply_to="queues")
-    await eventually(lambda: _limited(broker_admin, "mail.dlq"), timeout=30)
+    await eventually(lambda: _limited(broker_admin, "mail.dlq"))
     await deliver(broker, message(target_queue="mail.dlq"))
     await _lost_until_it_is_gone(broker_url, broker_admin, "mail.dlq")
     assert await broker.count_dead_letters("mail") == 0
@@ -165,7 +165,7 @@ async def _lost_until_it_is_gone(broker_url: str, broker_admin: RabbitAdmin, que
             await (await channel.get_queue(queue)).get(fail=False)
         return await in_queue() == 0
 
-    await eventually(in_queue, timeout=30)
+    await eventually(in_queue)
     await eventually(gone, timeout=60)
 
 
@@ -322,8 +322,8 @@ async def test_a_lost_connection_ends_the_collection_and_the_next_one_finds_ever
     queues = make_queues()
     async with collecting(queues) as collected:
         delivery = await collected.next()
-        await eventually(broker_admin.close_connections, timeout=15)
-        await asyncio.wait_for(collected.ended.wait(), 15)
+        await eventually(broker_admin.close_connections)
+        await asyncio.wait_for(collected.ended.wait(), 30)
         with pytest.raises(StaleDeliveryError):
             delivery.ack()
     async with collecting(queues) as collected:

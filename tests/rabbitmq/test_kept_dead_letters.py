@@ -31,20 +31,20 @@ async def test_a_worker_without_the_right_to_publish_dead_letters_keeps_them_tel
     caplog.set_level(logging.WARNING, logger="outbox")
     running = asyncio.create_task(worker.run(handle_signals=False))
     try:
-        await eventually(lambda: broker_admin.queue("mail.dlq"), timeout=30)
-        await eventually(lambda: broker._pipeline._idle, timeout=30)
+        await eventually(lambda: broker_admin.queue("mail.dlq"))
+        await eventually(lambda: broker._pipeline._idle)
         await broker_admin.permit("demoted", write="^$")
         broker._pipeline.close()  # the broker remembers for a minute what a channel was allowed to do
         await broker_admin.publish("", "mail", b"declined")
-        await eventually(lambda: _told(caplog), timeout=30)
+        await eventually(lambda: _told(caplog))
         await broker_admin.publish("", "mail", b"paid")
-        await eventually(lambda: calls[b"paid"], timeout=30)
+        await eventually(lambda: calls[b"paid"])
     finally:
         worker.stop()
         await asyncio.wait_for(running, 60)
     assert len(_told(caplog)) == 1
     assert calls == {b"declined": 1, b"paid": 1}
-    await eventually(lambda: _waiting(broker_admin), timeout=30)
+    await eventually(lambda: _waiting(broker_admin))
 
 
 def _told(caplog: pytest.LogCaptureFixture) -> list[str]:

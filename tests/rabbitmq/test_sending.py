@@ -306,11 +306,11 @@ async def test_a_broker_that_is_killed_leaves_what_was_confirmed_confirmed_and_t
     sending = asyncio.create_task(until_not_sent())
     await eventually(lambda: confirmed > 1_000)
     own_rabbitmq.kill()
-    await asyncio.wait_for(sending, 15)
+    await asyncio.wait_for(sending, 30)
     with pytest.raises(BrokerUnavailableError):
         await broker.open()
     own_rabbitmq.start()
-    await eventually(lambda: _is_confirmed(broker), timeout=30)
+    await eventually(lambda: _is_confirmed(broker))
     assert await own_rabbitmq.admin.depth("mail") > confirmed
 
 
@@ -327,7 +327,7 @@ async def test_a_broker_that_is_frozen_costs_no_more_than_the_timeout_and_is_use
         assert isinstance(result, NotSent)
         assert time.monotonic() - began < 3
     own_rabbitmq.thaw()
-    await eventually(lambda: _is_confirmed(broker), timeout=30)
+    await eventually(lambda: _is_confirmed(broker))
 
 
 # --- connections of others ------------------------------------------------------------------------------------------------

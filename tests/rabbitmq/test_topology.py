@@ -196,9 +196,9 @@ async def test_rights_that_are_taken_away_later_are_noticed(
     async with consuming(demoted, retry_delays=as_delays(["0"])) as inbox:
         await broker_admin.permit("demoted", **RESTRICTED)
         await eventually(broker_admin.close_connections)
-        await eventually(lambda: recorder.of(DependencyRestored), timeout=20)
+        await eventually(lambda: recorder.of(DependencyRestored))
         await deliver(demoted, message())
-        await asyncio.wait_for((await inbox.next()).settle(Dead(Cause.EXHAUSTED, FAILURE)), 10)
+        await asyncio.wait_for((await inbox.next()).settle(Dead(Cause.EXHAUSTED, FAILURE)), 30)
         await eventually(lambda: _is(demoted.count_dead_letters("mail"), 1))
 
 
@@ -273,7 +273,7 @@ async def test_a_dead_letter_is_kept_while_it_may_not_be_published(
                 return True
             return False
 
-        await eventually(settled, timeout=30)
+        await eventually(settled)
     [dead] = await broker_admin.get("mail.dlq")
     assert dead["properties"]["headers"][EXCEPTION_TYPE] == "shop.PaymentError"
     assert await broker_admin.depth("mail") == 0
@@ -287,8 +287,8 @@ async def test_a_queue_is_left_alone_for_as_long_as_its_dead_letters_could_be_lo
     demoted = make_broker(demoted_url, observer=recorder)
     async with consuming(demoted, retry_delays=as_delays(["0"])) as inbox:
         await broker_admin.permit("demoted", **NO_DEAD_LETTERS)
-        await eventually(broker_admin.close_connections, timeout=20)
-        await eventually(lambda: _advised(recorder, "dead letters of queue 'mail' could be lost"), timeout=30)
+        await eventually(broker_admin.close_connections)
+        await eventually(lambda: _advised(recorder, "dead letters of queue 'mail' could be lost"))
         await broker_admin.publish("", "mail", b"kept")
         await broker_admin.permit("demoted")
         assert (await inbox.next(60)).arrival.body == b"kept"
@@ -433,7 +433,7 @@ async def _bound_again(admin: RabbitAdmin, *expected: tuple[str, str, str]) -> N
         bindings = {(b["source"], b["destination"], b["routing_key"]) for b in await admin.bindings()}
         return bindings >= set(expected)
 
-    await eventually(bound_again, timeout=30)
+    await eventually(bound_again)
 
 
 @pytest.mark.usefixtures("checked_often")
@@ -552,7 +552,7 @@ async def test_checks_take_no_channels_of_a_connection_that_an_alarm_blocks(
             channels = connection.transport.connection.channels
             with memory_alarm(own_rabbitmq.server):
                 sending = asyncio.create_task(send(broker, message(body=b"meanwhile")))
-                await eventually(lambda: is_blocked(connection.transport.connection), timeout=30)  # type: ignore[union-attr]
+                await eventually(lambda: is_blocked(connection.transport.connection))  # type: ignore[union-attr]
                 await _more(checks, 1)  # one may have begun before the alarm
                 before = set(channels)
                 await _more(checks, 3)
@@ -573,7 +573,7 @@ async def test_what_is_deleted_at_run_time_and_may_not_be_made_again_is_named_on
     recorder = Recorder()
     async with consuming(make_broker(restricted_url, observer=recorder), retry_delays=as_delays(["0"])) as inbox:
         await broker_admin.delete_exchange(EXCHANGE)
-        await eventually(lambda: recorder.of(Advice), timeout=30)
+        await eventually(lambda: recorder.of(Advice))
         await broker_admin.publish("", "mail", b"still here")
         assert (await inbox.next()).arrival.body == b"still here"
         await _more(checks, 3)
@@ -590,7 +590,7 @@ async def test_a_binding_of_an_exchange_made_again_is_named_where_this_user_may_
     await broker_admin.permit("demoted", **RESTRICTED | {"configure": f"^{EXCHANGE}$"})
     async with consuming(make_broker(demoted_url, observer=recorder), retry_delays=as_delays(["0"])):
         await broker_admin.delete_exchange(EXCHANGE)
-        await eventually(lambda: _advised(recorder, "queue 'mail' must be bound to exchange 'shop'"), timeout=30)
+        await eventually(lambda: _advised(recorder, "queue 'mail' must be bound to exchange 'shop'"))
 
 
 async def test_a_relay_declares_again_what_is_deleted_while_it_runs(
@@ -608,8 +608,8 @@ async def test_a_relay_declares_again_what_is_deleted_while_it_runs(
     async def sent() -> bool:
         return list(await send(relay, message("nobody.cares"), message(target_queue="mail"))) == [UNROUTABLE, CONFIRMED]
 
-    await eventually(sent, timeout=30)
-    await eventually(lambda: _is(broker_admin.depth("mail"), 2), timeout=30)
+    await eventually(sent)
+    await eventually(lambda: _is(broker_admin.depth("mail"), 2))
 
 
 # --- names and versions ---------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ async def _only_dead_letter(url: str) -> Arrival:
 
     queues = RabbitDeadLetterQueues(url)
     async with queues.collect("mail", receive, prefetch_count=10, max_bytes=2**20):
-        dead = await asyncio.wait_for(arrived.get(), 15)
+        dead = await asyncio.wait_for(arrived.get(), 30)
     await queues.close()
     return dead
 

@@ -75,8 +75,8 @@ SETTINGS = RelaySettings(
     table="outbox_table",
     batch_size=None,
     lanes=2,
-    longest_nap=timedelta(seconds=60),
-    poll_interval=timedelta(seconds=60),
+    longest_nap=timedelta(hours=1),
+    poll_interval=timedelta(hours=1),
     retention=None,
 )
 """Naps and polls longer than any test: whatever arrives in time was rung for."""
@@ -110,7 +110,7 @@ class RunningRelay:
 
     async def stopped(self) -> None:
         self.stopping.request()
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(30):
             await self.task
 
 

@@ -107,7 +107,7 @@ class Stage:
         async def so() -> bool:
             return task.done() or await self.waiting_for_a_lock()
 
-        await eventually(so, timeout=30)
+        await eventually(so)
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ async def test_a_claim_taken_while_falling_asleep_is_given_back(pool: asyncpg.Po
     store = store_on(pool)
     relay = Relay(SendingRounds(store, ScriptedTransport(), policy()), store, bell, Recorder(), SETTINGS)  # type: ignore[arg-type]
     task = asyncio.create_task(relay.run(Stopping()))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await bell.rising.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -46,7 +46,7 @@ async def test_a_relay_with_another_broker_refuses_to_start_and_takes_nothing(ur
         await eventually(lambda: running_relays(connection))
         await connection.execute(INSERT, "order.placed")
         with pytest.raises(ConfigurationError) as refused:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 await made(url, name="second").run(handle_signals=False)
         await eventually(lambda: transport.sent)
     for named in (OWN, SCRIPTED, "first", "OUTBOX_BROKER_URL", "stop the others"):
@@ -90,7 +90,7 @@ async def test_of_two_that_start_at_once_one_is_refused(url: str) -> None:
     both = [made(url, ScriptedTransport(), name="a"), made(url, name="b")]
     tasks = [asyncio.create_task(each.run(handle_signals=False)) for each in both]
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             assert [type(task.exception()) for task in done] == [ConfigurationError]
             assert len(pending) == 1
@@ -110,7 +110,7 @@ async def test_a_relay_whose_place_was_taken_while_it_could_not_say_so_ends(url:
             "values (gen_random_uuid(), 'outbox_table'::regclass::oid, 'elsewhere', 'other', 'infinity')"
         )
     with pytest.raises(ConfigurationError, match="other"):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await task
 
 

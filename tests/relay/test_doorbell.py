@@ -22,7 +22,7 @@ LOCKS = """
     select from pg_locks
     where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
 """
-LONG = timedelta(seconds=60)
+LONG = timedelta(hours=1)
 """Longer than any test: whoever wakes was rung for."""
 
 
@@ -80,7 +80,7 @@ async def everything_delivered(connection: asyncpg.Connection, heard: list[objec
 async def test_a_commit_wakes_a_sleeper(bell: PostgresDoorbell, connection: asyncpg.Connection) -> None:
     async with bell.asleep() as nap:
         await connection.execute(INSERT)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await nap.wait(LONG)
 
 
@@ -118,7 +118,7 @@ async def test_who_falls_asleep_beside_an_open_writer_is_woken_by_its_commit(
         await asyncio.sleep(0)
         assert not sleeper.done()
         await transaction.commit()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await sleeper
 
 
@@ -131,7 +131,7 @@ async def test_an_open_writer_does_not_keep_others_from_ringing(
     other = await asyncpg.connect(url)
     async with bell.asleep() as nap:
         await other.execute(INSERT)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await nap.wait(LONG)
     await transaction.rollback()
     await other.close()
@@ -141,7 +141,7 @@ async def test_several_sleepers_all_wake_and_writers_are_quiet_after_the_last_ha
     bell: PostgresDoorbell, connection: asyncpg.Connection, heard: list[object]
 ) -> None:
     async def sleep() -> None:
-        async with bell.asleep() as nap, asyncio.timeout(5):
+        async with bell.asleep() as nap, asyncio.timeout(30):
             asleep.release()
             await nap.wait(LONG)
 
@@ -161,12 +161,12 @@ async def test_a_lost_connection_is_rebuilt_and_rings_once_for_what_was_missed(
 ) -> None:
     async with bell.asleep() as nap:
         await connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test bell'")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await nap.wait(LONG)
     await eventually(lambda: recorder.modes[-2:] == [WakeMode.POLLING, WakeMode.LISTENING])
     async with bell.asleep() as nap:
         await connection.execute(INSERT)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await nap.wait(LONG)
 
 
@@ -175,10 +175,10 @@ async def test_a_sleeper_hears_of_commits_after_its_connection_was_rebuilt_under
 ) -> None:
     async with bell.asleep() as nap:
         await connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test bell'")
-        await eventually(lambda: recorder.modes[-2:] == [WakeMode.POLLING, WakeMode.LISTENING], timeout=15)
+        await eventually(lambda: recorder.modes[-2:] == [WakeMode.POLLING, WakeMode.LISTENING])
         await nap.wait(timedelta(0))  # the rings for what was missed
         await connection.execute(INSERT)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await nap.wait(LONG)
 
 
@@ -220,7 +220,7 @@ async def settled(connection: asyncpg.Connection) -> None:
         await asyncio.sleep(1)
         return await transactions(connection) - before < 14
 
-    await eventually(quiet, timeout=30)
+    await eventually(quiet)
 
 
 async def transactions(connection: asyncpg.Connection) -> int:
@@ -254,7 +254,7 @@ async def test_where_notifications_do_not_arrive_sleepers_poll(url: str, recorde
         observer=recorder,
         poll_interval=timedelta(milliseconds=10),
     )
-    async with bell.asleep() as nap, asyncio.timeout(5):
+    async with bell.asleep() as nap, asyncio.timeout(30):
         await nap.wait(LONG)
 
 
@@ -288,7 +288,7 @@ async def test_thirty_two_writers_and_a_sleeper_that_comes_and_goes_miss_nothing
 
         reader = asyncio.create_task(read())
         await asyncio.gather(*(write() for _ in range(writers)))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             assert await reader == writers * each
 
 
@@ -298,7 +298,7 @@ async def test_sleepers_cancelled_at_any_moment_leave_no_lock(bell: PostgresDoor
         await asyncio.sleep(moment / 50_000)
         sleeper.cancel()
         await asyncio.gather(sleeper, return_exceptions=True)
-        await eventually(lambda: connection.fetchval(f"select not exists({LOCKS})"), timeout=2)
+        await eventually(lambda: connection.fetchval(f"select not exists({LOCKS})"))
 
 
 async def test_connections_that_fall_silent_hold_nobody_up_and_are_opened_anew(
@@ -314,7 +314,7 @@ async def test_connections_that_fall_silent_hold_nobody_up_and_are_opened_anew(
             await nap.wait(LONG)
         assert asyncio.get_running_loop().time() - proxy_forgets < 15
         proxy.resume()
-        await eventually(lambda: recorder.modes[-2:] == [WakeMode.POLLING, WakeMode.LISTENING], timeout=15)
+        await eventually(lambda: recorder.modes[-2:] == [WakeMode.POLLING, WakeMode.LISTENING])
 
 
 async def lie_down(bell: PostgresDoorbell) -> None:

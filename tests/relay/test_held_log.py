@@ -50,7 +50,7 @@ async def test_a_held_message_is_warned_of_once_however_often_it_probes(
             await eventually(lambda: len(list(lines(caplog, logging.DEBUG, "unroutable "))) >= 4)
             warned = list(lines(caplog, logging.WARNING, "unroutable "))
             tasks.create_task(worker.run())
-            await eventually(lambda: len(list(lines(caplog, logging.INFO, "published "))) == 2, timeout=30)
+            await eventually(lambda: len(list(lines(caplog, logging.INFO, "published "))) == 2)
             relay.stop()
             worker.stop()
     finally:

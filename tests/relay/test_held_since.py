@@ -39,7 +39,7 @@ async def test_the_time_is_that_of_the_first_refusal_however_often_the_probe_fai
         await eventually(lambda: rows_are(connection, 2, HELD))
         first = await times(connection)
         after = await clock(connection)
-        await eventually(lambda: transport.routing_keys.count("k") >= 4, timeout=15)
+        await eventually(lambda: transport.routing_keys.count("k") >= 4)
         assert await times(connection) == first
     assert all(time is not None and before <= time <= after for time in first)
 
@@ -70,7 +70,7 @@ async def test_released_and_unroutable_again_it_is_held_since_then(url: str, con
         await connection.execute("insert into outbox_table (routing_key, body) select 'k', '' from generate_series(1, 3)")
         await eventually(lambda: rows_are(connection, 3, HELD))
         transport.answer = found
-        await eventually(lambda: rows_are(connection, 2, "last_error is null"), timeout=15)
+        await eventually(lambda: rows_are(connection, 2, "last_error is null"))
         assert await times(connection) == [None, None]
         released = await clock(connection)
         transport.answer = lambda message: UNROUTABLE

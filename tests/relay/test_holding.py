@@ -80,7 +80,7 @@ async def test_a_queue_that_is_missing_holds_back_only_what_is_for_it_alone(url:
         await eventually(lambda: connection.fetchval("select count(*) = 2 from outbox_table"))
         assert await connection.fetchval(held)  # the success of another one did not release them
         there = True
-        await eventually(lambda: connection.fetchval("select count(*) = 0 from outbox_table"), timeout=30)
+        await eventually(lambda: connection.fetchval("select count(*) = 0 from outbox_table"))
 
 
 def test_a_message_for_one_queue_waits_for_the_probe_of_that_queue_and_not_for_ever() -> None:

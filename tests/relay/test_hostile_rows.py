@@ -244,5 +244,5 @@ async def test_the_bytes_of_a_batch_count_all_of_its_columns(url: str, connectio
     )
     transport = ScriptedTransport()
     async with relaying(url, transport, lanes=1, byte_limits=ByteLimits(batch=40_000_000)):
-        await eventually(lambda: rows_are(connection, 0), timeout=30)
+        await eventually(lambda: rows_are(connection, 0))
     assert [len(batch) for batch in transport.batches] == [4, 2]

@@ -30,7 +30,7 @@ async def test_a_claim_that_waits_too_long_for_a_lock_is_not_told_as_a_lost_data
         async with connection.transaction():
             await connection.execute("lock table outbox_table in access exclusive mode")
             relay.doorbell.ring()
-            await eventually(lambda: relay.recorder.of(DependencyLost), timeout=30)
+            await eventually(lambda: relay.recorder.of(DependencyLost))
         event = relay.recorder.of(DependencyLost)[0]
         assert isinstance(event, DependencyLost)
         assert event.dependency is Dependency.DATABASE

@@ -26,7 +26,7 @@ async def running(relay: MessageRelay) -> AsyncIterator[asyncio.Task[None]]:
     try:
         yield task
         relay.stop()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await task
     finally:
         task.cancel()
@@ -73,7 +73,7 @@ async def test_a_batch_size_of_more_than_a_protocol_can_count_works(url: str, co
     await connection.execute("insert into outbox_table (routing_key, body) select 'a', '' from generate_series(1, 40000)")
     transport = ScriptedTransport()
     async with running(MessageRelay(url, broker=transport, batch_size=40_000)):
-        await eventually(lambda: rows_are(connection, 0), timeout=30)
+        await eventually(lambda: rows_are(connection, 0))
     assert [len(batch) for batch in transport.batches] == [40_000]
 
 
@@ -113,7 +113,7 @@ def as_user(url: str, user: str) -> str:
 async def test_stopped_before_it_runs_it_does_not_begin() -> None:
     relay = MessageRelay(NOWHERE, broker=ScriptedTransport())
     relay.stop()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await relay.run(handle_signals=False)
 
 
@@ -185,7 +185,7 @@ async def test_what_does_not_finish_within_the_grace_period_is_given_back(url: s
         task = asyncio.create_task(relay.run(handle_signals=False))
         await eventually(lambda: transport.sent)
         relay.stop()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await task
         assert await connection.fetchval("select id from outbox_table for update nowait") is not None
         assert pool.get_idle_size() == pool.get_size()

@@ -38,7 +38,7 @@ async def test_a_key_leaves_in_order_though_it_fills_many_batches(url: str, conn
     )
     transport = ScriptedTransport()
     async with relaying(url, transport):
-        await eventually(lambda: rows_are(connection, 0), timeout=20)
+        await eventually(lambda: rows_are(connection, 0))
     for key in range(3):
         assert [int(name) for name in transport.routing_keys if int(name) % 3 == key] == [
             number for number in range(1, 1501) if number % 3 == key
@@ -247,7 +247,7 @@ async def test_rows_with_keys_and_without_share_a_busy_relay(url: str, connectio
     )
     transport = ScriptedTransport()
     async with relaying(url, transport, batch_size=50):
-        await eventually(lambda: rows_are(connection, 0), timeout=30)
+        await eventually(lambda: rows_are(connection, 0))
     keyed = [place for place, name in enumerate(transport.routing_keys) if name == "keyed"]
     assert keyed[0] < 200
     assert keyed[-1] < 1500
@@ -263,7 +263,7 @@ async def test_two_relays_share_the_keys_and_keep_each_in_order(url: str, connec
     for transport in transports:
         transport.answer = lambda message: order.append(int(message.routing_key)) or CONFIRMED  # type: ignore[func-returns-value]
     async with relaying(url, transports[0]), relaying(url, transports[1]):
-        await eventually(lambda: rows_are(connection, 0), timeout=30)
+        await eventually(lambda: rows_are(connection, 0))
     for key in range(20):
         assert [number for number in order if number % 20 == key] == [n for n in range(1, 4001) if n % 20 == key]
     assert all(transport.sent for transport in transports)

@@ -75,7 +75,7 @@ class Relays(RuleBasedStateMachine):
         return connection
 
     def wait(self, what: Awaitable[T]) -> T:
-        return self.loop.run_until_complete(asyncio.wait_for(what, 20))
+        return self.loop.run_until_complete(asyncio.wait_for(what, 30))
 
     # --- what producers, time and operators do
 

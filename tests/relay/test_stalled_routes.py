@@ -69,7 +69,7 @@ async def test_of_a_silent_route_no_more_than_one_batch_of_each_lane_and_one_mes
         assert {len(batch) for batch in probes} == {1}
         assert sum(size for size in first if size > 1) <= 2 * 100, "two batches were under way"
         transport.sick.clear()
-        await eventually(lambda: rows_are(connection, 0), timeout=30)
+        await eventually(lambda: rows_are(connection, 0))
         assert [event.routing_key for event in relay.recorder.of(RouteResumed)] == ["sick"]  # type: ignore[attr-defined]
     probed = transport.copies("sick").most_common(1)
     assert sum(1 for copies in transport.copies("sick").values() if copies > 2) <= 1, probed
@@ -84,7 +84,7 @@ async def test_a_route_that_takes_messages_again_is_given_few_at_first_and_then_
         await eventually(lambda: counted(connection, 500, "last_error = 'stalled'"))
         before = len(transport.batches)
         transport.sick.clear()
-        await eventually(lambda: rows_are(connection, 0), timeout=30)
+        await eventually(lambda: rows_are(connection, 0))
     sizes = [len(batch) for batch in transport.batches[before:]]
     assert [size for size in sizes if size][:6] == [1, 2, 4, 8, 16, 32]
 
@@ -139,7 +139,7 @@ async def test_behind_a_stalled_head_its_key_waits_and_goes_on_in_order(
         await eventually(lambda: "other" in transport.routing_keys)
         assert "well" not in transport.routing_keys
         transport.sick.clear()
-        await eventually(lambda: rows_are(connection, 0), timeout=20)
+        await eventually(lambda: rows_are(connection, 0))
     firsts = list(dict.fromkeys(message.body for message in transport.sent if message.ordering_key == "k"))
     assert firsts == [b"0", b"1", b"2", b"3"]
 
@@ -163,7 +163,7 @@ async def test_a_withdrawn_message_of_a_stalled_route_is_not_sent_again(
         await connection.execute("delete from outbox_table where body = '2'")
         before = len(transport.sent)
         transport.sick.clear()
-        await eventually(lambda: rows_are(connection, 0), timeout=20)
+        await eventually(lambda: rows_are(connection, 0))
     assert b"2" not in [message.body for message in transport.sent[before:]]
 
 
@@ -177,11 +177,11 @@ async def test_a_full_queue_costs_each_message_few_attempts_and_others_flow(
         await eventually(lambda: counted(connection, 300, "last_error = 'stalled' or attempts > 0"))
         began = len(transport.batches)
         await connection.execute(INSERT, "well")
-        await eventually(lambda: len([batch for batch in transport.batches[began:] if batch]) >= 10, timeout=30)
+        await eventually(lambda: len([batch for batch in transport.batches[began:] if batch]) >= 10)
         assert "well" in transport.routing_keys
         assert {len(batch) for batch in transport.batches[began:] if batch} == {1}
         transport.sick.clear()
-        await eventually(lambda: rows_are(connection, 0), timeout=30)
+        await eventually(lambda: rows_are(connection, 0))
 
 
 async def test_a_queue_with_little_room_gives_its_neighbours_few_copies_of_each_message(
@@ -212,8 +212,8 @@ async def test_a_message_that_is_refused_for_its_own_sake_is_parked_and_the_othe
     await connection.execute(SEVERAL, "a", 50)
     sending = policy(max_attempts=4, backoff=timedelta(milliseconds=50))
     async with relaying(url, transport, lanes=1, batch_size=10, sending=sending):
-        await eventually(lambda: counted(connection, 1, "failed_at is not null and attempts = 4"), timeout=20)
-        await eventually(lambda: rows_are(connection, 1), timeout=20)
+        await eventually(lambda: counted(connection, 1, "failed_at is not null and attempts = 4"))
+        await eventually(lambda: rows_are(connection, 1))
     assert Counter(message.body for message in transport.sent)[b"1"] == 4
 
 

@@ -120,7 +120,7 @@ async def test_a_relay_outlives_its_database(own_postgres: OwnPostgres, outage: 
         await asyncio.to_thread(own_postgres.restart if outage == "restart" else own_postgres.kill)
         await asyncio.to_thread(own_postgres.start)
         await publish(own_postgres.url, "after")
-        await eventually(lambda: "after" in transport.routing_keys, timeout=15)
+        await eventually(lambda: "after" in transport.routing_keys)
         assert not relay.task.done()
 
 
@@ -139,7 +139,7 @@ async def test_a_frozen_relay_loses_its_rows_to_the_server_and_cannot_commit_lat
     frozen = PostgresStore(frozen_pool, TableName("outbox_table"), keep_sent=False, longest_send=timedelta(seconds=-4))
     claim = await frozen.claim(1)
     assert claim is not None
-    await eventually(lambda: is_claimable(connection), timeout=15)
+    await eventually(lambda: is_claimable(connection))
     with pytest.raises(DatabaseUnavailableError):
         async with claim:
             await claim.settle([DONE])

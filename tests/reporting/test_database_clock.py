@@ -52,9 +52,9 @@ async def test_a_worker_an_hour_ahead_handles_what_has_not_expired_in_postgresql
     worker = off_by(Worker(broker=database_url, consumers=[box.consumer], reporting=reporting), HOUR)
     with caplog.at_level(logging.WARNING, "outbox"):
         async with at_work(relay, worker):
-            await eventually(lambda: connection.fetchval("select exists(select from outbox_subscription)"), timeout=30)
+            await eventually(lambda: connection.fetchval("select exists(select from outbox_subscription)"))
             await published(connection)
-            await eventually(lambda: box.headers, timeout=30)
+            await eventually(lambda: box.headers)
     assert await connection.fetchval("select count(*) from outbox_dead_letter") == 0
     assert len([record for record in caplog.records if "3600.0 s ahead of the database's" in record.getMessage()]) == 1
 
@@ -68,9 +68,9 @@ async def test_relay_and_worker_hours_apart_agree_by_the_database_on_what_expire
     relay = off_by(MessageRelay(**options), -HOUR)
     worker = off_by(Worker(consumers=[box.consumer], **options), HOUR)
     async with at_work(relay, worker):
-        await eventually(lambda: _is_consumed(broker_url), timeout=30)
+        await eventually(lambda: _is_consumed(broker_url))
         await published(connection)
-        await eventually(lambda: box.headers, timeout=30)
+        await eventually(lambda: box.headers)
     [headers] = box.headers
     expires_at = codec.decode_instant(headers[codec.EXPIRES_AT], source="the header")
     assert timedelta(0) < expires_at - datetime.now(UTC) <= timedelta(minutes=2)
@@ -83,9 +83,7 @@ async def test_archiver_and_maintenance_warn_of_their_clocks_too(
     maintenance = off_by(Maintenance(database_url), HOUR)
     with caplog.at_level(logging.WARNING, "outbox"):
         async with at_work(archiver, maintenance):
-            await eventually(
-                lambda: "3600.0 s behind the" in caplog.text and "3600.0 s ahead of the" in caplog.text, timeout=30
-            )
+            await eventually(lambda: "3600.0 s behind the" in caplog.text and "3600.0 s ahead of the" in caplog.text)
 
 
 async def _is_consumed(broker_url: str) -> bool:

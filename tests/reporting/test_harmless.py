@@ -96,7 +96,7 @@ async def test_facts_wait_for_a_database_that_is_away_and_are_counted_when_there
         await asyncio.to_thread(own_postgres.start)
         connection = await asyncpg.connect(own_postgres.url)
         written = "select count(*) from outbox_history"
-        await eventually(lambda: told.lost >= 50, timeout=20)
+        await eventually(lambda: told.lost >= 50)
         await eventually(lambda: _adds_up(connection, written, told))
         await connection.close()
     assert told.lost in (50, 150)
@@ -131,7 +131,7 @@ async def test_a_lock_on_the_history_delays_no_pause_and_no_handler(connection: 
             other = await asyncpg.connect(database_url)
             try:
                 await published(other, body=1)
-                await eventually(lambda: box.bodies == [1], timeout=5)
+                await eventually(lambda: box.bodies == [1])
                 await eventually(lambda: other.fetchval("select exists(select from outbox_history where queue = 'mail')"))
             finally:
                 await other.close()

@@ -52,7 +52,6 @@ async def test_idle_relays_and_workers_make_less_than_one_transaction_a_second_e
     async with at_work(*relays, *workers):
         await eventually(
             lambda: connection.fetchval("select count(*) = $1 from outbox_component where stopped_at is null", components),
-            timeout=30,
         )
         await eventually(idle, timeout=60)
 
@@ -71,19 +70,19 @@ async def test_a_pause_and_its_end_are_notified_and_acknowledged_without_any_pol
     async with reporter_of(database_url) as reporter:
         gate = reporter.gate()
         await pause(connection, Pause(scope=PauseScope.RELAY))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await gate.closing()
         reporter.notify(Paused(exchange_name="outbox"))
         await eventually(lambda: connection.fetchval("select applied <> '[]' from outbox_component"))
         await resume(connection, PauseScope.RELAY)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await gate.opened()
         # Also what nobody asked for by way of the library.
         await connection.execute("insert into outbox_control (scope) values ('relay')")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await gate.closing()
         await connection.execute("truncate outbox_control")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await gate.opened()
 
 
@@ -92,7 +91,7 @@ async def test_a_pause_ends_by_itself_though_nothing_is_looked_at(connection: as
         gate = reporter.gate()
         until = datetime.now(UTC) + timedelta(seconds=2)
         await pause(connection, Pause(scope=PauseScope.RELAY, until=until))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await gate.closing()
             await gate.opened()
 
@@ -110,7 +109,7 @@ async def test_a_listener_whose_connection_was_lost_hears_the_next_pause(
             )
         )
         await pause(connection, Pause(scope=PauseScope.RELAY))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             await gate.closing()
 
 
@@ -123,7 +122,7 @@ async def test_where_the_trigger_does_not_notify_pauses_are_polled(
         gate = reporter.gate()
         await eventually(lambda: "pauses are polled: their table's trigger is missing" in caplog.text)
         await pause(connection, Pause(scope=PauseScope.RELAY))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await gate.closing()
 
 
@@ -136,5 +135,5 @@ async def test_over_a_borrowed_connection_pauses_are_polled(connection: asyncpg.
     ):
         gate = reporter.gate()
         await pause(connection, Pause(scope=PauseScope.RELAY))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await gate.closing()

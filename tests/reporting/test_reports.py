@@ -31,7 +31,7 @@ async def test_a_worker_writes_what_became_of_each_message(connection: asyncpg.C
         await eventually(lambda: connection.fetchval("select exists(select from outbox_subscription)"))
         good = await published(connection, body={"sku": "good"})
         bad = await published(connection, body={"sku": "bad"})
-        await eventually(lambda: connection.fetchval("select count(*) = 3 from outbox_history where fact <> 'sent'"), timeout=5)
+        await eventually(lambda: connection.fetchval("select count(*) = 3 from outbox_history where fact <> 'sent'"))
     rows = await connection.fetch("select * from outbox_history where queue is not null order by at")
     told = [(row["message_id"], row["fact"], row["attempt"], row["queue"], row["component"]) for row in rows]
     assert sorted(told) == sorted(

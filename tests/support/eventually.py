@@ -13,7 +13,7 @@ _INTERVAL_SECONDS = 0.02
 
 
 async def eventually(
-    predicate: Callable[[], T | Awaitable[T]], *, timeout: float = 10.0, message: str = "", interval: float = _INTERVAL_SECONDS
+    predicate: Callable[[], T | Awaitable[T]], *, timeout: float = 30.0, message: str = "", interval: float = _INTERVAL_SECONDS
 ) -> T:
     """Call the predicate, sync or async, until it answers something truthy, and return that answer.
 
@@ -34,7 +34,7 @@ async def eventually(
 
 
 def eventually_sync(
-    predicate: Callable[[], T], *, timeout: float = 10.0, message: str = "", interval: float = _INTERVAL_SECONDS
+    predicate: Callable[[], T], *, timeout: float = 30.0, message: str = "", interval: float = _INTERVAL_SECONDS
 ) -> T:
     """The same without an event loop."""
     attempt = _Attempt(predicate, timeout, message)

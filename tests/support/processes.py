@@ -46,7 +46,7 @@ class OurProcess:
         """Signals it."""
         self._process.send_signal(number)
 
-    def wait(self, timeout: float = 30.0) -> int:
+    def wait(self, timeout: float = 60.0) -> int:
         """Its exit status, once it has ended."""
         try:
             return self._process.wait(timeout)

@@ -19,7 +19,7 @@ def in_a_thread(app: Any, **config: Any) -> Iterator[str]:
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
-        eventually_sync(lambda: server.started, timeout=20, message="the application did not start")
+        eventually_sync(lambda: server.started, message="the application did not start")
         yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True

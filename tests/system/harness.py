@@ -205,7 +205,7 @@ class System:
     async def queue_is_consumed(self, queue: str, consumers: int = 1) -> None:
         """Returns when the queue is there, and on RabbitMQ so many consume from it."""
         count = self._consumers_on_rabbitmq if self.broker.startswith("amqp") else self._bindings_in_postgresql
-        await eventually(lambda: _reached(count(queue), consumers), timeout=20, message=f"{queue} is consumed\n{self.tails()}")
+        await eventually(lambda: _reached(count(queue), consumers), message=f"{queue} is consumed\n{self.tails()}")
 
     async def _consumers_on_rabbitmq(self, queue: str) -> float:
         connection = await aio_pika.connect(self.broker)

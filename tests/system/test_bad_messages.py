@@ -63,17 +63,17 @@ async def test_an_event_published_before_any_queue_exists_is_held_and_arrives_so
 ) -> None:
     system.relay()
     await system.publish(range(30))
-    await eventually(lambda: rows_are(system, 30, HELD), timeout=10)
+    await eventually(lambda: rows_are(system, 30, HELD))
     system.worker(Handler(queue="mail"))
     await system.queue_is_consumed("mail")
-    await eventually(lambda: system.journal.numbers("mail") == set(range(30)), timeout=8)
+    await eventually(lambda: system.journal.numbers("mail") == set(range(30)))
     await eventually(lambda: is_empty(system))
 
 
 async def test_a_held_event_tells_since_when_nobody_wants_it_until_somebody_does(system: System) -> None:
     system.relay(clean_up_after="NEVER")
     await system.publish(range(3))
-    await eventually(lambda: rows_are(system, 3, HELD), timeout=10)
+    await eventually(lambda: rows_are(system, 3, HELD))
     async with system.connection() as connection:
         first = await connection.fetch("select id, held_at from outbox_table order by id")
         assert await system.count("held_at between created_at and clock_timestamp()") == 3
@@ -82,7 +82,7 @@ async def test_a_held_event_tells_since_when_nobody_wants_it_until_somebody_does
         await eventually(lambda: later(connection, probe, due))
         assert await connection.fetch("select id, held_at from outbox_table order by id") == first
     system.worker(Handler(queue="mail"))
-    await eventually(lambda: rows_are(system, 3, "sent_at is not null and held_at is null"), timeout=20)
+    await eventually(lambda: rows_are(system, 3, "sent_at is not null and held_at is null"))
 
 
 async def later(connection: asyncpg.Connection, query: str, than: datetime) -> bool:

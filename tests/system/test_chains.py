@@ -19,7 +19,7 @@ async def test_workers_are_killed_again_and_again_and_no_effect_is_without_its_e
     await kill_again_and_again(system, lambda: system.worker(handler, db_engine_url=system.database_url), 10)
     await all_is_well(system, publishers)
     # A second delivery of what a killed worker had done may add effects meanwhile; each has its event in the end.
-    await eventually(lambda: effects_and_events_agree(system), timeout=20)
+    await eventually(lambda: effects_and_events_agree(system))
 
 
 async def effects_and_events_agree(system: System) -> bool:

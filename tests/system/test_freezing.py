@@ -33,26 +33,26 @@ async def test_a_relay_frozen_with_a_batch_loses_it_to_another_and_cannot_settle
     await broker_admin.bind("outbox", "mail", "order.*")
     frozen = system.relay(broker=proxy.url)
     await system.publish(range(1))
-    await eventually(lambda: all_sent(system), timeout=20)
+    await eventually(lambda: all_sent(system))
 
     proxy.pause(Towards.CLIENT)
     await system.publish(range(1, 11))
-    await eventually(lambda: depth_is(broker_admin, 11), timeout=20)
+    await eventually(lambda: depth_is(broker_admin, 11))
     frozen.freeze()
     proxy.spare_new()
     successor = system.relay(broker=proxy.url)  # by the same address: all relays of a table send to one place
-    await eventually(lambda: all_sent(system), timeout=30, interval=0.1)
+    await eventually(lambda: all_sent(system), interval=0.1)
     settled = await sent_at(system)
     assert await broker_admin.depth("mail") == 21
 
     proxy.resume()
     frozen.thaw()
-    await eventually(lambda: "lost the database" in frozen.log, timeout=20, message=f"it notices\n{frozen.log}")
+    await eventually(lambda: "lost the database" in frozen.log, message=f"it notices\n{frozen.log}")
     assert await sent_at(system) == settled
     successor.terminate()
     assert await successor.ended() == 0
     await system.publish(range(11, 12))
-    await eventually(lambda: all_sent(system), timeout=20)
+    await eventually(lambda: all_sent(system))
     assert await broker_admin.depth("mail") == 22
 
 
@@ -81,15 +81,15 @@ async def test_a_worker_frozen_inside_a_handler_loses_the_message_to_another_and
     await eventually(system.journal.begun)
     frozen.freeze()
     system.worker(Handler(queue="mail", failures=9, retry_delays=("0", "0")))
-    await eventually(lambda: dead_letters_are(system, 1), timeout=30, interval=0.1)
+    await eventually(lambda: dead_letters_are(system, 1), interval=0.1)
     assert [entry.attempt for entry in system.journal.of("mail", 0, "began")] == [1, 1, 2, 3]
 
     frozen.thaw()
-    await eventually(lambda: system.journal.of("mail", 0), timeout=20)
-    await eventually(lambda: " WARNING outbox " in frozen.log, timeout=20, message=f"it says so\n{frozen.log}")
+    await eventually(lambda: system.journal.of("mail", 0))
+    await eventually(lambda: " WARNING outbox " in frozen.log, message=f"it says so\n{frozen.log}")
     assert await system.dead_letters("mail") == 1
     await system.publish(range(1, 6))
-    await eventually(lambda: {entry.number for entry in system.journal.entries} == set(range(6)), timeout=20)
+    await eventually(lambda: {entry.number for entry in system.journal.entries} == set(range(6)))
 
 
 async def dead_letters_are(system: System, count: int) -> bool:

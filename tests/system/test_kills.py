@@ -26,7 +26,6 @@ async def progress(system: System, more: int = 1) -> None:
     before = sum(system.journal.ended().values())
     await eventually(
         lambda: sum(system.journal.ended().values()) >= before + more,
-        timeout=30,
         message=f"messages are handled\n{system.tails()}",
     )
 
@@ -50,7 +49,7 @@ async def all_is_well(system: System, publishers: list[Process]) -> None:
     for publisher in publishers:
         assert await publisher.ended() == 0
     await system.everything_is_handled("mail", timeout=45)
-    await eventually(lambda: is_empty(system), timeout=30)
+    await eventually(lambda: is_empty(system))
     assert await system.dead_letters("mail") == 0
 
 
@@ -109,11 +108,11 @@ async def test_a_relay_killed_between_publishing_and_settling_has_lost_nothing(
     for turn in range(10):
         relay = system.relay(broker=proxy.url)
         await system.publish(range(turn * 10, turn * 10 + 1))
-        await eventually(lambda: is_empty(system), timeout=20)
+        await eventually(lambda: is_empty(system))
         depth = await broker_admin.depth("mail")
         proxy.pause(Towards.CLIENT)
         await system.publish(range(turn * 10 + 1, turn * 10 + 10))
-        await eventually(lambda wanted=depth + 9: depth_is(broker_admin, wanted), timeout=20)
+        await eventually(lambda wanted=depth + 9: depth_is(broker_admin, wanted))
         relay.kill()
         proxy.cut()
         proxy.resume()

@@ -46,9 +46,9 @@ async def test_a_queue_without_a_majority_holds_up_no_other_and_its_siblings_get
         for routing_key, count in (("sick", SICK), ("well", 75)):
             await connection.execute(SEVERAL, routing_key, count)
     relay = system.relay()
-    await eventually(lambda: depth_is(first, "other", 75), timeout=30, interval=0.2)
+    await eventually(lambda: depth_is(first, "other", 75), interval=0.2)
     stalled = "last_error = 'stalled' and attempts = 0"
-    await eventually(lambda: count_is(system.count(stalled), SICK), timeout=30, interval=0.2)
+    await eventually(lambda: count_is(system.count(stalled), SICK), interval=0.2)
     assert "routing key 'sick' of exchange outbox takes no messages" in relay.log
     assert "lost the broker" not in relay.log
 
@@ -56,7 +56,7 @@ async def test_a_queue_without_a_majority_holds_up_no_other_and_its_siblings_get
     before = await admin.depth("sibling")
     async with system.connection() as connection:
         await connection.execute("insert into outbox_table (routing_key, body) values ('well', '')")
-    await eventually(lambda: depth_is(first, "other", 76), timeout=15)
+    await eventually(lambda: depth_is(first, "other", 76))
     assert before <= 2 * 200 + 5
 
     await asyncio.to_thread(second.start)

@@ -44,7 +44,7 @@ async def test_while_rabbitmq_is_stopped_the_business_goes_on_and_no_attempt_is_
         began = time.monotonic()
         await system.publish(range(number, number + 1))
         slowest = max(slowest, time.monotonic() - began)
-    await eventually(lambda: many_more_orders(system, before), timeout=20)
+    await eventually(lambda: many_more_orders(system, before))
     assert slowest < 2
     assert await system.count("attempts > 0 or failed_at is not null or last_error is not null") == 0
     await asyncio.to_thread(own_rabbitmq.start)
@@ -83,7 +83,7 @@ async def test_every_connection_to_postgresql_is_terminated_ten_times_and_nothin
     publishers = await begin(system)
     async with system.connection() as connection:
         for _ in range(10):
-            await eventually(lambda: connection.fetchval(TERMINATE), timeout=20)
+            await eventually(lambda: connection.fetchval(TERMINATE))
             await progress(system, 10)
     await all_is_well(system, publishers)
 
@@ -96,7 +96,7 @@ async def test_every_connection_to_rabbitmq_is_cut_ten_times_and_nothing_is_lost
     system = await make_system(database_url, proxy.url)
     publishers = await begin(system)
     for _ in range(10):
-        await eventually(lambda: proxy.connections >= 2, timeout=20)
+        await eventually(lambda: proxy.connections >= 2)
         proxy.cut()
         await progress(system, 10)
     await all_is_well(system, publishers)
@@ -111,19 +111,19 @@ async def test_a_confirm_that_never_comes_ends_in_the_timeout_with_no_transactio
     await system.queue_is_consumed("mail")
     relay = system.relay(broker=proxy.url, publish_timeout=1.0)
     await system.publish(range(1))
-    await eventually(lambda: is_empty(system), timeout=20)
+    await eventually(lambda: is_empty(system))
 
     proxy.swallow(Towards.CLIENT)
     began = time.monotonic()
     await system.publish(range(1, 11))
-    await eventually(lambda: system.journal.numbers("mail") == set(range(11)), timeout=20)
-    await eventually(lambda: "timeout" in relay.log, timeout=20, message="the relay gives up")
+    await eventually(lambda: system.journal.numbers("mail") == set(range(11)))
+    await eventually(lambda: "timeout" in relay.log, message="the relay gives up")
     assert time.monotonic() - began < 5
-    await eventually(lambda: nobody_waits_in_a_transaction(system), timeout=10)
+    await eventually(lambda: nobody_waits_in_a_transaction(system))
     assert await system.count("attempts = 0 and failed_at is null and last_error is null") == 10
 
     proxy.resume()
-    await eventually(lambda: is_empty(system), timeout=30)
+    await eventually(lambda: is_empty(system))
     await system.everything_is_handled("mail")
 
 

@@ -110,7 +110,7 @@ def hosted(programs: Path, folder: Path) -> Iterator[httpx.Client]:
     (folder / "host.py").write_text(HOST)
     port, log = free_port(), folder / "host.log"
     command = [str(programs / "uvicorn"), "host:app", "--app-dir", str(folder), "--port", str(port)]
-    with log.open("wb") as output, httpx.Client(base_url=f"http://127.0.0.1:{port}/a/b/outbox/ui/", timeout=20) as client:
+    with log.open("wb") as output, httpx.Client(base_url=f"http://127.0.0.1:{port}/a/b/outbox/ui/", timeout=60) as client:
         host = subprocess.Popen(command, cwd="/", env=bare_environment(), stdout=output, stderr=output)
         try:
             eventually_sync(lambda: b"Uvicorn running" in log.read_bytes() or host.poll() is not None, timeout=60)
@@ -118,7 +118,7 @@ def hosted(programs: Path, folder: Path) -> Iterator[httpx.Client]:
             yield client
         finally:
             host.terminate()
-            host.wait(timeout=20)
+            host.wait(timeout=60)
 
 
 def test_the_dashboard_of_the_wheel_is_served_whole_by_a_host_application(
@@ -203,10 +203,10 @@ def test_the_wheel_installed_alone_migrates_and_relays(installed: Path, database
     with log.open("wb") as output:
         relay = subprocess.Popen([outbox, "relay"], cwd="/", env=bare_environment() | settings, stderr=output, stdout=output)
     try:
-        eventually_sync(lambda: delivered() or relay.poll() is not None, timeout=20)
+        eventually_sync(lambda: delivered() or relay.poll() is not None)
         assert delivered(), log.read_text()
         relay.terminate()
-        assert relay.wait(timeout=20) == 0
+        assert relay.wait(timeout=60) == 0
     finally:
         relay.kill()
         connection.close()

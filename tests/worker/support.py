@@ -12,7 +12,7 @@ from outbox.transports.memory import MemoryBroker
 from tests.contract.support import existing, message
 from tests.support import eventually
 
-SOON = 20.0
+SOON = 30.0
 TIMEOUT = timedelta(seconds=5)
 
 

@@ -186,7 +186,7 @@ async def test_stopping_waits_for_no_pause() -> None:
     service, broker = Service(), await loaded(20)
     async with working(broker, service.consumer(pause_for="5m"), prefetch_count=5) as worker:
         await eventually(lambda: bool(worker.recorder.of(CircuitOpened)), timeout=SOON)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await worker.stop()
     assert broker.depth("mail") + len(broker.dead_letters("mail")) == 20
     assert len(service.calls) == len(broker.dead_letters("mail"))

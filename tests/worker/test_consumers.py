@@ -226,7 +226,7 @@ async def test_a_sync_callback_runs_in_a_thread_of_the_worker_with_the_chain_of_
 
 
 async def test_sync_callbacks_run_side_by_side_up_to_the_prefetch_count() -> None:
-    together = threading.Barrier(4, timeout=10)
+    together = threading.Barrier(4, timeout=60)
 
     def handle(body: bytes) -> None:
         together.wait()

@@ -16,7 +16,7 @@ import pytest
 
 from outbox.engine.lifecycle import Stopping, run_until_stopped
 
-SOON = 5.0
+SOON = 30.0
 
 
 class Work:

@@ -33,7 +33,7 @@ async def test_the_schema_a_relay_and_the_doctor_find_the_host_that_takes_writes
     await ensure_order_tables(several)
     connection = await asyncpg.connect(database_url)
     async with at_work(MessageRelay(several, broker=several)):
-        await eventually(lambda: connection.fetchval("select count(*) > 0 from outbox_component"), timeout=30)
+        await eventually(lambda: connection.fetchval("select count(*) > 0 from outbox_component"))
     await connection.close()
     report = await examine(Patient(database_url=several, consumer_timeout=timedelta(minutes=30)))
     assert not any("cannot be reached" in finding.summary for finding in report.findings)
