@@ -28,6 +28,7 @@ WORKPLACE = ROOT / "build" / "docs"
 STAGED = WORKPLACE / "pages"
 SITE = WORKPLACE / "site"
 _LINK = re.compile(r"\[(?P<text>[^\]\[]*)\]\((?P<target>\.\./[^)\s]*)\)")
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _FETCHED = {"script": "src", "link": "href", "img": "src", "source": "srcset", "iframe": "src"}
 
 
@@ -38,7 +39,7 @@ def main() -> int:
     _stage()
     built = _build()
     if built.returncode != 0:
-        print(built.stdout)
+        print(_ANSI.sub("", built.stdout).partition("Traceback")[0])
         return 1
     _write_for_programs(configuration, navigation)
     problems = [*_missing_from_navigation(navigation), *_problems_of(SITE)]

@@ -14,6 +14,7 @@ import asyncpg
 import click
 import httpx
 import pytest
+import yaml
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from click.testing import CliRunner
@@ -58,14 +59,18 @@ BLOCKS = [
 ]
 
 NOT_RUN = {
-    "README.md: $ make run # the whole thing in one process: API, relay, wor …": (
+    "README.md: $ make run # everything in one process: API, relay, worker, …": (
         "a clone of its own; tests/app/test_development.py starts what it starts, tests/test_makefile.py looks at the targets"
     ),
-    "README.md: Dashboard http://127.0.0.1:8000/outbox/ui/#token=outbox_…": "a line of output",
-    "README.md: $ cp .env.example .env": "takes Docker; tests/app/test_compose.py reads its files",
-    'README.md: $ pip install "fastapi-outbox[rabbitmq,fastapi,metrics,cli]"': (
+    "README.md: route relay worker": "a picture",
+    'README.md: $ pip install "fastapi-outbox[fastapi]" uvicorn': (
         "takes the registry; tests/system/test_wheel.py installs the wheel, and the extras are compared below"
     ),
+    "docs/getting-started.md: $ python3 -m venv .venv && . .venv/bin/activate": "takes the registry, as README's",
+    "docs/getting-started.md: $ uvicorn shop:app": "the service is run with the program, by the test that is named there",
+    "docs/topology.md: # outbox.tf": "takes Terraform and a broker; the definitions above it are the same as JSON",
+    "docs/cookbook.md: # flask_app.py": "takes Flask; it was run by hand with Flask 3.1 and psycopg2, and the event is sent",
+    "docs/cookbook.md: # to_celery.py": "takes Celery and a broker of its own",
     "docs/admin.md: retry: 2000": "an answer; tests/admin/test_events.py reads streams",
     "docs/architecture.md: route relay worker": "a picture",
     "docs/dashboard.md: Dashboard http://127.0.0.1:8000/outbox/ui/#token=outbox_…": "a line of output",
@@ -78,26 +83,25 @@ NOT_RUN = {
     "docs/operations.md: EVENT QUEUE PUBLISHED OUTBOX BROKER HANDLER TRIES STATE BY I …": (
         "output; tests/reporting/test_chains.py compares such a tree"
     ),
-    "docs/publishing.md: // publish.go": "takes Go and pgx; the statement is that of the other languages",
-    "docs/publishing.md: // publish.mjs": "takes pg of npm; it was run by hand with Node 20, and prints the id",
-    "docs/publishing.md: // Publish.java": "takes the JDBC driver; it was run by hand with Java 17, and prints the id",
+    "docs/cookbook.md: // publish.go": "takes Go and pgx; the statement is that of the other languages",
+    "docs/cookbook.md: // publish.mjs": "takes pg of npm; it was run by hand with Node 20, and prints the id",
+    "docs/cookbook.md: // Publish.java": "takes the JDBC driver; it was run by hand with Java 17, and prints the id",
 }
 """Blocks that no test runs, and why."""
 
 RUN_BY = {
-    "README.md: # service.py": (
-        "tests/test_readme.py::test_the_service_and_the_handlers_bring_an_event_from_a_route_to_a_letter"
+    "README.md: # service.py": ("tests/test_readme.py::test_the_complete_example_brings_an_event_from_a_route_to_a_letter"),
+    "docs/getting-started.md: # shop.py": ("tests/test_readme.py::test_the_tutorial_brings_an_event_from_a_route_to_a_letter"),
+    "docs/getting-started.md: # handlers.py": (
+        "tests/test_readme.py::test_the_tutorial_brings_an_event_from_a_route_to_a_letter"
     ),
-    "README.md: # handlers.py": (
-        "tests/test_readme.py::test_the_service_and_the_handlers_bring_an_event_from_a_route_to_a_letter"
+    "docs/getting-started.md: $ export OUTBOX_DATABASE_URL=postgresql://user:password@loc …": (
+        "tests/test_readme.py::test_the_tutorial_brings_an_event_from_a_route_to_a_letter"
     ),
-    "README.md: $ export OUTBOX_DATABASE_URL=postgresql://… OUTBOX_BROKER_UR …": (
-        "tests/test_readme.py::test_the_service_and_the_handlers_bring_an_event_from_a_route_to_a_letter"
-    ),
-    "README.md: # plain.py": "tests/test_readme.py::test_the_program_without_fastapi_and_rabbitmq_greets_until_its_end",
-    "README.md: $ curl -s localhost:8000/orders -H 'content-type: applicatio …": (
-        "tests/app/test_orders.py::test_an_order_goes_through_every_event_until_it_is_confirmed"
-    ),
+    "docs/cookbook.md: # plain.py": "tests/test_readme.py::test_the_program_without_fastapi_and_rabbitmq_greets_until_its_end",
+    "docs/cookbook.md: # reports.py": "tests/test_readme.py::test_the_cookbook_s_plain_function_handles_messages",
+    "docs/cookbook.md: # nightly.py": "tests/test_readme.py::test_the_cookbook_s_nightly_report_schedules_the_next_one_once",
+    "docs/cookbook.md: # webhooks.py": "tests/test_readme.py::test_the_cookbook_s_webhook_judges_what_is_answered",
     "docs/consumers.md: # consumers.py": "tests/worker/test_consumers_page.py::test_the_page_s_consumer_does_what_it_says",
     "docs/consumers.md: import re": "tests/worker/test_consumers_page.py::test_the_page_s_redaction_takes_card_numbers_out",
     "docs/embedding.md: # host.py": "tests/admin/test_embedding.py::test_both_keep_their_ways_behind_a_proxy",
@@ -133,7 +137,7 @@ FRAGMENTS = {
 def is_run_by_language(block: Block) -> bool:
     """Whether the tests below run every block of the kind."""
     commands = [command for command in commands_of(block) if command[0] in ("outbox", "curl")]
-    return block.language in ("json", "sql") or bool(commands) or set(map(first_word, lines_of(block))) == {"export"}
+    return block.language in ("json", "sql", "yaml") or bool(commands) or set(map(first_word, lines_of(block))) == {"export"}
 
 
 def test_every_block_is_run_or_has_a_reason_not_to_be() -> None:
@@ -308,8 +312,13 @@ def test_json_is_json(block: Block) -> None:
     assert json.loads(block.text)
 
 
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "yaml"], ids=lambda block: block.name)
+def test_yaml_is_yaml(block: Block) -> None:
+    assert yaml.safe_load(block.text)
+
+
 def test_a_log_line_has_the_names_that_lines_have() -> None:
-    (line,) = [json.loads(block.text) for block in BLOCKS if block.language == "json" and "logger" in block.text]
+    (line,) = [json.loads(block.text) for block in BLOCKS if block.language == "json" and '"logger"' in block.text]
     assert line.keys() == {"time", "level", "logger", "message", *FIELDS}
 
 

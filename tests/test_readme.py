@@ -1,5 +1,6 @@
-"""README's programs run as they are printed, on real servers."""
+"""The programs of README, the tutorial and the cookbook run as they are printed, on real servers."""
 
+import importlib.util
 import os
 import re
 import signal
@@ -10,23 +11,28 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import httpx
 import psycopg2
 import pytest
 
+from outbox import Reject, RetryAfter, ensure_outbox_schema_async
+from outbox.testing import MemoryBroker, RecordingPublisher, work_off
 from tests.support.eventually import eventually_sync
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = re.compile(r"```python\n# (?P<name>\w+\.py)\n(?P<text>.*?)```", re.DOTALL)
 README = (ROOT / "README.md").read_text()
+TUTORIAL = (ROOT / "docs" / "getting-started.md").read_text()
+COOKBOOK = (ROOT / "docs" / "cookbook.md").read_text()
 LINK = re.compile(r"\]\((?!https?:)(?P<target>[^)#]+)")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """README's programs, as files."""
-    for match in PROGRAM.finditer(README):
+    """The programs, as files."""
+    for match in PROGRAM.finditer(README + TUTORIAL + COOKBOOK):
         (tmp_path / match["name"]).write_text(match["text"])
     return tmp_path
 
@@ -38,7 +44,7 @@ def environment(**variables: str) -> dict[str, str]:
 
 @contextmanager
 def started(folder: Path, *command: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
-    """A process of README's, ended with SIGTERM."""
+    """A process, ended with SIGTERM."""
     process = subprocess.Popen(
         [sys.executable, "-m", *command],
         cwd=folder,
@@ -69,20 +75,33 @@ def test_the_program_without_fastapi_and_rabbitmq_greets_until_its_end(folder: P
     assert program.returncode == 0
 
 
-def test_the_service_and_the_handlers_bring_an_event_from_a_route_to_a_letter(
-    folder: Path, database_url: str, broker_url: str
+@pytest.mark.parametrize("broker", ["database_url", "broker_url"])
+def test_the_complete_example_brings_an_event_from_a_route_to_a_letter(
+    folder: Path, database_url: str, broker: str, request: pytest.FixtureRequest
 ) -> None:
+    port = free_port()
+    variables = {"DATABASE_URL": database_url}
+    if broker == "broker_url":
+        variables["BROKER_URL"] = request.getfixturevalue(broker)
+    with started(folder, "uvicorn", "service:app", "--port", str(port), **variables):
+        answer = eventually_sync(lambda: posted(f"http://127.0.0.1:{port}/users", {"name": "Ada"}), timeout=30)
+        assert answer.status_code == 201
+        eventually_sync(lambda: execute(database_url, "select name from letters") == [("Ada",)], timeout=30)
+        assert execute(database_url, "select name from users") == [("Ada",)]
+
+
+def test_the_tutorial_brings_an_event_from_a_route_to_a_letter(folder: Path, database_url: str, broker_url: str) -> None:
     variables = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_BROKER_URL": broker_url, "OUTBOX_MONITORING_PORT": "0"}
     subprocess.run(
         [sys.executable, "-m", "outbox.cli", "migrate"], cwd=folder, env=environment(**variables), check=True, timeout=60
     )
-    (tables,) = re.findall(r"^\$ psql \$OUTBOX_DATABASE_URL -c '(.*)'", README, re.MULTILINE)
+    (tables,) = re.findall(r"^\$ psql \$OUTBOX_DATABASE_URL -c '(.*)'", TUTORIAL, re.MULTILINE)
     execute(database_url, tables)
     port = free_port()
-    service = ("uvicorn", "service:app", "--port", str(port))
+    service = ("uvicorn", "shop:app", "--port", str(port))
     with (
         started(folder, "outbox.cli", "worker", "handlers:consumers", **variables) as worker,
-        started(folder, *service, DATABASE_URL=database_url, BROKER_URL=broker_url),
+        started(folder, *service, **variables),
     ):
         answer = eventually_sync(lambda: posted(f"http://127.0.0.1:{port}/users", {"name": "Ada"}))
         assert answer.status_code == 201
@@ -112,6 +131,57 @@ def test_the_service_is_refused_when_it_takes_its_session_without_the_scope(fold
     )
     assert completed.returncode != 0
     assert "POST /users takes get_session under no scope and scope=" in completed.stderr
+
+
+def imported(folder: Path, name: str) -> ModuleType:
+    """A program of a page as a module."""
+    spec = importlib.util.spec_from_file_location(f"page_{name}", folder / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+async def test_the_cookbook_s_plain_function_handles_messages(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broker, publisher = MemoryBroker(), RecordingPublisher()
+    consumers = imported(folder, "reports").consumers
+    await work_off(broker, consumers)
+    await publisher.publish("report.requested", {"id": 7})
+    await publisher.send_to(broker)
+    await work_off(broker, consumers)
+    assert capsys.readouterr().out == "report 7 is made\n"
+
+
+async def test_the_cookbook_s_nightly_report_schedules_the_next_one_once(folder: Path, database_url: str) -> None:
+    await ensure_outbox_schema_async(database_url)
+    broker, publisher = MemoryBroker(), RecordingPublisher()
+    consumers = imported(folder, "nightly").consumers
+    await work_off(broker, consumers, db_engine_url=database_url)
+    for _ in range(2):
+        await publisher.publish("report.nightly", {})
+    await publisher.send_to(broker)
+    await work_off(broker, consumers, db_engine_url=database_url)
+    assert execute(database_url, "select routing_key, send_after > now() from outbox_table") == [("report.nightly", True)]
+    assert broker.dead_letters("nightly") == []
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "outcome"), [(200, {}, None), (429, {"retry-after": "7"}, RetryAfter), (410, {}, Reject)]
+)
+async def test_the_cookbook_s_webhook_judges_what_is_answered(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, status: int, headers: dict[str, str], outcome: type[Exception] | None
+) -> None:
+    transport = httpx.MockTransport(lambda request: httpx.Response(status, headers=headers, request=request))
+    client = httpx.AsyncClient
+    monkeypatch.setattr(httpx, "AsyncClient", lambda **options: client(transport=transport, **options))
+    (notify,) = imported(folder, "webhooks").consumers
+    handled = notify({"callback": "http://receiver.test/"})
+    if outcome is None:
+        await handled
+    else:
+        with pytest.raises(outcome):
+            await handled
 
 
 def posted(url: str, body: dict[str, str]) -> httpx.Response | None:

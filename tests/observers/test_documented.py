@@ -7,7 +7,7 @@ import pytest
 
 from outbox.runtime import observing
 
-PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 ROW = re.compile(r"^\| `(?P<name>outbox_\w+)` \| (?P<type>\w+) \| (?P<labels>[^|]+) \|", re.MULTILINE)
 
 

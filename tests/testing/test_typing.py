@@ -64,9 +64,9 @@ def test_the_documented_types_pass_mypy_strict(tmp_path: Path) -> None:
     docstring = (outbox.fastapi.__doc__ or "").split("\n\n", 1)[1].rsplit("\n\n", 1)[0]
     shown = textwrap.dedent(docstring).replace("db_engine_url=…, broker=…", "db_engine_url=DATABASE_URL, broker=BROKER_URL")
     (tmp_path / "docstring.py").write_text(BEFORE_THE_DOCSTRING + shown.replace("…", "user"))
-    for program in PROGRAM.finditer((ROOT / "README.md").read_text()):
+    for program in PROGRAM.finditer((ROOT / "README.md").read_text() + (ROOT / "docs" / "getting-started.md").read_text()):
         (tmp_path / program["name"]).write_text(program["text"])
     files = sorted(str(path) for path in tmp_path.glob("*.py"))
     output, errors, status = api.run(["--strict", *files])
     assert (errors, status) == ("", 0), output
-    assert {"bare.py", "docstring.py", "service.py", "handlers.py"} <= {Path(file).name for file in files}
+    assert {"bare.py", "docstring.py", "service.py", "shop.py", "handlers.py"} <= {Path(file).name for file in files}
