@@ -127,7 +127,7 @@ FRAGMENTS = {
     'docs/fastapi.md: await publisher.publish("order.unpaid", order, eta=timedelta …',
     "docs/fastapi.md: async def afterwards() -> None:",
     "docs/fastapi.md: app.dependency_overrides[get_publisher] = lambda: recording_ …",
-    "docs/operations.md: from outbox.postgres.dead_letters import DeadLetterFilter, D …",
+    "docs/operations.md: from outbox import DeadLetters",
     "docs/schema.md: from alembic import op",
     "docs/schema.md: context.configure(connection=connection, target_metadata=met …",
 }
@@ -408,7 +408,7 @@ async def test_a_test_of_a_host_replaces_the_publisher() -> None:
 
 async def test_dead_letters_are_listed(database_url: str) -> None:
     await ensure_outbox_schema_async(database_url)
-    await _prepare(database_url, lambda pool: run(fragment("docs/operations.md: from outbox.postgres"), pool=pool))
+    await run(fragment("docs/operations.md: from outbox import"), url=database_url)
 
 
 async def test_the_revisions_of_an_alembic_of_ones_own_go_up_and_down(database_url: str) -> None:
