@@ -95,7 +95,7 @@ RUN_BY = {
     "docs/getting-started.md: # handlers.py": (
         "tests/test_readme.py::test_the_tutorial_brings_an_event_from_a_route_to_a_letter"
     ),
-    "docs/getting-started.md: $ export OUTBOX_DATABASE_URL=postgresql://user:password@loc …": (
+    "docs/getting-started.md: $ export OUTBOX_DATABASE_URL=postgresql://user:password@loca …": (
         "tests/test_readme.py::test_the_tutorial_brings_an_event_from_a_route_to_a_letter"
     ),
     "docs/cookbook.md: # plain.py": "tests/test_readme.py::test_the_program_without_fastapi_and_rabbitmq_greets_until_its_end",
