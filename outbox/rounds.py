@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from outbox.core.byte_limits import ByteLimits
     from outbox.engine.sending import Rounds
     from outbox.ports import Observer
-    from outbox.postgres.floors import Floors
+    from outbox.postgres.index_positions import ScanStart
     from outbox.postgres.names import TableName
     from outbox.postgres.pool import Pool
     from outbox.postgres.sent_facts import SentFacts
@@ -74,7 +74,7 @@ class RoundsSource:
     ) -> AsyncIterator["Rounds"]:
         """Rounds within the database if the queues are in it, otherwise by way of a transport."""
         if isinstance(self.broker, str) and server_kind(self.broker) is ServerKind.POSTGRES:
-            handover = await self._handover(pool, self.broker, facts, store.floors, observer, stopping)
+            handover = await self._handover(pool, self.broker, facts, store.scan_start, observer, stopping)
             if handover is not None:
                 yield handover
                 return
@@ -90,7 +90,7 @@ class RoundsSource:
         pool: "Pool",
         url: str,
         facts: "SentFacts | None",
-        floors: "Floors",
+        scan_start: "ScanStart",
         observer: "Observer",
         stopping: Stopping,
     ) -> "Rounds | None":
@@ -109,7 +109,7 @@ class RoundsSource:
             drop_unroutable=self.policy.drop_unroutable,
             ordering=self.ordering,
             facts=facts,
-            floors=floors,
+            scan_start=scan_start,
             byte_limits=self.byte_limits,
             retry=self.policy.retry,
         )

@@ -1,4 +1,4 @@
-"""Claiming: which rows a relay takes next, of those with an ordering key and those without, of high priority and of low."""
+"""Claiming: which due rows a relay takes next, with an ordering key and without, of high priority and of low."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -6,22 +6,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import Generic, Protocol, TypeVar
 
 import asyncpg
 
 from outbox.core.byte_limits import ByteLimits
 from outbox.core.message import Lane, PendingMessage
 from outbox.postgres.batch_sizes import ALONE_TIMEOUT, BatchSizes
-from outbox.postgres.floors import Floors
+from outbox.postgres.index_positions import PRIORITIES, IndexPositions, ScanStart
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes, lane_of
-from outbox.postgres.places import PRIORITIES, Places
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
-from outbox.postgres.queries import queries, query
+from outbox.postgres.queries import queries
 from outbox.postgres.rows import UNREADABLE, Rows
 from outbox.postgres.schema.objects import outbox_names
-from outbox.postgres.turns import Turns, Unkeyed
 
+FAIR_EVERY = 4
+"""One claim in so many begins with the priority whose oldest row has been due the longest."""
 IDLE_MARGIN = timedelta(seconds=5)
 """How much longer than a send the server lets a claim's transaction idle."""
 LOCK_TIMEOUT = timedelta(seconds=5)
@@ -30,19 +31,21 @@ MOST_LOOKS = 5
 """How often a claim clears the view of lanes before it takes what it sees."""
 _log = logging.getLogger("outbox")
 _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
-_FRONTS = f"array_fill(float8 '-infinity', array[{PRIORITIES}])"
+
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimedBatch:
     """What a claim took; in the lanes `blocked` there are rows that are marked as waiting for it."""
 
     messages: Sequence[PendingMessage] = ()
     blocked: Sequence[Lane] = ()
 
 
-class Claiming:
-    """Takes what is due in the outbox table."""
+class Claimer:
+    """Claims due rows of the outbox table `table`, in a transaction that it begins and that the caller ends."""
 
     def __init__(
         self,
@@ -54,87 +57,118 @@ class Claiming:
     ) -> None:
         self._lanes = lanes
         self._sizes = BatchSizes(byte_limits.batch)
+        self._max_body_bytes = byte_limits.body
         self._rows = Rows(table, byte_limits.body)
-        self._turns = Turns()
-        self.floors = Floors(PRIORITIES)
-        self._places = Places(self.floors, lanes.floors)
-        rendered = partial(relay_queries, table, longest_send=longest_send, byte_limits=byte_limits)
-        self._sql = rendered()
-        self._fair_sql = rendered(classes="oldest_first")
-        self._lean_sql = rendered(lean=True)
+        self._scheduler = PriorityScheduler()
+        self.scan_start = ScanStart(PRIORITIES)
+        self._positions = IndexPositions(self.scan_start, lanes.scan_start)
+        self.sql = outbox_queries(table, longest_send=longest_send)
 
     @property
     def since(self) -> Sequence[float]:
-        """From which due times on the next claim reads: those of the priorities, and that of rows with ordering keys."""
-        return (*self.floors.dues, *self._lanes.floors.dues)
+        """From which due times on the next claim reads: of the priorities, and of rows with an ordering key."""
+        return (*self.scan_start.due_times, *self._lanes.scan_start.due_times)
 
     @property
     def front_in(self) -> timedelta | None:
         """How long it is until a claim reads from the front again; None if every claim does."""
-        left = max(self.floors.seconds_left, self._lanes.floors.seconds_left)
+        left = max(self.scan_start.seconds_left, self._lanes.scan_start.seconds_left)
         return timedelta(seconds=left) if left else None
 
-    async def claim(self, connection: Connection, limit: int) -> Claimed:
-        """Up to `limit` due messages that nobody else has claimed; they are ours until the transaction ends that it begins.
+    async def claim(self, connection: Connection, limit: int) -> ClaimedBatch:
+        """Up to `limit` due messages that no other relay has claimed; they are ours until the transaction ends that it begins.
 
         Raises `TooSlowError` if they cannot be fetched in time; the next claims are smaller.
         """
         limit = self._sizes.rows(limit)
+        # In a short transaction of its own: publishers that withdraw one of the rows wait for its end, not for the send.
         await self._lanes.make_way(connection)
         for _ in range(MOST_LOOKS):
-            claimed = await self._readable(connection, limit)
-            if not (self._lanes.crowded or (self._lanes.obstructed and not claimed.messages)):
-                return claimed
+            batch = await self._claim_readable(connection, limit)
+            if not (self._lanes.crowded or (self._lanes.obstructed and not batch.messages)):
+                return batch
             await connection.execute("rollback", timeout=_TIMEOUT)
             if not await self._lanes.make_way(connection):
                 break
-        return await self._readable(connection, limit)
+        return await self._claim_readable(connection, limit)
 
-    async def _readable(self, connection: Connection, limit: int) -> Claimed:
-        """In smaller and smaller batches while a row is among them that the server cannot show."""
-        await connection.execute(self._sql["begin"], timeout=_TIMEOUT)
+    async def read(self, connection: Connection, found: asyncpg.Record, lane: Lane | None) -> Sequence[PendingMessage]:
+        """The message of a row that this transaction has locked without its text; nothing if it was replaced meanwhile.
+
+        It may be readable although the claim was not: another relay may have taken the row that is not.
+        """
+        # The error of a row that the server cannot show would end the transaction, and the lock with it.
+        await connection.execute("savepoint reading", timeout=_TIMEOUT)
         try:
-            return await self._claimed(connection, limit)
+            arguments = (found["id"], self._max_body_bytes)
+            rows = await connection.fetch(self.sql["read"], *arguments, timeout=ALONE_TIMEOUT.total_seconds())
+        except UNREADABLE as error:
+            await connection.execute("rollback to savepoint reading", timeout=_TIMEOUT)
+            return [self._rows.unread(found, error, lane)]
+        return [self._rows.pending(row, lane) for row in await self._drop_superseded(connection, rows)]
+
+    async def _claim_readable(self, connection: Connection, limit: int) -> ClaimedBatch:
+        """In smaller and smaller batches while a row is among them that the server cannot show."""
+        await connection.execute(self.sql["begin"], timeout=_TIMEOUT)
+        try:
+            return await self._claim_by_priority(connection, limit)
         except _UnreadableError as error:
             await connection.execute("rollback", timeout=_TIMEOUT)
+            # By halves, because the error does not say which row it is.
             if limit > 1:
-                return await self._readable(connection, limit // 2)
-            await connection.execute(self._sql["begin"], timeout=_TIMEOUT)
+                return await self._claim_readable(connection, limit // 2)
+            await connection.execute(self.sql["begin"], timeout=_TIMEOUT)
             return await error.claim_unread(connection)
 
-    async def _claimed(self, connection: Connection, limit: int) -> Claimed:
+    async def _claim_by_priority(self, connection: Connection, limit: int) -> ClaimedBatch:
         blocked: list[Lane] = []
-        room = _Room(self._sizes.max_bytes)
-        messages = await self._turns.share(
+        budget = _ByteBudget(self._sizes.max_bytes)
+        messages = await self._scheduler.share(
             limit,
-            unkeyed=partial(self._unkeyed, connection, room),
-            keyed=partial(self._keyed, connection, room, blocked),
+            unkeyed=partial(self._claim_unkeyed, connection, budget),
+            keyed=partial(self._claim_keyed, connection, budget, blocked),
         )
         self._sizes.in_time()
-        return Claimed(messages, blocked)
+        return ClaimedBatch(messages, blocked)
 
-    async def _unkeyed(
-        self, connection: Connection, room: "_Room", limit: int, *, fair: bool, lean: bool
-    ) -> Unkeyed[PendingMessage]:
-        """Messages without a key; see `outbox.postgres.turns.TakeUnkeyed`."""
-        if room.full:
-            return Unkeyed(())
+    async def _claim_unkeyed(
+        self, connection: Connection, budget: "_ByteBudget", limit: int, *, fair: bool, lean: bool
+    ) -> "UnkeyedBatch[PendingMessage]":
+        """Messages without an ordering key; see `ClaimUnkeyed`."""
+        if budget.is_spent:
+            return UnkeyedBatch(())
+        name = "claim_lean" if lean else "claim_fair" if fair else "claim"
+        start = self._positions.start()
+        position = self._positions.cursor if lean else (start.argument,)
+        arguments = (limit, budget.left, self._max_body_bytes, *position)
+        with _report_unreadable(partial(self._claim_unkeyed_unread, fair)):
+            rows = await self._fetch(connection, self.sql[name], limit, *arguments)
+        found = len(rows) > 0 and rows[-1]["id"] is not None
+        budget.spend(rows[-1]["batch_bytes"] if found else 0)
+        if not lean:
+            self._positions.record_claim(start, rows)
+        messages: Sequence[PendingMessage] = ()
+        if found:
+            self._positions.advance(rows[-1], rows[-1]["id"])
+            messages = [self._rows.pending(row) for row in await self._drop_superseded(connection, rows)]
         if lean:
-            rows = await self._unkeyed_rows(connection, self._lean_sql, room, limit, *self._places.bookmarks)
-            return Unkeyed(await self._noted(connection, rows))
-        start = self._places.start()
-        rows = await self._unkeyed_rows(connection, self._fair_sql if fair else self._sql, room, limit, start.argument)
-        self._places.found(start, rows)
-        return Unkeyed(await self._noted(connection, rows), lowest_reached(rows), full=room.full)
+            return UnkeyedBatch(messages)
+        return UnkeyedBatch(messages, lowest_reached(rows), full=budget.is_spent)
 
-    async def _unkeyed_rows(
-        self, connection: Connection, sql: Mapping[str, str], room: "_Room", limit: int, *places: Sequence[float]
-    ) -> Sequence[asyncpg.Record]:
-        """What the claim of `sql` shows, which begins at `places`."""
-        with _telling_unreadable(partial(self._unkeyed_unread, sql)):
-            rows = await self._fetch(connection, sql["claim"], limit, limit, room.left, *places)
-        room.take(rows[-1]["batch_bytes"] or 0)
-        return rows
+    async def _claim_keyed(
+        self, connection: Connection, budget: "_ByteBudget", blocked: list[Lane], limit: int
+    ) -> Sequence[PendingMessage]:
+        """Messages of lanes that are ours from now on; adds to `blocked` those of the lanes in which rows wait for them."""
+        runs = await self._lanes.take(connection, limit)
+        if runs is None:
+            return ()
+        arguments = (runs.numbers, runs.policies, runs.longest, limit, budget.left, self._max_body_bytes)
+        with _report_unreadable(self._claim_keyed_unread):
+            rows = await self._fetch(connection, self._lanes.sql["claim_runs"], limit, *arguments)
+        budget.spend(rows[-1]["batch_bytes"] if rows else 0)
+        lanes = {row["lane"]: lane_of(row) for row in rows}
+        blocked += {row["lane"]: lanes[row["lane"]] for row in rows if row["blocked"]}.values()
+        return [self._rows.pending(row, lanes[row["lane"]]) for row in await self._drop_superseded(connection, rows)]
 
     async def _fetch(self, connection: Connection, statement: str, limit: int, *arguments: object) -> Sequence[asyncpg.Record]:
         """Up to `limit` rows with their bodies."""
@@ -146,65 +180,86 @@ class Claiming:
             _log.warning("claiming %d messages took too long and was undone: fewer are claimed at once for a while", limit)
             raise TooSlowError from late
 
-    async def _noted(self, connection: Connection, rows: Sequence[asyncpg.Record]) -> Sequence[PendingMessage]:
-        """The messages of the rows; the last one is where a lean claim goes on."""
-        last = rows[-1]
-        if last["id"] is None:
-            return ()
-        self._places.took(last, last["id"])
-        return [self._rows.pending(row) for row in await self._valid(connection, rows)]
-
-    async def _keyed(self, connection: Connection, room: "_Room", blocked: list[Lane], limit: int) -> Sequence[PendingMessage]:
-        """Messages of lanes that are ours from now on; adds to `blocked` those of the lanes in which rows wait for them."""
-        runs = await self._lanes.take(connection, limit)
-        if runs is None:
-            return ()
-        arguments = (runs.numbers, runs.policies, runs.longest, limit, room.left)
-        with _telling_unreadable(self._keyed_unread):
-            rows = await self._fetch(connection, self._lanes.sql["claim_runs"], limit, *arguments)
-        room.take(rows[-1]["batch_bytes"] if rows else 0)
-        lanes = {row["lane"]: lane_of(row) for row in rows}
-        blocked += {row["lane"]: lanes[row["lane"]] for row in rows if row["blocked"]}.values()
-        return [self._rows.pending(row, lanes[row["lane"]]) for row in await self._valid(connection, rows)]
-
-    async def _valid(self, connection: Connection, rows: Sequence[asyncpg.Record]) -> Sequence[asyncpg.Record]:
-        """The rows without those that were replaced while they were in flight; these are dropped."""
+    async def _drop_superseded(self, connection: Connection, rows: Sequence[asyncpg.Record]) -> Sequence[asyncpg.Record]:
+        """The rows without those that were replaced while they were in flight; these are deleted."""
         deduplicated = [row["id"] for row in rows if row["deduplicated"]]
         if not deduplicated:
             return rows
-        dropped = {row["id"] for row in await connection.fetch(self._sql["supersede"], deduplicated, timeout=_TIMEOUT)}
+        dropped = {row["id"] for row in await connection.fetch(self.sql["supersede"], deduplicated, timeout=_TIMEOUT)}
         return [row for row in rows if row["id"] not in dropped]
 
-    async def read(self, connection: Connection, found: asyncpg.Record, lane: Lane | None) -> Sequence[PendingMessage]:
-        """The message of a row that is locked in the transaction that is open; nothing if it was replaced meanwhile."""
-        return await self._one(connection, found, lane)
+    async def _claim_unkeyed_unread(self, fair: bool, connection: Connection) -> ClaimedBatch:
+        rows = await connection.fetch(self.sql["claim_unread"], fair, timeout=_TIMEOUT)
+        return ClaimedBatch([message for row in rows for message in await self.read(connection, row, None)])
 
-    async def _unkeyed_unread(self, sql: Mapping[str, str], connection: Connection) -> Claimed:
-        rows = await connection.fetch(sql["claim_unread"], timeout=_TIMEOUT)
-        return Claimed([message for row in rows for message in await self._one(connection, row)])
-
-    async def _keyed_unread(self, connection: Connection) -> Claimed:
+    async def _claim_keyed_unread(self, connection: Connection) -> ClaimedBatch:
         runs = await self._lanes.take(connection, 1)
-        if runs is None:
-            return Claimed()
-        arguments = (runs.numbers, runs.policies, 1, 1)
-        rows = await connection.fetch(self._lanes.sql["claim_runs_unread"], *arguments, timeout=_TIMEOUT)
-        lanes = [lane_of(row) for row in rows]
-        messages = [message for row in rows for message in await self._one(connection, row, lane_of(row))]
-        return Claimed(messages, lanes)
+        rows = () if runs is None else await self._lanes.claim_head_unread(connection, runs)
+        messages = [message for row in rows for message in await self.read(connection, row, lane_of(row))]
+        return ClaimedBatch(messages, [lane_of(row) for row in rows])
 
-    async def _one(self, connection: Connection, found: asyncpg.Record, lane: Lane | None = None) -> list[PendingMessage]:
-        """The message of a row that was claimed without its text.
 
-        It may be readable after all: somebody else may have taken the one that is not.
-        """
-        await connection.execute("savepoint reading", timeout=_TIMEOUT)
-        try:
-            rows = await connection.fetch(self._sql["read"], found["id"], timeout=ALONE_TIMEOUT.total_seconds())
-        except UNREADABLE as error:
-            await connection.execute("rollback to savepoint reading", timeout=_TIMEOUT)
-            return [self._rows.unread(found, error, lane)]
-        return [self._rows.pending(row, lane) for row in await self._valid(connection, rows)]
+@dataclass(frozen=True, slots=True)
+class UnkeyedBatch(Generic[_T_co]):
+    """What was claimed of rows without an ordering key.
+
+    `keyed_after`: the lowest priority that was reached, if rows with a key are due too. `plain`: nothing else was found either
+    that a lean claim does without. `full`: there is no room for more, however few were claimed.
+    """
+
+    taken: Sequence[_T_co]
+    keyed_after: int | None = None
+    plain: bool = True
+    full: bool = False
+
+
+class ClaimUnkeyed(Protocol[_T_co]):
+    """Claims rows without an ordering key. A `lean` claim looks for nothing else, and may leave unusual rows."""
+
+    def __call__(self, limit: int, *, fair: bool, lean: bool) -> Awaitable[UnkeyedBatch[_T_co]]: ...
+
+
+class PriorityScheduler:
+    """Decides what each claim takes: high priority before low, and none so long that the others starve.
+
+    Rows with an ordering key are of the lowest priority, and have an equal share of it. In a long backlog of nothing but plain
+    rows, only the fair claims look for others.
+    """
+
+    def __init__(self) -> None:
+        self._claims = 0
+        self._keyed_after: int | None = None
+        self._lean = False
+
+    async def share(
+        self, limit: int, *, unkeyed: ClaimUnkeyed[_T], keyed: Callable[[int], Awaitable[Sequence[_T]]]
+    ) -> Sequence[_T]:
+        """Up to `limit` of what both claim. While no row with an ordering key is due, `keyed` is not called."""
+        self._claims += 1
+        fair = self._claims % FAIR_EVERY == 0
+        if self._lean and not fair:
+            taken = (await unkeyed(limit, fair=False, lean=True)).taken
+            self._lean = len(taken) >= limit
+            if taken:
+                return taken
+        if self._is_keyed_first():
+            taken = await keyed(limit)
+            self._keyed_after = None
+            if len(taken) >= limit:
+                return taken
+            return [*taken, *(await unkeyed(limit - len(taken), fair=fair, lean=False)).taken]
+        found = await unkeyed(limit, fair=fair, lean=False)
+        if len(found.taken) >= limit or found.full or found.keyed_after is None:
+            self._keyed_after = found.keyed_after
+            self._lean = len(found.taken) >= limit and found.keyed_after is None and found.plain
+            return found.taken
+        # Where there are only rows with keys, every other claim looks for others.
+        self._keyed_after = None if found.taken else 0
+        return [*found.taken, *await keyed(limit - len(found.taken))]
+
+    def _is_keyed_first(self) -> bool:
+        """They had to wait, because of rows of the same priority; or of a higher one, and then more often."""
+        return self._keyed_after == 0 or (self._keyed_after is not None and self._claims % (2 * FAIR_EVERY) == 0)
 
 
 def lowest_reached(rows: Sequence[asyncpg.Record]) -> int | None:
@@ -212,50 +267,26 @@ def lowest_reached(rows: Sequence[asyncpg.Record]) -> int | None:
     return None if rows[0]["keyed_after"] is None else min(row["keyed_after"] for row in rows)
 
 
-def relay_queries(
-    table: TableName,
-    *,
-    longest_send: timedelta,
-    byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
-    classes: str = "highest_first",
-    lean: bool = False,
-) -> Mapping[str, str]:
-    """The statements of `relay.sql` for `table`; `classes` is the order in which the priorities are claimed.
-
-    A `lean` claim begins behind bookmarks, and looks for nothing beside its rows: planning the look for rows with ordering keys
-    takes longer than the look.
-    """
-    parts = queries("claiming.sql", table=table.sql, floors="$3", max_batch_bytes="$2", max_body_bytes=str(byte_limits.body))
-    names = outbox_names(table)
+def outbox_queries(table: TableName, *, longest_send: timedelta) -> Mapping[str, str]:
+    """The statements of `relay.sql` for `table`; the server ends their transactions when they idle longer than a send takes."""
     return queries(
         "relay.sql",
-        table=table.sql,
-        classes=parts[classes],
-        classes_from_front=query("claiming.sql", classes, table=table.sql, floors=_FRONTS),
-        measured=parts["measured"],
-        fits=parts["fits"],
-        columns=parts["columns"],
-        since=query("places.sql", "from_bookmarks", dues="$3", ids="$4")
-        if lean
-        else query("places.sql", "from_floors", floors="$3"),
-        beside="" if lean else f",\n{parts['keyed_after']} as keyed_after",
-        floors="$3",
-        due_indexes=f"'{names['due_index_name']}', '{names['ordered_due_index_name']}'",
+        **outbox_names(table),
         idle_timeout=_milliseconds(longest_send + IDLE_MARGIN),
         lock_timeout=_milliseconds(LOCK_TIMEOUT),
     )
 
 
 @dataclass(slots=True)
-class _Room:
-    """How many bytes one claim may still take, which it may share out to several statements."""
+class _ByteBudget:
+    """How many bytes one claim may still take, which may share them out to several statements."""
 
     left: int
-    full: bool = False
+    is_spent: bool = False
 
-    def take(self, size: int) -> None:
+    def spend(self, size: int) -> None:
         """The first of the statements may take all, and a single row more; less than a half is no room for another one."""
-        self.full = 2 * size > self.left
+        self.is_spent = 2 * size > self.left
         self.left -= size
 
 
@@ -264,15 +295,15 @@ class TooSlowError(Exception):
 
 
 class _UnreadableError(Exception):
-    """A row cannot be shown; `claim_unread` claims one row without its text, which is that one unless somebody else has it."""
+    """A row cannot be shown. `claim_unread` claims one row without its text: that row, unless another relay has it."""
 
-    def __init__(self, claim_unread: Callable[[Connection], Awaitable[Claimed]], reason: Exception) -> None:
+    def __init__(self, claim_unread: Callable[[Connection], Awaitable[ClaimedBatch]], reason: Exception) -> None:
         super().__init__(str(reason))
         self.claim_unread = claim_unread
 
 
 @contextmanager
-def _telling_unreadable(claim_unread: Callable[[Connection], Awaitable[Claimed]]) -> Iterator[None]:
+def _report_unreadable(claim_unread: Callable[[Connection], Awaitable[ClaimedBatch]]) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:

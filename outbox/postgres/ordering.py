@@ -1,15 +1,14 @@
 """Lanes in the outbox table: taking them, making those that must wait leave the way, and repairing those that wait in vain."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
 import asyncpg
 
-from outbox.core.byte_limits import MAX_BODY_BYTES
 from outbox.core.message import Lane, OrderingPolicy
 from outbox.engine.ordering import OrderingRules
-from outbox.postgres.floors import Floors
+from outbox.postgres.index_positions import ScanStart
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
 from outbox.postgres.queries import queries
@@ -56,14 +55,13 @@ class _Seen:
 class Lanes:
     """The lanes of `table`. Who holds a lane's head has the lane; see `ordering.sql`."""
 
-    def __init__(self, table: TableName, rules: OrderingRules, *, max_body_bytes: int = MAX_BODY_BYTES) -> None:
+    def __init__(self, table: TableName, rules: OrderingRules) -> None:
         self._rules = rules
-        parts = ordering_parts(table, max_body_bytes=max_body_bytes)
-        self.sql = queries("ordering.sql", table=table.sql, **parts)
+        self.sql = queries("ordering.sql", table=table.sql)
         self._waiting: list[_Seen] = []
         self._crowd: list[_Seen] = []
         self._repaired_to = _LEAST
-        self.floors = Floors()
+        self.scan_start = ScanStart()
 
     @property
     def obstructed(self) -> bool:
@@ -91,12 +89,18 @@ class Lanes:
         longest = min(LONGEST_RUN, -(-limit // len(ours)))
         return Runs([row["lane"] for row in ours], [row["policy"] for row in ours], longest)
 
+    async def claim_head_unread(self, connection: Connection, runs: Runs) -> Sequence[asyncpg.Record]:
+        """The first row of the first lane of `runs`, locked, without any text that the server may be unable to show."""
+        lane = (runs.numbers[0], runs.policies[0])
+        rows: Sequence[asyncpg.Record] = await connection.fetch(self.sql["claim_head_unread"], *lane, timeout=_TIMEOUT)
+        return rows
+
     async def _found(self, connection: Connection, window: int, limit: int) -> Sequence[asyncpg.Record]:
-        since, began = self.floors.dues, perf_counter()
+        since, began = self.scan_start.due_times, perf_counter()
         arguments = (*self._by_prefix(), window, *since, limit)
         rows: Sequence[asyncpg.Record] = await connection.fetch(self.sql["find_lanes"], *arguments, timeout=_TIMEOUT)
         firsts = {0: rows[0]["due"]} if rows else {}
-        self.floors.claimed(since=since, seconds=perf_counter() - began, firsts=firsts)
+        self.scan_start.record_claim(since=since, seconds=perf_counter() - began, firsts=firsts)
         return rows
 
     async def make_way(self, connection: Connection) -> bool:
@@ -112,6 +116,7 @@ class Lanes:
         heads, policies = [lane.head for lane in seen.values()], [lane.policy for lane in seen.values()]
         await connection.execute(self.sql["begin"], timeout=_TIMEOUT)
         changed = await self._supersede(connection, [lane.head for lane in seen.values() if lane.deduplicated])
+        # Only rows behind a head that stays are marked: a head that is leaving would release nothing that is marked after it.
         rows = await connection.fetch(self.sql["share_heads"], heads, policies, timeout=_TIMEOUT)
         shared = {row["id"] for row in rows}
         staying = [lane for lane in seen.values() if lane.head in shared]
@@ -140,44 +145,18 @@ class Lanes:
         return _count(await connection.execute(self.sql["supersede_heads"], heads, timeout=_TIMEOUT))
 
     async def _defer(self, connection: Connection, lanes: Sequence["_Seen"]) -> int:
-        return await _changed(connection, self.sql["defer"], lanes, *self.floors.dues) if lanes else 0
+        return await _changed(connection, self.sql["defer"], lanes, *self.scan_start.due_times) if lanes else 0
 
     async def _park(self, connection: Connection, lanes: Sequence["_Seen"]) -> int:
         """What is left over when there is very much comes due by its first row, and is parked in the next round."""
         if not lanes:
             return 0
-        parked = await _changed(connection, self.sql["park_behind"], lanes, *self.floors.dues)
+        parked = await _changed(connection, self.sql["park_behind"], lanes, *self.scan_start.due_times)
         await self.release(connection, [Lane(lane.number, OrderingPolicy.PARK) for lane in lanes])
         return parked
 
     def _by_prefix(self) -> tuple[list[str], list[str]]:
         return self._rules.prefixes, self._rules.policies
-
-
-def ordering_parts(
-    table: TableName,
-    *,
-    lanes: str = "$1",
-    policies: str = "$2",
-    longest: str = "$3",
-    limit: str = "$4",
-    max_batch_bytes: str = "$5",
-    max_body_bytes: int = MAX_BODY_BYTES,
-) -> Mapping[str, str]:
-    """What statements about lanes are made of; the others say which parameters of theirs `runs` reads."""
-    claiming = queries(
-        "claiming.sql", table=table.sql, floors="$3", max_batch_bytes=max_batch_bytes, max_body_bytes=str(max_body_bytes)
-    )
-    own = queries(
-        "ordering_parts.sql",
-        table=table.sql,
-        ready=claiming["ready"],
-        lanes=lanes,
-        policies=policies,
-        longest=longest,
-        limit=limit,
-    )
-    return {**claiming, **own}
 
 
 def lane_of(row: asyncpg.Record) -> Lane:

@@ -32,48 +32,31 @@ class Rows:
 
     def pending(self, row: asyncpg.Record, lane: Lane | None = None) -> PendingMessage:
         """The message of a row that a claim shows."""
-        # In the order of `columns` in claiming.sql: looking each up by name costs a message a microsecond.
-        (
-            row_id,
-            routing_key,
-            body,
-            ids,
-            created_at,
-            expiration,
-            header_text,
-            content_type,
-            ordering_key,
-            target_queue,
-            attempts,
-            last_error,
-            hlc,
-            requeue_count,
-            too_large_bytes,
-            *_,
-        ) = row
+        too_large_bytes = row["too_large_bytes"]
         headers, malformed = (
-            _headers(header_text) if too_large_bytes is None else (NO_HEADERS, too_large(too_large_bytes, self.max_body_bytes))
+            _headers(row["headers"])
+            if too_large_bytes is None
+            else (NO_HEADERS, too_large(too_large_bytes, self.max_body_bytes))
         )
-        tracking_ids = _tracking_ids(ids) or (self._id_of_row(row_id),)
+        tracking_ids = _tracking_ids(row["tracking_ids"]) or (self._id_of_row(row["id"]),)
         message = Message(
             id=tracking_ids[-1],
-            routing_key=routing_key,
-            body=body or b"",
-            created_at=_instant(created_at),
+            routing_key=row["routing_key"],
+            body=row["body"] or b"",
+            created_at=_instant(row["created_at"]),
             tracking_ids=tracking_ids,
-            content_type=content_type,
+            content_type=row["content_type"],
             headers=headers,
-            expiration=time_of(expiration),
-            ordering_key=ordering_key,
-            target_queue=target_queue,
-            hlc=hlc,
-            requeue_count=requeue_count,
+            expiration=time_of(row["expiration"]),
+            ordering_key=row["ordering_key"],
+            target_queue=row["target_queue"],
+            hlc=row["hlc"],
+            requeue_count=row["requeue_count"],
         )
-        held = last_error == UNROUTABLE
         return PendingMessage(
-            row_id=row_id,
-            attempts=attempts,
-            held=held,
+            row_id=row["id"],
+            attempts=row["attempts"],
+            held=row["last_error"] == UNROUTABLE,
             message=message,
             malformed=malformed,
             lane=lane,
@@ -83,11 +66,13 @@ class Rows:
 
     def unread(self, row: asyncpg.Record, error: Exception, lane: Lane | None = None) -> PendingMessage:
         """Stands for a row of which nothing else is known."""
-        row_id, attempts, *_ = row
+        row_id: int = row["id"]
         id_ = self._id_of_row(row_id)
         message = Message(id=id_, routing_key="", body=b"", created_at=_instant(0), tracking_ids=(id_,))
         malformed = _malformed(f"the row cannot be read: {error}")
-        return PendingMessage(row_id=row_id, attempts=attempts, held=False, message=message, malformed=malformed, lane=lane)
+        return PendingMessage(
+            row_id=row_id, attempts=row["attempts"], held=False, message=message, malformed=malformed, lane=lane
+        )
 
     def _id_of_row(self, row_id: int) -> str:
         """The same id at every sending, for a row whose producer gave it none that can be read."""

@@ -1,33 +1,39 @@
-"""The outbox table as the relay's Store: claims rows in a transaction of its own, and looks after those that wait."""
+"""The outbox table as the relay's Store: claims rows, settles them in the same transaction, and looks after those that wait."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
+from types import TracebackType
+from typing import Self, assert_never
+
+import asyncpg
 
 from outbox.core.byte_limits import ByteLimits
-from outbox.core.message import PendingMessage, Way
+from outbox.core.message import Lane, PendingMessage, Way
+from outbox.core.outcome import Dead, Done, Failure, Held, RelayOutcome, Retry, Returned, Stalled
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
 from outbox.ports import Backlog
-from outbox.postgres.claim import PostgresClaim
-from outbox.postgres.claiming import LOCK_TIMEOUT, Claiming, TooSlowError, relay_queries
-from outbox.postgres.floors import Floors
+from outbox.postgres.claiming import LOCK_TIMEOUT, Claimer, TooSlowError
+from outbox.postgres.index_positions import ScanStart
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.pool import (
     COMMAND_TIMEOUT,
     Connection,
     Pool,
+    PooledConnection,
     give_back,
     roll_back_quietly,
     take_from,
     taken_from,
     unavailable_errors,
 )
-from outbox.postgres.queries import queries, query
+from outbox.postgres.queries import queries
 from outbox.postgres.rows import time_of
 from outbox.postgres.schema import check_outbox_table
-from outbox.postgres.sent_facts import SentFacts
+from outbox.postgres.sent_facts import SentFacts, identities
 
 _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
 """Said with every statement, because a given pool may have no limit of its own."""
@@ -57,17 +63,14 @@ class PostgresStore:
         self._facts = facts
         self._ordering = ordering
         self._byte_limits = byte_limits
-        self._sql = {
-            **relay_queries(table, longest_send=longest_send),
-            **queries("stalled.sql", table=table.sql, policy=query("ordering_parts.sql", "policy")),
-        }
-        self._lanes = Lanes(table, ordering, max_body_bytes=byte_limits.body)
-        self._claiming = Claiming(table, self._lanes, longest_send=longest_send, byte_limits=byte_limits)
+        self._lanes = Lanes(table, ordering)
+        self._claimer = Claimer(table, self._lanes, longest_send=longest_send, byte_limits=byte_limits)
+        self._sql = {**self._claimer.sql, **queries("stalled.sql", table=table.sql)}
 
     @property
-    def floors(self) -> Floors:
+    def scan_start(self) -> ScanStart:
         """Where claims of rows without an ordering key begin to read."""
-        return self._claiming.floors
+        return self._claimer.scan_start
 
     async def check(self) -> None:
         """Raises `SchemaError` if the table is missing, of an unknown shape, or closed to the user."""
@@ -87,9 +90,10 @@ class PostgresStore:
         with unavailable_errors(f"claiming from {self._table}", lock_timeout=LOCK_TIMEOUT):
             connection = await take_from(self._pool)
             try:
-                claimed = await self._claiming.claim(connection, limit)
+                claimed = await self._claimer.claim(connection, limit)
                 if not claimed.messages:
-                    if claimed.blocked:  # what they waited for was dropped
+                    # Nothing was left to send, but the rows that others wait for may have been superseded and deleted.
+                    if claimed.blocked:
                         await self._lanes.release(connection, claimed.blocked)
                     await connection.execute("commit", timeout=_TIMEOUT)
             except TooSlowError:  # not an outage, unless the next statement says so
@@ -159,7 +163,7 @@ class PostgresStore:
             if messages and total + size > self._byte_limits.batch:
                 break
             total += size
-            messages += await self._claiming.read(connection, row, None if row["policy"] is None else lane_of(row))
+            messages += await self._claimer.read(connection, row, None if row["policy"] is None else lane_of(row))
         return messages
 
     async def release_stalled(self, way: Way, limit: int) -> int:
@@ -175,8 +179,8 @@ class PostgresStore:
     async def next_due(self) -> timedelta | None:
         """See `outbox.ports.Store.next_due`."""
         async with self._transaction(f"looking for what is due in {self._table}") as connection:
-            due = time_of(await connection.fetchval(self._sql["next_due"], self._claiming.since, timeout=_TIMEOUT))
-        front_in = self._claiming.front_in
+            due = time_of(await connection.fetchval(self._sql["next_due"], self._claimer.since, timeout=_TIMEOUT))
+        front_in = self._claimer.front_in
         return due if front_in is None or (due is not None and due < front_in) else front_in
 
     async def release_held(self, routing_key: str, queue: str | None, limit: int) -> int:
@@ -220,3 +224,138 @@ class PostgresStore:
                 except BaseException:
                     await roll_back_quietly(connection)
                     raise
+
+
+class PostgresClaim:
+    """Implements the Claim port: a transaction that holds the rows' locks. `blocked` are lanes in which rows wait for them."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        connection: PooledConnection,
+        sql: Mapping[str, str],
+        messages: Sequence[PendingMessage],
+        *,
+        lanes: Lanes,
+        facts: SentFacts | None,
+        blocked: Sequence[Lane],
+        keep_sent: bool,
+    ) -> None:
+        self.messages = messages
+        self._lanes = lanes
+        self._facts = facts
+        self._blocked = blocked
+        self._pool = pool
+        self._connection = connection
+        self._sql = sql
+        self._keep_sent = keep_sent
+        self._keeps_any_text = connection.get_settings().server_encoding in ("UTF8", "SQL_ASCII")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                await self._commit()
+            else:
+                await roll_back_quietly(self._connection)
+        finally:
+            await give_back(self._pool, self._connection)
+
+    async def _commit(self) -> None:
+        with unavailable_errors("ending a claim"):
+            try:
+                await self._connection.execute("commit", timeout=_TIMEOUT)
+            except BaseException:
+                await roll_back_quietly(self._connection)
+                raise
+
+    async def settle(self, outcomes: Sequence[RelayOutcome]) -> None:
+        """See `outbox.ports.Claim.settle`."""
+        settled = _Settlement(self._storable)
+        for pending, outcome in zip(self.messages, outcomes, strict=True):
+            settled.add(pending, outcome)
+        with unavailable_errors("settling a claim"):
+            await self._write(settled, self._connection)
+
+    async def _write(self, settled: "_Settlement", connection: Connection) -> None:
+        if settled.done:
+            await self._settle_sent(settled.done, connection)
+        if settled.dropped:
+            await connection.execute(self._sql[self._end], settled.dropped, timeout=_TIMEOUT)
+        # Before the others, so that none of these rows backs off or is parked, with the other rows of its key behind it.
+        if settled.replaceable:
+            await connection.execute(self._sql["supersede"], settled.replaceable, timeout=_TIMEOUT)
+        if settled.stalled:
+            await connection.execute(self._sql["stall"], settled.stalled, timeout=_TIMEOUT)
+        for name, changes in (("retry", settled.retried), ("park", settled.parked), ("hold", settled.held)):
+            if changes:
+                await connection.execute(self._sql[name], *zip(*changes, strict=True), timeout=_TIMEOUT)
+        # At the end: whether a row is the first of its key shows only once the rows before it are gone or parked.
+        if self._blocked:
+            await self._lanes.release(connection, self._blocked)
+
+    @property
+    def _end(self) -> str:
+        return "keep" if self._keep_sent else "delete"
+
+    async def _settle_sent(self, sent: Sequence[PendingMessage], connection: Connection) -> None:
+        """What was sent leaves, whether or not the history can be told: hence the savepoint."""
+        ids = [pending.row_id for pending in sent]
+        if self._facts is not None and self._facts.wanted:
+            await connection.execute("savepoint sent", timeout=_TIMEOUT)
+            told = (*identities([pending.message for pending in sent]), self._facts.component)
+            try:
+                await connection.execute(self._facts.sql[f"{self._end}_told"], ids, *told, timeout=_TIMEOUT)
+            except asyncpg.PostgresError as error:
+                await connection.execute("rollback to savepoint sent", timeout=_TIMEOUT)
+                self._facts.lost(len(sent), error)
+            else:
+                return
+        await connection.execute(self._sql[self._end], ids, timeout=_TIMEOUT)
+
+    def _storable(self, failure: Failure) -> str:
+        """The failure as text that the database can hold: without NUL, without halves of pairs, in its encoding."""
+        text = str(failure).replace("\0", "\N{SYMBOL FOR NULL}")
+        encoding = "utf-8" if self._keeps_any_text else "ascii"
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+@dataclass(slots=True)
+class _Settlement:
+    """The outcomes of one claim, gathered by the statement that records them."""
+
+    storable: Callable[[Failure], str]
+    done: list[PendingMessage] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
+    retried: list[tuple[int, str, timedelta]] = field(default_factory=list)
+    parked: list[tuple[int, str]] = field(default_factory=list)
+    held: list[tuple[int, timedelta | None]] = field(default_factory=list)
+    replaceable: list[int] = field(default_factory=list)
+    """What comes back unsent, and may have been replaced meanwhile."""
+    stalled: list[int] = field(default_factory=list)
+
+    def add(self, pending: PendingMessage, outcome: RelayOutcome) -> None:
+        row_id = pending.row_id
+        if pending.deduplicated and not isinstance(outcome, Done):
+            self.replaceable.append(row_id)
+        match outcome:
+            case Done(dropped=False):
+                self.done.append(pending)
+            case Done():
+                self.dropped.append(row_id)
+            case Retry(delay, failure):
+                self.retried.append((row_id, self.storable(failure), delay))
+            case Dead(_, failure):
+                self.parked.append((row_id, self.storable(failure)))
+            case Held(probe_after):
+                self.held.append((row_id, probe_after))
+            case Stalled():
+                self.stalled.append(row_id)
+            case Returned():
+                pass
+            case _:
+                assert_never(outcome)

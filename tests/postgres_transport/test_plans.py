@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from outbox.postgres.floors import FRONT
+from outbox.postgres.index_positions import FRONT
 from outbox.postgres.pool import Connection, Pool
 from outbox.transports.postgres.handing import handover_queries
 from tests.contract.harness import EXCHANGE

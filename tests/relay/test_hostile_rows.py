@@ -14,7 +14,7 @@ from outbox.core.events import BatchSent, SendFailed
 from outbox.core.message import Message, PendingMessage
 from outbox.core.outcome import DONE, Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, Refused, SendResult
-from outbox.postgres.claiming import Claiming
+from outbox.postgres.claiming import Claimer
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
 from outbox.postgres.store import PostgresStore
@@ -129,14 +129,14 @@ async def test_text_that_is_not_text_parks_no_other_row_when_another_relay_has_i
     connection = await asyncpg.connect(ascii_url)
     unreadable = await connection.fetchval(UNREADABLE)
     await connection.execute(INSERT, "good")
-    claim_unread = Claiming._unkeyed_unread
+    claim_unread = Claimer._claim_unkeyed_unread
 
     async def after_another_relay(*arguments: Any) -> Any:
         await connection.execute("begin")
         await connection.execute("select from outbox_table where id = $1 for update", unreadable)
         return await claim_unread(*arguments)
 
-    monkeypatch.setattr(Claiming, "_unkeyed_unread", after_another_relay)
+    monkeypatch.setattr(Claimer, "_claim_unkeyed_unread", after_another_relay)
     assert [(pending.message.routing_key, pending.malformed) for pending in await _claims(ascii_url, 1)] == [("good", None)]
     await connection.close()
 

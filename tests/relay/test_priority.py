@@ -1,14 +1,12 @@
 """Priority: higher first among what is due, whatever is scheduled above it, and nobody starves."""
 
 from collections import Counter
-from datetime import timedelta
 
 import asyncpg
 import pytest
 
 from outbox.engine.ordering import OrderingRules
-from outbox.postgres.claiming import relay_queries
-from outbox.postgres.floors import FRONT
+from outbox.postgres.index_positions import FRONT
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes
 from tests.relay.support import ScriptedTransport, relaying
@@ -16,8 +14,6 @@ from tests.relay.test_relay import rows_are
 from tests.relay.test_store import SQL, explained
 from tests.support.eventually import eventually
 
-FAIR_SQL = relay_queries(TableName("outbox_table"), longest_send=timedelta(seconds=10), classes="oldest_first")
-LEAN_SQL = relay_queries(TableName("outbox_table"), longest_send=timedelta(seconds=10), lean=True)
 LANES_SQL = Lanes(TableName("outbox_table"), OrderingRules()).sql
 
 
@@ -142,14 +138,15 @@ async def test_claims_read_no_more_than_they_take_whatever_is_scheduled_held_or_
     )
     lanes, heads = [row["lane"] for row in seen], [row["head"] for row in seen]
     for name, statement, arguments in (
-        ("claim", SQL["claim"], (500, 1_000_000, [FRONT] * 11)),
-        ("fair claim", FAIR_SQL["claim"], (500, 1_000_000, [FRONT] * 11)),
-        ("lean claim", LEAN_SQL["claim"], (500, 1_000_000, [FRONT] * 10, [0] * 10)),
-        ("claim_unread", SQL["claim_unread"], ()),
+        ("claim", SQL["claim"], (500, 1_000_000, 1_000_000, [FRONT] * 11)),
+        ("claim_fair", SQL["claim_fair"], (500, 1_000_000, 1_000_000, [FRONT] * 11)),
+        ("claim_lean", SQL["claim_lean"], (500, 1_000_000, 1_000_000, [FRONT] * 10, [0] * 10)),
+        ("claim_unread", SQL["claim_unread"], (False,)),
+        ("claim_unread, fair", SQL["claim_unread"], (True,)),
         ("next_due", SQL["next_due"], ([FRONT] * 11,)),
         ("find_lanes", LANES_SQL["find_lanes"], (*rules, 1000, FRONT, 500)),
-        ("claim_runs", LANES_SQL["claim_runs"], (lanes, ["block"] * 500, 6, 500, 1_000_000)),
-        ("claim_runs_unread", LANES_SQL["claim_runs_unread"], (lanes[:1], ["block"], 1, 1)),
+        ("claim_runs", LANES_SQL["claim_runs"], (lanes, ["block"] * 500, 6, 500, 1_000_000, 1_000_000)),
+        ("claim_head_unread", LANES_SQL["claim_head_unread"], (lanes[0], "block")),
         ("supersede_heads", LANES_SQL["supersede_heads"], (heads,)),
         ("share_heads", LANES_SQL["share_heads"], (heads, ["block"] * 500)),
         ("defer", LANES_SQL["defer"], (lanes, heads, 1000, FRONT)),

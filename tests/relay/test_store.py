@@ -11,8 +11,8 @@ import pytest
 from outbox import ensure_outbox_schema_async
 from outbox.core.outcome import DONE
 from outbox.errors import DatabaseUnavailableError, SchemaError
-from outbox.postgres.claiming import relay_queries
-from outbox.postgres.floors import FRONT
+from outbox.postgres.claiming import outbox_queries
+from outbox.postgres.index_positions import FRONT
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
 from outbox.postgres.store import PostgresStore
@@ -20,7 +20,7 @@ from tests.relay.support import ScriptedTransport, relaying
 from tests.servers.postgres import OwnPostgres
 from tests.support.eventually import eventually
 
-SQL = relay_queries(TableName("outbox_table"), longest_send=timedelta(seconds=10))
+SQL = outbox_queries(TableName("outbox_table"), longest_send=timedelta(seconds=10))
 
 
 def test_statements_are_of_characters_that_every_database_encoding_has() -> None:
@@ -46,7 +46,7 @@ def big_table_statement() -> str:
 async def test_no_hot_statement_scans_or_sorts_a_large_table(connection: asyncpg.Connection, big_table_statement: str) -> None:
     await connection.execute(big_table_statement)
     for name, arguments in {
-        "claim": (500, 1_000_000, [FRONT] * 11),
+        "claim": (500, 1_000_000, 1_000_000, [FRONT] * 11),
         "next_due": ([FRONT] * 11,),
         "release_held": ("key1", None, 1000),
         "ensure_probes": (),
@@ -61,7 +61,7 @@ async def test_no_hot_statement_scans_or_sorts_a_large_table(connection: asyncpg
 async def test_claiming_from_a_large_backlog_reads_no_more_than_it_claims(connection: asyncpg.Connection) -> None:
     await connection.execute("insert into outbox_table (routing_key, body) select 'a', '' from generate_series(1, 200000)")
     await connection.execute("vacuum analyze outbox_table")
-    plan = await explained(connection, SQL["claim"], 100, 1_000_000, [FRONT] * 11, analyze=True)
+    plan = await explained(connection, SQL["claim"], 100, 1_000_000, 1_000_000, [FRONT] * 11, analyze=True)
     assert max(node["Actual Rows"] for node in plan) <= 100
 
 

@@ -1,7 +1,8 @@
 Rows with an ordering key. A *lane* is what the rows of one key are in, by id; it is named by the hash of the key. A lane is
 claimed by locking its *head*, the row before which nothing of the key may leave: its first row, parked or not; under the policy
-"skip" its first row that is ready. Whoever holds the head has the lane. A row that is due but must wait for the head may be marked
-'blocked', which takes it out of the index of due rows; whoever takes the head away releases the row that follows it.
+"skip" its first row that is ready. Whoever holds the head has the lane. A row is *ready* if it is not parked, and due or blocked.
+A row that is due but must wait for the head may be marked 'blocked', which takes it out of the index of due rows; whoever takes the
+head away releases the row that follows it. The policy of a key is that of the longest prefix, and the longest prefix is given first.
 
 -- name: begin
 begin isolation level read committed;
@@ -12,11 +13,21 @@ set local enable_bitmapscan = off;
 set local enable_sort = off
 
 -- name: find_lanes
--- Locks the heads of up to $5 lanes that have something due, looking at $3 rows due since $4; $1 and $2: the policies by prefix. It tells
--- of every lane that it saw, whether we have it now, and how its head is. Exactly the head is locked or nothing, also
--- when its neighbour would be free. Of a moderate number of lanes half are left to the next claim, so that two are in flight.
+-- Locks the heads of up to $5 lanes that have something due, looking at the $3 rows that have been due the longest since $4. $1 and
+-- $2: prefixes and their policies. Returns every lane that it saw, whether this transaction has it now, and the state of its head.
+-- Exactly the head is locked or nothing, also when its neighbour would be free. Of a moderate number of lanes half are left to the next
+-- claim, so that two are in flight.
 with front as materialized (
-    {front}
+    select id, ordering_key, hashtextextended(ordering_key, 0) as lane, row_number() over () as place,
+        date_part('epoch', send_after) as due
+    from (
+        select id, ordering_key, send_after
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is not null
+            and send_after between to_timestamp($4::float8) and now()
+        order by send_after, id
+        limit $3
+    ) as due
 ),
 lane as materialized (
     select lane, min(place) as place, count(*) as rows_due, min(ordering_key collate "C") as ordering_key
@@ -25,12 +36,24 @@ lane as materialized (
 ),
 headed as materialized (
     select lane.lane, lane.place, lane.rows_due, lane.policy, first.id as head, first.ready, first.parked, first.deduplicated
-    from (select *, {policy} as policy from lane) as lane
+    from (
+        select *, (
+            select rule.policy
+            from unnest($1::text[], $2::text[]) as rule (prefix, policy)
+            where starts_with(ordering_key, rule.prefix)
+            limit 1
+        ) as policy
+        from lane
+    ) as lane
     cross join lateral (
-        select id, {ready} as ready, failed_at is not null as parked, dedup_key is not null as deduplicated
+        select id, failed_at is not null as parked, dedup_key is not null as deduplicated,
+            failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked') as ready
         from {table}
         where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.lane
-            and (lane.policy <> 'skip' or {ready})
+            and (
+                lane.policy <> 'skip'
+                or failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')
+            )
         order by hashtextextended(ordering_key, 0), id
         limit 1
     ) as first
@@ -52,18 +75,111 @@ from headed
 order by place
 
 -- name: claim_runs
--- $1 and $2: lanes and their policies; $3: rows of one lane at most; $4: rows at most; $5: bytes.
-with {runs},
-{measured}
-select {columns}, lane, policy, blocked
+-- Claims the first rows of each of the lanes $1 with the policies $2, whose heads this transaction has locked, up to the first that is
+-- not ready or that another transaction has locked. $3: rows of one lane at most. $4: rows at most. $5 and $6: bytes, as in `claim`.
+--
+-- Its snapshot is younger than the locks on the heads, which is why it is a statement of its own. The first rows of all lanes come
+-- before the second ones, so that one after another of each lane means as few steps as possible. `blocked` tells that the lane has
+-- blocked rows hereabouts. Sizes and columns are those of `claim` in relay.sql.
+with candidate as materialized (
+    select lane.number as lane, lane.policy, lane.place, near.id, near.rank, near.open, near.blocked
+    from unnest($1::bigint[], $2::text[]) with ordinality as lane (number, policy, place)
+    cross join lateral (
+        select id, row_number() over numbered as rank, bool_and(ready) over numbered as open,
+            bool_or(blocked) over () as blocked
+        from (
+            select id, last_error is not distinct from 'blocked' as blocked,
+                failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked') as ready
+            from {table}
+            where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.number
+                and (
+                    lane.policy <> 'skip'
+                    or failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')
+                )
+            order by hashtextextended(ordering_key, 0), id
+            limit $3 + 1
+        ) as first
+        window numbered as (order by id rows unbounded preceding)
+    ) as near
+),
+chosen as materialized (
+    select *
+    from candidate
+    where open and rank <= $3
+    order by rank, place
+    limit $4
+),
+locked as materialized (
+    select chosen.lane, chosen.policy, chosen.rank, chosen.place, chosen.blocked, message.*
+    from chosen
+    cross join lateral (
+        select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
+            target_queue, attempts, last_error, hlc, requeue_count, dedup_key
+        from {table}
+        where id = chosen.id and sent_at is null
+            and failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')
+        for update skip locked
+    ) as message
+),
+gap as materialized (
+    select lane, min(rank) as rank
+    from chosen
+    where id not in (select id from locked)
+    group by lane
+),
+claimed as materialized (
+    select locked.*
+    from locked
+    left join gap on gap.lane = locked.lane
+    where gap.rank is null or locked.rank < gap.rank
+    order by rank, place
+),
+sized as (
+    select *,
+        octet_length(routing_key) + octet_length(body)
+            + case when pg_column_size(headers) > 2000 then octet_length(headers::text) else 0 end
+            + case when pg_column_size(tracking_ids) > 2000 then octet_length(tracking_ids::text) else 0 end as row_bytes
+    from claimed
+    offset 0
+),
+measured as (
+    select *, row_bytes > $6::bigint as too_large,
+        sum(case when row_bytes > $6::bigint then 0 else row_bytes end) over (rows unbounded preceding) as batch_bytes
+    from sized
+)
+select id, case when too_large then left(routing_key, 255) else routing_key end as routing_key,
+    case when not too_large then body end as body,
+    case when too_large and pg_column_size(tracking_ids) > 2000 then '[]' else tracking_ids::text end as tracking_ids,
+    date_part('epoch', created_at) as created_at,
+    case when expiration < interval '1000 years' then date_part('epoch', expiration) end as expiration,
+    case when not too_large then headers::text end as headers, content_type, ordering_key, target_queue, attempts, last_error,
+    hlc, requeue_count, case when too_large then row_bytes end as too_large_bytes, dedup_key is not null as deduplicated,
+    batch_bytes, lane, policy, blocked
 from measured
-where {fits}
+where batch_bytes <= $5 or (batch_bytes = row_bytes and not too_large)
 
--- name: claim_runs_unread
--- The same without any text.
-with {runs}
-select id, attempts, lane, policy, blocked
-from claimed
+-- name: claim_head_unread
+-- Claims the first row of the lane $1 with the policy $2, and returns nothing of it that the server may be unable to show.
+select message.id, message.attempts, lane.number as lane, lane.policy
+from (select $1::bigint as number, $2::text as policy) as lane
+cross join lateral (
+    select id, failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked') as ready
+    from {table}
+    where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.number
+        and (
+            lane.policy <> 'skip'
+            or failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')
+        )
+    order by hashtextextended(ordering_key, 0), id
+    limit 1
+) as first
+cross join lateral (
+    select id, attempts
+    from {table}
+    where first.ready and id = first.id and sent_at is null
+        and failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')
+    for update skip locked
+) as message
 
 -- name: supersede_heads
 -- Of the heads $1 those that came back unsent while another one was published with their dedup key; see `supersede` in relay.sql.
@@ -87,7 +203,11 @@ where id = any(array(
 select message.id
 from {table} as message
 join unnest($1::bigint[], $2::text[]) as lane (head, policy) on id = lane.head
-where sent_at is null and (lane.policy <> 'skip' or {ready})
+where sent_at is null
+    and (
+        lane.policy <> 'skip'
+        or failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')
+    )
 for key share of message skip locked
 
 -- name: defer
@@ -99,7 +219,14 @@ where id = any(array(
     from {table}
     where sent_at is null and failed_at is null and send_after <= now() and id = any(array(
         select front.id
-        from ({front}) as front
+        from (
+            select id, hashtextextended(ordering_key, 0) as lane
+            from {table}
+            where sent_at is null and failed_at is null and ordering_key is not null
+                and send_after between to_timestamp($4::float8) and now()
+            order by send_after, id
+            limit $3
+        ) as front
         join unnest($1::bigint[], $2::bigint[]) as lane (number, head) on lane.number = front.lane
         where front.id > lane.head
     ))
@@ -122,7 +249,14 @@ with behind as (
     ) as follower
     union
     select lane.head, front.id
-    from ({front}) as front
+    from (
+        select id, hashtextextended(ordering_key, 0) as lane
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is not null
+            and send_after between to_timestamp($4::float8) and now()
+        order by send_after, id
+        limit $3
+    ) as front
     join unnest($1::bigint[], $2::bigint[]) as lane (number, head) on lane.number = front.lane
     join {table} as parked on parked.id = lane.head and parked.failed_at is not null
     where front.id > lane.head
@@ -134,7 +268,8 @@ from behind
 where message.id = behind.id and message.id = any(array(
     select id
     from {table}
-    where id = any(array(select id from behind)) and sent_at is null and {ready}
+    where id = any(array(select id from behind)) and sent_at is null
+        and failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')
     for no key update skip locked
 ))
 
@@ -153,7 +288,11 @@ where id = any(array(
             select id, last_error
             from {table}
             where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.number
-                and (lane.policy = 'block' or failed_at is null) and (lane.policy <> 'skip' or {ready})
+                and (lane.policy = 'block' or failed_at is null)
+                and (
+                    lane.policy <> 'skip'
+                    or failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')
+                )
             order by hashtextextended(ordering_key, 0), id
             limit 1
         ) as first
@@ -195,7 +334,15 @@ released as (
         from {table}
         where last_error = 'blocked' and sent_at is null and failed_at is null and id = any(array(
             select walk.id
-            from (select *, {policy} as policy from walk) as walk
+            from (
+                select *, (
+                    select rule.policy
+                    from unnest($1::text[], $2::text[]) as rule (prefix, policy)
+                    where starts_with(ordering_key, rule.prefix)
+                    limit 1
+                ) as policy
+                from walk
+            ) as walk
             where not exists (
                 select
                 from {table} as earlier

@@ -1,7 +1,10 @@
+What a relay does with rows of the outbox: it claims those that are due, settles them, and looks after those that wait. Rows with an
+ordering key are claimed by `ordering.sql`.
+
 -- name: begin
 -- Bounded by the server too: a relay that froze or vanished loses its rows by itself, and a late one cannot commit. Every
 -- statement has an index in the order that it wants; statistics, which lag behind a queue's table, shall not talk the planner
--- into reading and sorting the backlog instead.
+-- into reading and sorting the backlog instead. (`set` takes no parameters, so the two times in milliseconds are written into it.)
 begin isolation level read committed;
 set local idle_in_transaction_session_timeout = {idle_timeout};
 set local lock_timeout = {lock_timeout};
@@ -10,34 +13,191 @@ set local enable_bitmapscan = off;
 set local enable_sort = off
 
 -- name: claim
--- Reads the index of due rows class by class, each from its front, locks as it goes, and passes over what other relays hold; the
--- outer limit stops it in the middle. The answer has at least one row, of nulls if nothing was claimed, so that it can tell what
--- else is due, unless it is a lean one.
+-- Claims up to $1 due rows without an ordering key, the highest priority first. $2: how many bytes they have together, unless the
+-- first one alone has more. $3: a row with more bytes comes without its body. $4: the due times to begin at, in seconds since 1970, of
+-- the priorities from 0 on, and of rows with an ordering key.
+--
+-- Reads the index of due rows priority by priority, locks as it goes, and skips what other relays have locked; the outer limit stops
+-- it in the middle. The result has at least one row, of nulls if nothing was claimed, so that `keyed_after` is known.
 with claimed as materialized (
     select message.*
-    from ({classes}) as class
+    from generate_series(9, 0, -1) as class (priority)
     cross join lateral (
         select id, routing_key, body, tracking_ids, created_at, expiration, headers, content_type, ordering_key, target_queue,
             attempts, last_error, hlc, requeue_count, priority, dedup_key, send_after
         from {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
-            and {since} and send_after <= now()
+            and send_after >= to_timestamp(($4::float8[])[class.priority + 1]) and send_after <= now()
         order by send_after, id
         limit $1
         for update skip locked
     ) as message
     limit $1
 ),
-{measured}
-select {columns}, priority, date_part('epoch', send_after) as due{beside}
+-- Sizes are counted before anything is fetched, so that a batch of large rows ends early instead of filling the memory; the rest
+-- stays for the next. A row that is too large to be fetched at all counts for nothing: it goes out without its body.
+-- `octet_length` reads the length that stands beside a stored value, and not the value. Small jsonb values are not worth the
+-- conversion that tells their size. `offset 0` keeps the planner from computing each size once for every mention.
+sized as (
+    select *,
+        octet_length(routing_key) + octet_length(body)
+            + case when pg_column_size(headers) > 2000 then octet_length(headers::text) else 0 end
+            + case when pg_column_size(tracking_ids) > 2000 then octet_length(tracking_ids::text) else 0 end as row_bytes
+    from claimed
+    offset 0
+),
+measured as (
+    select *, row_bytes > $3::bigint as too_large,
+        sum(case when row_bytes > $3::bigint then 0 else row_bytes end) over (rows unbounded preceding) as batch_bytes
+    from sized
+)
+-- Times are seconds and jsonb is text: no value that a producer may insert is too much for the driver then, and no codec of a
+-- given pool has a say. (`date_part` is `extract` without the detour through numeric, which takes half a microsecond.)
+-- `keyed_after` is null unless rows with an ordering key are due, which `ordering.sql` claims; then it is the priority reached here.
+select id, case when too_large then left(routing_key, 255) else routing_key end as routing_key,
+    case when not too_large then body end as body,
+    case when too_large and pg_column_size(tracking_ids) > 2000 then '[]' else tracking_ids::text end as tracking_ids,
+    date_part('epoch', created_at) as created_at,
+    case when expiration < interval '1000 years' then date_part('epoch', expiration) end as expiration,
+    case when not too_large then headers::text end as headers, content_type, ordering_key, target_queue, attempts, last_error,
+    hlc, requeue_count, case when too_large then row_bytes end as too_large_bytes, dedup_key is not null as deduplicated,
+    batch_bytes, priority, date_part('epoch', send_after) as due,
+    case
+        when exists (
+            select
+            from {table}
+            where sent_at is null and failed_at is null and ordering_key is not null
+                and send_after between to_timestamp(($4::float8[])[11]) and now()
+        )
+        then coalesce(priority, 0)
+    end as keyed_after
 from (select) as one
-left join measured on {fits}
+left join measured on batch_bytes <= $2 or (batch_bytes = row_bytes and not too_large)
 
--- name: claim_unread
--- What a claim of one row takes, without any text of it.
+-- name: claim_fair
+-- As `claim`, but first the priority whose oldest row has been due the longest, so that none waits for ever behind those above it.
 with claimed as materialized (
     select message.*
-    from ({classes_from_front}) as class
+    from (
+        select priority
+        from generate_series(9, 0, -1) as each (priority)
+        order by (
+            select send_after
+            from {table}
+            where sent_at is null and failed_at is null and ordering_key is null and priority = each.priority
+                and send_after between to_timestamp(($4::float8[])[each.priority + 1]) and now()
+            order by send_after, id
+            limit 1
+        )
+    ) as class
+    cross join lateral (
+        select id, routing_key, body, tracking_ids, created_at, expiration, headers, content_type, ordering_key, target_queue,
+            attempts, last_error, hlc, requeue_count, priority, dedup_key, send_after
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+            and send_after >= to_timestamp(($4::float8[])[class.priority + 1]) and send_after <= now()
+        order by send_after, id
+        limit $1
+        for update skip locked
+    ) as message
+    limit $1
+),
+sized as (
+    select *,
+        octet_length(routing_key) + octet_length(body)
+            + case when pg_column_size(headers) > 2000 then octet_length(headers::text) else 0 end
+            + case when pg_column_size(tracking_ids) > 2000 then octet_length(tracking_ids::text) else 0 end as row_bytes
+    from claimed
+    offset 0
+),
+measured as (
+    select *, row_bytes > $3::bigint as too_large,
+        sum(case when row_bytes > $3::bigint then 0 else row_bytes end) over (rows unbounded preceding) as batch_bytes
+    from sized
+)
+select id, case when too_large then left(routing_key, 255) else routing_key end as routing_key,
+    case when not too_large then body end as body,
+    case when too_large and pg_column_size(tracking_ids) > 2000 then '[]' else tracking_ids::text end as tracking_ids,
+    date_part('epoch', created_at) as created_at,
+    case when expiration < interval '1000 years' then date_part('epoch', expiration) end as expiration,
+    case when not too_large then headers::text end as headers, content_type, ordering_key, target_queue, attempts, last_error,
+    hlc, requeue_count, case when too_large then row_bytes end as too_large_bytes, dedup_key is not null as deduplicated,
+    batch_bytes, priority, date_part('epoch', send_after) as due,
+    case
+        when exists (
+            select
+            from {table}
+            where sent_at is null and failed_at is null and ordering_key is not null
+                and send_after between to_timestamp(($4::float8[])[11]) and now()
+        )
+        then coalesce(priority, 0)
+    end as keyed_after
+from (select) as one
+left join measured on batch_bytes <= $2 or (batch_bytes = row_bytes and not too_large)
+
+-- name: claim_lean
+-- As `claim`, but begins behind the rows where the last claim ended, which were due at $4 and have the ids $5, by priority from 0 on.
+-- It does not look for rows with an ordering key: planning that takes longer than the look. The result may be empty.
+with claimed as materialized (
+    select message.*
+    from generate_series(9, 0, -1) as class (priority)
+    cross join lateral (
+        select id, routing_key, body, tracking_ids, created_at, expiration, headers, content_type, ordering_key, target_queue,
+            attempts, last_error, hlc, requeue_count, priority, dedup_key, send_after
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+            and (send_after, id) > (to_timestamp(($4::float8[])[class.priority + 1]), ($5::bigint[])[class.priority + 1])
+            and send_after <= now()
+        order by send_after, id
+        limit $1
+        for update skip locked
+    ) as message
+    limit $1
+),
+sized as (
+    select *,
+        octet_length(routing_key) + octet_length(body)
+            + case when pg_column_size(headers) > 2000 then octet_length(headers::text) else 0 end
+            + case when pg_column_size(tracking_ids) > 2000 then octet_length(tracking_ids::text) else 0 end as row_bytes
+    from claimed
+    offset 0
+),
+measured as (
+    select *, row_bytes > $3::bigint as too_large,
+        sum(case when row_bytes > $3::bigint then 0 else row_bytes end) over (rows unbounded preceding) as batch_bytes
+    from sized
+)
+select id, case when too_large then left(routing_key, 255) else routing_key end as routing_key,
+    case when not too_large then body end as body,
+    case when too_large and pg_column_size(tracking_ids) > 2000 then '[]' else tracking_ids::text end as tracking_ids,
+    date_part('epoch', created_at) as created_at,
+    case when expiration < interval '1000 years' then date_part('epoch', expiration) end as expiration,
+    case when not too_large then headers::text end as headers, content_type, ordering_key, target_queue, attempts, last_error,
+    hlc, requeue_count, case when too_large then row_bytes end as too_large_bytes, dedup_key is not null as deduplicated,
+    batch_bytes, priority, date_part('epoch', send_after) as due
+from measured
+where batch_bytes <= $2 or (batch_bytes = row_bytes and not too_large)
+
+-- name: claim_unread
+-- Claims one row, and returns nothing of it that the server may be unable to show. $1: in the order of `claim_fair`, from the front.
+with claimed as materialized (
+    select message.*
+    from (
+        select priority
+        from generate_series(9, 0, -1) as each (priority)
+        order by
+            case
+                when $1::boolean then (
+                    select send_after
+                    from {table}
+                    where sent_at is null and failed_at is null and ordering_key is null and priority = each.priority
+                        and send_after <= now()
+                    order by send_after, id
+                    limit 1
+                )
+            end,
+            priority desc
+    ) as class
     cross join lateral (
         select id, attempts, priority
         from {table}
@@ -53,13 +213,32 @@ select id, attempts
 from claimed
 
 -- name: read
+-- Returns the row $1, which this transaction has locked; without its body if it has more than $2 bytes.
 with claimed as (
     select *
     from {table}
     where id = $1
 ),
-{measured}
-select {columns}
+sized as (
+    select *,
+        octet_length(routing_key) + octet_length(body)
+            + case when pg_column_size(headers) > 2000 then octet_length(headers::text) else 0 end
+            + case when pg_column_size(tracking_ids) > 2000 then octet_length(tracking_ids::text) else 0 end as row_bytes
+    from claimed
+    offset 0
+),
+measured as (
+    select *, row_bytes > $2::bigint as too_large,
+        sum(case when row_bytes > $2::bigint then 0 else row_bytes end) over (rows unbounded preceding) as batch_bytes
+    from sized
+)
+select id, case when too_large then left(routing_key, 255) else routing_key end as routing_key,
+    case when not too_large then body end as body,
+    case when too_large and pg_column_size(tracking_ids) > 2000 then '[]' else tracking_ids::text end as tracking_ids,
+    date_part('epoch', created_at) as created_at,
+    case when expiration < interval '1000 years' then date_part('epoch', expiration) end as expiration,
+    case when not too_large then headers::text end as headers, content_type, ordering_key, target_queue, attempts, last_error,
+    hlc, requeue_count, case when too_large then row_bytes end as too_large_bytes, dedup_key is not null as deduplicated
 from measured
 
 -- name: supersede
@@ -231,7 +410,7 @@ cross join (
     select sum(index.reltuples)::bigint as unsent
     from pg_catalog.pg_index
     join pg_catalog.pg_class as index on index.oid = indexrelid
-    where indrelid = '{table}'::regclass and index.relname in ({due_indexes})
+    where indrelid = '{table}'::regclass and index.relname in ('{due_index_name}', '{ordered_due_index_name}')
 ) as known
 cross join (
     select min(send_after) as send_after

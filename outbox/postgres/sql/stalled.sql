@@ -9,26 +9,36 @@ select message.id, message.attempts, octet_length(message.body) + coalesce(pg_co
     message.lane, message.policy
 from unnest($3::text[], $4::text[], $5::bigint[]) as route (routing_key, queue, rows)
 cross join lateral (
-    select id, attempts, body, headers, hashtextextended(ordering_key, 0) as lane,
-        case when ordering_key is not null then {policy} end as policy
+    select id, attempts, body, headers, hashtextextended(ordering_key, 0) as lane, rule.policy
     from {table} as waiting
+    cross join lateral (
+        select
+            case
+                when waiting.ordering_key is not null then (
+                    select each.policy
+                    from unnest($1::text[], $2::text[]) as each (prefix, policy)
+                    where starts_with(waiting.ordering_key, each.prefix)
+                    limit 1
+                )
+            end as policy
+    ) as rule
     where sent_at is null and failed_at is null and last_error = 'stalled' and routing_key = route.routing_key
         and coalesce(target_queue, '') = route.queue
         and (
             ordering_key is null
-            or {policy} = 'skip'
+            or rule.policy = 'skip'
             or not exists (
                 select
                 from {table} as earlier
                 where earlier.sent_at is null and earlier.ordering_key is not null and earlier.id < waiting.id
                     and hashtextextended(earlier.ordering_key, 0) = hashtextextended(waiting.ordering_key, 0)
-                    and (earlier.failed_at is null or {policy} = 'block')
+                    and (earlier.failed_at is null or rule.policy = 'block')
                 offset 0
             )
         )
     order by routing_key, coalesce(target_queue, ''), attempts, id
     limit route.rows
-    for update skip locked
+    for update of waiting skip locked
 ) as message
 
 -- name: release_stalled

@@ -29,7 +29,7 @@ from outbox.masking import Masking
 from outbox.ports import CONFIRMED, UNROUTABLE, Intake, NotSent, Observer, Receive, Refused, SendResult, Subscription
 from outbox.postgres.deaths import Coroner, Storable
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
-from outbox.postgres.floors import Floors
+from outbox.postgres.index_positions import ScanStart
 from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import Pool, borrow_from, connect_to, open_pool, unavailable_errors
 from outbox.postgres.schema import check_transport_tables
@@ -195,7 +195,7 @@ class PostgresBroker:
         self._waking: Waking | None = None
         self._waking_tasks: list[asyncio.Task[None]] = []
         self._sleepers = 0
-        self._floors: dict[str, Floors] = {}
+        self._scan_starts: dict[str, ScanStart] = {}
 
     # --- sending
 
@@ -254,7 +254,7 @@ class PostgresBroker:
                     waking=waking,
                     lease=self._lease,
                     coroner=Coroner(self._masking, self._storable),
-                    floors=self._floors.setdefault(subscription.queue, Floors()),
+                    scan_start=self._scan_starts.setdefault(subscription.queue, ScanStart()),
                     byte_limits=self._byte_limits,
                 )
                 running = tasks.create_task(intake.run())
@@ -404,9 +404,9 @@ class PostgresBroker:
                 await asyncio.wait(tasks)
 
     async def _next_due(self, queues: Sequence[str]) -> SecondsUntilDue:
-        since = [due for queue in queues for due in self._floors[queue].dues]
+        since = [due for queue in queues for due in self._scan_starts[queue].due_times]
         rows = await self._fetch_watched("next_due", queues, since)
-        return {row["queue"]: _sooner(row["seconds"], self._floors[row["queue"]].seconds_left) for row in rows}
+        return {row["queue"]: _sooner(row["seconds"], self._scan_starts[row["queue"]].seconds_left) for row in rows}
 
     async def _ring(self) -> None:
         if (bell := self._bell) is not None:

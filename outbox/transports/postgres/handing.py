@@ -6,8 +6,7 @@ from functools import partial
 
 from outbox.core.byte_limits import MAX_BODY_BYTES
 from outbox.engine.holding import LONGEST_WAIT
-from outbox.postgres.ordering import ordering_parts
-from outbox.postgres.queries import queries, query, render
+from outbox.postgres.queries import query, render
 from outbox.transports.postgres.tables import TransportTables
 
 LONGEST_HELD_KEY = 1000
@@ -31,15 +30,14 @@ def handover_queries(
     two of rows that the lean one begins behind; and the component that the history names. The lean one leaves rows with dedup
     keys alone, and looks for nothing beside its rows. The single one takes the id of a row instead of a limit.
     """
-    parts = queries("claiming.sql", table=tables.outbox.sql, floors="$10", max_batch_bytes="", max_body_bytes="")
-    runs = ordering_parts(tables.outbox, lanes="$10", policies="$11", longest="$12", limit="$2")["runs"]
+    names = ("runs", "highest_first", "oldest_first", "keyed_after", "from_due_times", "from_cursor")
+    parts = {name: query("handover_parts.sql", name, table=tables.outbox.sql) for name in names}
+    runs = parts["runs"]
     keyed = {"claimed": runs, "in_line": "in_line", "order": "rank, place", "more": _BLOCKED, "component": "$13"}
     unkeyed = {"in_line": "overtaking", "order": "send_after, id", "classes": parts["highest_first"]}
     beside = _PLACE + render(_BESIDE, keyed_after=parts["keyed_after"])
-    from_floors = query("places.sql", "from_floors", floors="$10")
-    from_bookmarks = query("places.sql", "from_bookmarks", dues="$10", ids="$11")
-    whole = {**unkeyed, "since": from_floors, "more": beside, "component": "$11"}
-    lean = {**unkeyed, "since": from_bookmarks, "more": _PLACE, "component": "$12", "due": "standing"}
+    whole = {**unkeyed, "since": parts["from_due_times"], "more": beside, "component": "$11"}
+    lean = {**unkeyed, "since": parts["from_cursor"], "more": _PLACE, "component": "$12", "due": "standing"}
     single = {**unkeyed, "selected": "single", "component": "$10"}
     shape = partial(_statement, tables, history, str(max_body_bytes))
     return {

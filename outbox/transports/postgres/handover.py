@@ -17,15 +17,13 @@ from outbox.core.outcome import Cause, Dead, Failure, Retry
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
 from outbox.postgres.batch_sizes import ALONE_TIMEOUT, BatchSizes
-from outbox.postgres.claiming import MOST_LOOKS, lowest_reached, relay_queries
+from outbox.postgres.claiming import MOST_LOOKS, PriorityScheduler, UnkeyedBatch, lowest_reached, outbox_queries
 from outbox.postgres.deaths import Storable
-from outbox.postgres.floors import Floors
+from outbox.postgres.index_positions import PRIORITIES, IndexPositions, ScanStart
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes, lane_of
-from outbox.postgres.places import PRIORITIES, Places
 from outbox.postgres.pool import DRIVER_ERRORS, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
 from outbox.postgres.sent_facts import SentFacts
-from outbox.postgres.turns import Turns, Unkeyed
 from outbox.retry import RetryPolicy
 from outbox.transports.postgres.handing import handover_queries
 from outbox.transports.postgres.tables import Statements, TransportTables, borrowed, cancelling
@@ -99,7 +97,7 @@ class PostgresHandover:
 
     Sent rows are deleted, or kept with `sent_at` if `keep_sent`. Rows that no queue wants are held, or, with
     `drop_unroutable`, treated as sent. `default_expiration` is that of rows without one. Any number of hand-overs may run at
-    once. `floors` is where they begin to read, shared with whoever looks for what is due next.
+    once. `scan_start` is where they begin to read, shared with whoever looks for what is due next.
 
     What takes longer than `longest_statement` is undone, and smaller hand-overs follow. A row that the database cannot take is
     found by halves: it backs off as `retry` says, at last it is parked, and the others go on. `byte_limits` says how much is
@@ -117,7 +115,7 @@ class PostgresHandover:
         drop_unroutable: bool = False,
         ordering: OrderingRules = OrderingRules(),  # noqa: B008  a frozen value
         facts: SentFacts | None = None,
-        floors: Floors | None = None,
+        scan_start: ScanStart | None = None,
         byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
         retry: RetryPolicy | None = None,
         longest_statement: timedelta = LONGEST_STATEMENT,
@@ -137,11 +135,10 @@ class PostgresHandover:
         shape = partial(handover_queries, self._tables, max_body_bytes=byte_limits.body)
         self._sql = shape()
         self._told_sql = self._sql if facts is None else shape(facts.history)
-        row_sql = partial(relay_queries, table, longest_send=ALONE_TIMEOUT)
-        self._row_sql = {False: row_sql(), True: row_sql(classes="oldest_first")}
-        self._turns = Turns()
+        self._row_sql = outbox_queries(table, longest_send=ALONE_TIMEOUT)
+        self._scheduler = PriorityScheduler()
         self._lanes = Lanes(table, ordering)
-        self._places = Places(floors or Floors(PRIORITIES), self._lanes.floors)
+        self._positions = IndexPositions(scan_start or ScanStart(PRIORITIES), self._lanes.scan_start)
 
     async def check(self) -> None:
         """Raises `SchemaError` if a table of the transport is missing, and `DatabaseUnavailableError`."""
@@ -202,7 +199,7 @@ class PostgresHandover:
             await self._hand_over_in_turn(_Statements(self._sql, arguments), limit, handed)
 
     async def _hand_over_in_turn(self, statements: "_Statements", limit: int, handed: list[HandedMessage]) -> None:
-        await self._turns.share(
+        await self._scheduler.share(
             limit,
             unkeyed=partial(self._hand_over_unkeyed, statements, handed),
             keyed=partial(self._hand_over_lanes, statements, handed),
@@ -210,19 +207,19 @@ class PostgresHandover:
 
     async def _hand_over_unkeyed(
         self, statements: "_Statements", handed: list[HandedMessage], limit: int, *, fair: bool, lean: bool
-    ) -> Unkeyed[HandedMessage]:
-        """Rows without ordering keys, in one statement; see `outbox.postgres.turns.TakeUnkeyed`.
+    ) -> UnkeyedBatch[HandedMessage]:
+        """Rows without ordering keys, in one statement; see `outbox.postgres.claiming.ClaimUnkeyed`.
 
         If one of them cannot be taken, half of them, and at last that one alone.
         """
         try:
             if lean:
-                rows = await self._unkeyed_rows(statements, "hand_over_lean", limit, *self._places.bookmarks)
-                return Unkeyed(self._noted(rows, handed))
-            start = self._places.start()
+                rows = await self._unkeyed_rows(statements, "hand_over_lean", limit, *self._positions.cursor)
+                return UnkeyedBatch(self._noted(rows, handed))
+            start = self._positions.start()
             rows = await self._unkeyed_rows(statements, "hand_over_fair" if fair else "hand_over", limit, start.argument)
-            self._places.found(start, rows)
-            return Unkeyed(self._noted(rows, handed), lowest_reached(rows), plain=not rows[0]["deduplicated"])
+            self._positions.record_claim(start, rows)
+            return UnkeyedBatch(self._noted(rows, handed), lowest_reached(rows), plain=not rows[0]["deduplicated"])
         except _ROW_ERRORS as error:
             if not self._blames_rows(error, statements, limit):
                 raise
@@ -230,7 +227,7 @@ class PostgresHandover:
                 return await self._hand_over_unkeyed(statements, handed, limit // 2, fair=fair, lean=False)
             single = await self._hand_over_single(statements, error, fair=fair)
             handed += single
-            return Unkeyed(single, full=True)
+            return UnkeyedBatch(single, full=True)
 
     def _blames_rows(self, error: asyncpg.PostgresError, statements: "_Statements", limit: int) -> bool:
         """Whether rows are looked at one by one after `error`. Before that the history is left out, which may be to blame, too.
@@ -263,11 +260,11 @@ class PostgresHandover:
         self, statements: "_Statements", error: asyncpg.PostgresError, *, fair: bool
     ) -> Sequence[HandedMessage]:
         """The row that is first in line, of which several or one could not be handed over because of `error`."""
-        sql, seconds = self._row_sql[fair], self._longest_statement.total_seconds()
+        sql, seconds = self._row_sql, self._longest_statement.total_seconds()
         async with borrowed(self._pool) as connection:
             try:
                 await connection.execute(sql["begin"], timeout=seconds)
-                found = await connection.fetch(sql["claim_unread"], timeout=seconds)
+                found = await connection.fetch(sql["claim_unread"], fair, timeout=seconds)
                 messages = await self._taken_or_refused(connection, statements, found, error)
                 await connection.execute("commit", timeout=seconds)
                 return messages
@@ -308,9 +305,9 @@ class PostgresHandover:
         outcome = self._outcome(failure, error, row["attempts"])
         text = Storable(connection.get_settings().server_encoding).text(str(failure))
         if isinstance(outcome, Retry):
-            await connection.execute(self._row_sql[False]["retry"], [row["id"]], [text], [outcome.delay])
+            await connection.execute(self._row_sql["retry"], [row["id"]], [text], [outcome.delay])
         else:
-            await connection.execute(self._row_sql[False]["park"], [row["id"]], [text])
+            await connection.execute(self._row_sql["park"], [row["id"]], [text])
         return HandedMessage(
             row_id=row["id"],
             id=str(row["id"]),
@@ -333,7 +330,7 @@ class PostgresHandover:
         last = rows[-1]
         if last["row_id"] is None:
             return ()
-        self._places.took(last, last["row_id"])
+        self._positions.advance(last, last["row_id"])
         messages = [_handed(row) for row in rows]
         handed += messages
         return messages
@@ -369,13 +366,9 @@ class PostgresHandover:
         try:
             await connection.execute(self._lanes.sql["begin"])
             runs = await self._lanes.take(connection, 1)
-            rows = (
-                ()
-                if runs is None
-                else await connection.fetch(self._lanes.sql["claim_runs_unread"], runs.numbers, runs.policies, 1, 1)
-            )
+            rows = () if runs is None else await self._lanes.claim_head_unread(connection, runs)
             messages = await self._taken_or_refused(connection, statements, rows, error, ordered=True)
-            if lanes := [lane_of(row) for row in rows if row["blocked"]]:
+            if lanes := [lane_of(row) for row in rows]:
                 await self._lanes.release(connection, lanes)
             await connection.execute("commit")
             return messages

@@ -19,7 +19,7 @@ from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
 from outbox.ports import Doorbell, Receive, Subscription
 from outbox.postgres.batch_sizes import BatchSizes
 from outbox.postgres.deaths import Coroner
-from outbox.postgres.floors import Floors
+from outbox.postgres.index_positions import ScanStart
 from outbox.transports.postgres.delivery import Actions, PostgresDelivery
 from outbox.transports.postgres.settlement import Fetch, FetchInTurn, Ring, Settling
 
@@ -177,7 +177,7 @@ class PostgresIntake:
         waking: Waking,
         lease: timedelta,
         coroner: Coroner,
-        floors: Floors,
+        scan_start: ScanStart,
         byte_limits: ByteLimits,
     ) -> None:
         self._fetch_bodies = fetch_bodies
@@ -205,7 +205,7 @@ class PostgresIntake:
         self._actions = Actions(settle=self._settle, isolate=self._isolate, note_failed=self._note_failed)
         self._clock = asyncio.get_running_loop().time
         self._pace = Pace(self._clock)
-        self._floors = floors
+        self._scan_start = scan_start
         self._leased: dict[int, PostgresDelivery] = {}
         self._ahead: deque[PostgresDelivery] = deque()
         self._in_hand: set[PostgresDelivery] = set()
@@ -327,10 +327,10 @@ class PostgresIntake:
         delivery.body = b"".join(pieces)
 
     async def _claim_any(self, limit: int, token: UUID, max_bytes: int, max_body_bytes: int) -> Sequence[Any]:
-        since, began = self._floors.dues, self._clock()
+        since, began = self._scan_start.due_times, self._clock()
         rows = await self._fetch_bodies("claim", self._queue, limit, token, self._lease, *since, max_bytes, max_body_bytes)
         firsts = {0: rows[0]["first_due"]} if rows else {}
-        self._floors.claimed(since=since, seconds=self._clock() - began, firsts=firsts)
+        self._scan_start.record_claim(since=since, seconds=self._clock() - began, firsts=firsts)
         self._may_be_due = bool(rows) and (rows[0]["seen"] == limit or rows[0]["seen"] > len(rows))
         return rows
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from outbox.postgres.turns import FAIR_EVERY, Turns, Unkeyed
+from outbox.postgres.claiming import FAIR_EVERY, PriorityScheduler, UnkeyedBatch
 
 LIMIT = 10
 
@@ -12,19 +12,19 @@ class Backlog:
 
     def __init__(self, plain: int, unusual: int = 0, *, keyed: bool = False) -> None:
         self.plain, self.unusual, self.keyed_due = plain, unusual, keyed
-        self.turns = Turns()
+        self.scheduler = PriorityScheduler()
         self.claims: list[str] = []
 
     async def claim(self) -> int:
-        return len(await self.turns.share(LIMIT, unkeyed=self.take, keyed=self.take_keyed))
+        return len(await self.scheduler.share(LIMIT, unkeyed=self.take, keyed=self.take_keyed))
 
-    async def take(self, limit: int, *, fair: bool, lean: bool) -> Unkeyed[str]:
+    async def take(self, limit: int, *, fair: bool, lean: bool) -> UnkeyedBatch[str]:
         self.claims.append("lean" if lean else "fair" if fair else "whole")
         plain = min(limit, self.plain)
         unusual = 0 if lean else min(limit - plain, self.unusual)
         self.plain, self.unusual = self.plain - plain, self.unusual - unusual
         taken = ["row"] * (plain + unusual)
-        return Unkeyed(taken) if lean else Unkeyed(taken, 0 if self.keyed_due else None, plain=not unusual)
+        return UnkeyedBatch(taken) if lean else UnkeyedBatch(taken, 0 if self.keyed_due else None, plain=not unusual)
 
     async def take_keyed(self, limit: int) -> Sequence[str]:
         self.claims.append("keyed")

@@ -19,7 +19,7 @@ DEAD = 20_000
 
 @pytest.fixture(autouse=True)
 def _every_claim_counts_as_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("outbox.postgres.floors.SLOW_SECONDS", 0.0)
+    monkeypatch.setattr("outbox.postgres.index_positions.SLOW_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
 async def test_claims_step_over_rows_that_somebody_keeps_dead(
     connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("outbox.postgres.floors.REST", 10_000)
+    monkeypatch.setattr("outbox.postgres.index_positions.REST", 10_000)
     await connection.execute("alter table outbox_table set (autovacuum_enabled = off)")
     await connection.execute(
         "insert into outbox_table (routing_key, body, send_after) "
@@ -61,7 +61,7 @@ async def test_claims_step_over_rows_that_somebody_keeps_dead(
 async def test_claims_of_rows_without_keys_step_over_dead_ones_with_keys(
     connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("outbox.postgres.floors.REST", 10_000)
+    monkeypatch.setattr("outbox.postgres.index_positions.REST", 10_000)
     await connection.execute("alter table outbox_table set (autovacuum_enabled = off)")
     await connection.execute("insert into outbox_table (routing_key, body, ordering_key) values ('last', '', 'k')")
     pool = await open_pool(database_url, size=1, application_name="tests")

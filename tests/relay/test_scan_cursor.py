@@ -9,15 +9,14 @@ import pytest
 
 from outbox import ensure_outbox_schema_async
 from outbox.core.outcome import DONE, RETURNED
-from outbox.postgres.bookmarks import Bookmarks
-from outbox.postgres.floors import FRONT
+from outbox.postgres.claiming import FAIR_EVERY
+from outbox.postgres.index_positions import FRONT, ScanCursor
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.store import PostgresStore
-from outbox.postgres.turns import FAIR_EVERY
 from outbox.transports.postgres.handover import PostgresHandover
 from outbox.transports.postgres.tables import TransportTables, pattern_of
 from tests.relay.test_beside_publishers import TABLE
-from tests.relay.test_floors import entries_read
+from tests.relay.test_scan_start import entries_read
 
 BATCH = 100
 ROUNDS = 3 * FAIR_EVERY
@@ -26,7 +25,7 @@ ROUNDS = 3 * FAIR_EVERY
 @pytest.fixture(autouse=True)
 def _no_claim_counts_as_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is: all claims that are not lean begin at the front."""
-    monkeypatch.setattr("outbox.postgres.floors.SLOW_SECONDS", math.inf)
+    monkeypatch.setattr("outbox.postgres.index_positions.SLOW_SECONDS", math.inf)
 
 
 Take = Callable[[], Awaitable[list[str]]]
@@ -92,7 +91,7 @@ async def test_only_fair_claims_read_past_what_is_gone(sending: Callable[[Pool],
 
 
 @both
-async def test_what_is_inserted_before_the_bookmark_is_sent_by_the_next_fair_claim(
+async def test_what_is_inserted_before_the_cursor_is_sent_by_the_next_fair_claim(
     sending: Callable[[Pool], Take], pool: Pool
 ) -> None:
     await fill(pool, ROUNDS * BATCH)
@@ -130,14 +129,14 @@ async def test_what_a_claim_gives_back_is_taken_again_before_the_backlog_ends(po
     pytest.fail("it was not taken again")
 
 
-def test_bookmarks_are_of_the_last_row_of_each_priority() -> None:
-    bookmarks = Bookmarks(3)
-    bookmarks.put(2, 50.0, 7)
-    bookmarks.put(0, 40.0, 9)
-    bookmarks.put(2, 50.0, 8)
-    assert bookmarks.places == ([40.0, FRONT, 50.0], [9, 0, 8])
-    bookmarks.forget()
-    assert bookmarks.places == ([FRONT] * 3, [0] * 3)
+def test_a_cursor_is_the_last_row_of_each_priority() -> None:
+    cursor = ScanCursor(3)
+    cursor.advance(2, 50.0, 7)
+    cursor.advance(0, 40.0, 9)
+    cursor.advance(2, 50.0, 8)
+    assert cursor.position == ([40.0, FRONT, 50.0], [9, 0, 8])
+    cursor.reset()
+    assert cursor.position == ([FRONT] * 3, [0] * 3)
 
 
 async def fill(pool: Pool, count: int) -> None:

@@ -1,0 +1,53 @@
+"""Statements that claim are written out in full: what they have in common is compared here, so that no copy is forgotten."""
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from outbox.engine.ordering import OrderingRules
+from outbox.postgres.claiming import outbox_queries
+from outbox.postgres.names import TableName
+from outbox.postgres.ordering import Lanes
+
+TABLE = TableName("outbox_table")
+CLAIMS = {**Lanes(TABLE, OrderingRules()).sql, **outbox_queries(TABLE, longest_send=timedelta(seconds=10))}
+SIZES = re.compile(r"^sized as .*?^measured as .*?^\)", re.DOTALL | re.MULTILINE)
+COLUMNS = re.compile(r"^select id, case .*? as deduplicated", re.DOTALL | re.MULTILINE)
+ROWS = re.compile(r"^        select id, routing_key, body.*?^        from", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["claim_fair", "claim_lean", "read", "claim_runs"])
+def test_every_claim_measures_rows_and_shows_them_in_the_same_way(name: str) -> None:
+    assert _numberless(SIZES, CLAIMS[name]) == _numberless(SIZES, CLAIMS["claim"])
+    assert _numberless(COLUMNS, CLAIMS[name]) == _numberless(COLUMNS, CLAIMS["claim"])
+
+
+def test_claims_that_differ_in_where_they_begin_take_rows_in_the_same_way() -> None:
+    assert _numberless(ROWS, CLAIMS["claim_fair"]) == _numberless(ROWS, CLAIMS["claim"])
+    assert _numberless(ROWS, CLAIMS["claim_lean"]) == _numberless(ROWS, CLAIMS["claim"])
+
+
+def test_ready_means_the_same_wherever_a_lane_is_read() -> None:
+    ready = "failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')"
+    for name, mentions in {
+        "find_lanes": 2,
+        "claim_runs": 3,
+        "claim_head_unread": 3,
+        "share_heads": 1,
+        "park_behind": 1,
+        "release_next": 1,
+    }.items():
+        assert CLAIMS[name].count(ready) == mentions, name
+
+
+def test_nothing_but_names_and_settings_is_written_into_a_claim() -> None:
+    for name, statement in CLAIMS.items():
+        assert "{" not in statement, name
+
+
+def _numberless(part: re.Pattern[str], statement: str) -> str:
+    """The part of a statement, whatever the numbers of its parameters."""
+    found = part.search(statement)
+    assert found is not None, statement
+    return re.sub(r"\$\d+", "$", found[0])
