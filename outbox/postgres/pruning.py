@@ -1,24 +1,15 @@
 """Pruning: rows that nobody needs any more are deleted in small batches, so that nobody waits for it."""
 
-from collections.abc import Mapping
 from datetime import timedelta
 
 import asyncpg
 
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, taken_from, unavailable_errors
-from outbox.postgres.queries import queries, query
+from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import satellite_names
 
 TIMEOUT = timedelta(seconds=60)
-
-_PAST = {
-    "audit": ("audit", "id", "at"),
-    "sessions": ("session", "token_hash", "expires_at"),
-    "login_failures": ("login_failure", "bucket", "window_ends_at"),
-    "confirmations": ("confirmation", "token_hash", "expires_at"),
-}
-"""What one time of a row alone decides about: its table, its key, and the time."""
 
 
 class Pruning:
@@ -26,7 +17,7 @@ class Pruning:
 
     def __init__(self, pool: Pool, table: TableName) -> None:
         self._pool = pool
-        self._sql = _statements(table)
+        self._sql = queries("pruning.sql", **satellite_names(table.schema))
 
     async def dead_letters(self, older_than: timedelta, limit: int) -> int:
         """Deletes up to `limit` letters that were requeued or discarded longer ago than that; how many there were."""
@@ -72,11 +63,3 @@ class Pruning:
                 except asyncpg.UndefinedTableError:
                     return 0
         return int(status.rpartition(" ")[2])
-
-
-def _statements(table: TableName) -> Mapping[str, str]:
-    names = satellite_names(table.schema)
-    past = {
-        what: query("pruning_parts.sql", "past", table=names[of], key=key, time=time) for what, (of, key, time) in _PAST.items()
-    }
-    return {**queries("pruning.sql", **names), **past}

@@ -18,7 +18,5 @@ def reporting_queries(schema: str | None) -> Mapping[str, str]:
         "reporting.sql",
         statement_timeout=f"{STATEMENT_TIMEOUT / timedelta(milliseconds=1):.0f}",
         lock_timeout=f"{LOCK_TIMEOUT / timedelta(milliseconds=1):.0f}",
-        origin=ORIGIN,
-        add_up=queries("reporting_parts.sql")["add_up"],
         **satellite_names(schema),
     )

@@ -170,8 +170,7 @@ Table = Mapping[tuple[MessageState, str], Count]
 
 def backlog_queries(table: TableName) -> Mapping[str, str]:
     """The statements of `backlog.sql`."""
-    names = {**outbox_names(table), **satellite_names(table.schema)}
-    return queries("backlog.sql", **names, **queries("backlog_parts.sql", **names))
+    return queries("backlog.sql", **outbox_names(table), **satellite_names(table.schema))
 
 
 def _waited(rows: Sequence[asyncpg.Record]) -> dict[MessageState, float]:

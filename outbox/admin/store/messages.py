@@ -94,11 +94,10 @@ class MessageListing:
     def __init__(self, table: TableName) -> None:
         names = {**outbox_names(table), **satellite_names(table.schema)}
         self._table = table.sql
-        self._state = query("backlog_parts.sql", "state", **names)
-        self._line = query("messages.sql", "line", state=self._state)
+        self._line = query("messages.sql", "line")
         self._classes = query("messages.sql", "classes", unordered="{unordered}", ordered="{ordered}")
         self._settings = query("backlog.sql", "settings")
-        self._sql = queries("messages.sql", state=self._state, line=self._line, unordered="", ordered="", **names)
+        self._sql = queries("messages.sql", unordered="", ordered="", **names)
 
     async def page(
         self, connection: Connection, filter_: MessageFilter, *, limit: int, place: Place | None, back: bool, inclusive: bool

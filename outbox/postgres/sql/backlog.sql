@@ -14,11 +14,26 @@ from (
     (
         select 'pending' as state, routing_key
         from (
-            {due}
-                and send_after <= now()
-            {due_and_ordered}
-                and send_after <= now()
-            {due_end}
+            (
+                select message.*
+                from generate_series(0, 9) as class (priority)
+                cross join lateral (
+                    select routing_key, attempts, last_error
+                    from {table}
+                    where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+                        and send_after <= now()
+                    order by send_after, id
+                    limit $1
+                ) as message
+            )
+            union all
+            (
+                select routing_key, attempts, last_error
+                from {table}
+                where sent_at is null and failed_at is null and ordering_key is not null and send_after <= now()
+                order by send_after, id
+                limit $1
+            )
         ) as due
         where coalesce(last_error, '') not in ('unroutable', 'stalled', 'blocked')
         limit $1
@@ -27,11 +42,27 @@ from (
     (
         select case when attempts > 0 then 'retrying' else 'scheduled' end, routing_key
         from (
-            {due}
-                and send_after > now() and send_after < 'infinity'
-            {due_and_ordered}
-                and send_after > now() and send_after < 'infinity'
-            {due_end}
+            (
+                select message.*
+                from generate_series(0, 9) as class (priority)
+                cross join lateral (
+                    select routing_key, attempts, last_error
+                    from {table}
+                    where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+                        and send_after > now() and send_after < 'infinity'
+                    order by send_after, id
+                    limit $1
+                ) as message
+            )
+            union all
+            (
+                select routing_key, attempts, last_error
+                from {table}
+                where sent_at is null and failed_at is null and ordering_key is not null
+                    and send_after > now() and send_after < 'infinity'
+                order by send_after, id
+                limit $1
+            )
         ) as later
         where coalesce(last_error, '') not in ('unroutable', 'stalled', 'blocked')
         limit $1
@@ -86,7 +117,18 @@ select greatest(pg_relation_size('{table}'::regclass) / current_setting('block_s
 -- The same of $1 percent of the table's pages, the same ones each time, so that the estimate does not jump.
 select state, routing_key, count(*) as count
 from (
-    select {state} as state, case when sent_at is null then routing_key else '' end as routing_key
+    select
+        case
+            when sent_at is not null then 'sent'
+            when failed_at is not null then 'parked'
+            when last_error = 'unroutable' then 'held'
+            when last_error = 'stalled' then 'stalled'
+            when last_error = 'blocked' then 'blocked'
+            when send_after > now() and attempts > 0 then 'retrying'
+            when send_after > now() then 'scheduled'
+            else 'pending'
+        end as state,
+        case when sent_at is null then routing_key else '' end as routing_key
     from {table} tablesample system ($1) repeatable (0)
 ) as sampled
 group by state, routing_key
@@ -101,7 +143,8 @@ from (
         select send_after
         from {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
-            and send_after > '-infinity' and send_after <= now() and coalesce(last_error, '') not in ('unroutable', 'stalled', 'blocked')
+            and send_after > '-infinity' and send_after <= now()
+            and coalesce(last_error, '') not in ('unroutable', 'stalled', 'blocked')
         order by send_after, id
         limit 1
     ) as first
@@ -110,7 +153,8 @@ from (
         select send_after
         from {table}
         where sent_at is null and failed_at is null and ordering_key is not null
-            and send_after > '-infinity' and send_after <= now() and coalesce(last_error, '') not in ('unroutable', 'stalled', 'blocked')
+            and send_after > '-infinity' and send_after <= now()
+            and coalesce(last_error, '') not in ('unroutable', 'stalled', 'blocked')
         order by send_after, id
         limit 1
     )

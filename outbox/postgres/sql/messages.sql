@@ -1,14 +1,26 @@
 -- name: line
 -- What is listed of a row. Times are seconds and jsonb is text: no value that a producer may insert is too much for the driver
 -- then. Small bodies come along, of which a preview is made. Whoever released a row may have left the time since when it was held.
-id, {state} as state, routing_key, left(tracking_ids ->> -1, 1000) as message_id, left(tracking_ids ->> 0, 1000) as root_id,
+id,
+    case
+        when sent_at is not null then 'sent'
+        when failed_at is not null then 'parked'
+        when last_error = 'unroutable' then 'held'
+        when last_error = 'stalled' then 'stalled'
+        when last_error = 'blocked' then 'blocked'
+        when send_after > now() and attempts > 0 then 'retrying'
+        when send_after > now() then 'scheduled'
+        else 'pending'
+    end as state,
+    routing_key, left(tracking_ids ->> -1, 1000) as message_id, left(tracking_ids ->> 0, 1000) as root_id,
     left(ordering_key, 1000) as ordering_key, left(dedup_key, 1000) as dedup_key, left(target_queue, 1000) as target_queue,
     priority, attempts, requeue_count, left(last_error, 2000) as last_error, content_type, octet_length(body) as size,
     case when octet_length(body) <= 4096 then body end as shown, extract(epoch from created_at)::float8 as created_at,
     extract(epoch from send_after)::float8 as due_at, extract(epoch from sent_at)::float8 as sent_at,
     extract(epoch from failed_at)::float8 as failed_at, hashtextextended(ordering_key, 0) as lane,
     case
-        when sent_at is null and failed_at is null and last_error in ('unroutable', 'stalled') then extract(epoch from held_at)::float8
+        when sent_at is null and failed_at is null and last_error in ('unroutable', 'stalled')
+            then extract(epoch from held_at)::float8
     end as held_at, coalesce(left(target_queue, 1000), '') as route_queue
 
 -- name: classes
@@ -23,14 +35,46 @@ union all
 )
 
 -- name: detail
-select {line}, body, headers::text as headers, tracking_ids::text as tracking_ids, extract(epoch from expiration)::float8 as expires_in,
-    hlc, send_after = 'infinity' as due_never
+select id,
+    case
+        when sent_at is not null then 'sent'
+        when failed_at is not null then 'parked'
+        when last_error = 'unroutable' then 'held'
+        when last_error = 'stalled' then 'stalled'
+        when last_error = 'blocked' then 'blocked'
+        when send_after > now() and attempts > 0 then 'retrying'
+        when send_after > now() then 'scheduled'
+        else 'pending'
+    end as state,
+    routing_key, left(tracking_ids ->> -1, 1000) as message_id, left(tracking_ids ->> 0, 1000) as root_id,
+    left(ordering_key, 1000) as ordering_key, left(dedup_key, 1000) as dedup_key, left(target_queue, 1000) as target_queue,
+    priority, attempts, requeue_count, left(last_error, 2000) as last_error, content_type, octet_length(body) as size,
+    case when octet_length(body) <= 4096 then body end as shown, extract(epoch from created_at)::float8 as created_at,
+    extract(epoch from send_after)::float8 as due_at, extract(epoch from sent_at)::float8 as sent_at,
+    extract(epoch from failed_at)::float8 as failed_at, hashtextextended(ordering_key, 0) as lane,
+    case
+        when sent_at is null and failed_at is null and last_error in ('unroutable', 'stalled')
+            then extract(epoch from held_at)::float8
+    end as held_at, coalesce(left(target_queue, 1000), '') as route_queue,
+    body, headers::text as headers, tracking_ids::text as tracking_ids,
+    extract(epoch from expiration)::float8 as expires_in, hlc, send_after = 'infinity' as due_never
 from {table}
 where id = $1
 
 -- name: first_of_key
 -- The first row of an ordering key that is before row $2 and not sent.
-select id, {state} as state, tracking_ids ->> -1 as message_id
+select id,
+    case
+        when sent_at is not null then 'sent'
+        when failed_at is not null then 'parked'
+        when last_error = 'unroutable' then 'held'
+        when last_error = 'stalled' then 'stalled'
+        when last_error = 'blocked' then 'blocked'
+        when send_after > now() and attempts > 0 then 'retrying'
+        when send_after > now() then 'scheduled'
+        else 'pending'
+    end as state,
+    tracking_ids ->> -1 as message_id
 from {table}
 where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = $1 and id < $2
 order by hashtextextended(ordering_key, 0), id

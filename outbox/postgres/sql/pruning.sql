@@ -1,3 +1,5 @@
+Deletes rows that are not needed any more: of longer ago than $1, up to $2 of them. Rows that another process deletes are skipped.
+
 -- name: dead_letters
 -- Resolved letters that are too old; none that a running operation still has to do with.
 delete from {dead_letter}
@@ -48,3 +50,51 @@ where (actor, key) in (
     limit $2
     for update skip locked
 )
+
+-- name: audit
+-- Entries of the audit that are too old.
+delete from {audit}
+where id = any(array(
+    select id
+    from {audit}
+    where at < now() - $1::interval
+    order by at
+    limit $2
+    for update skip locked
+))
+
+-- name: sessions
+-- Sessions that ended too long ago.
+delete from {session}
+where token_hash = any(array(
+    select token_hash
+    from {session}
+    where expires_at < now() - $1::interval
+    order by expires_at
+    limit $2
+    for update skip locked
+))
+
+-- name: login_failures
+-- Counts of failed logins whose window of time ended too long ago.
+delete from {login_failure}
+where bucket = any(array(
+    select bucket
+    from {login_failure}
+    where window_ends_at < now() - $1::interval
+    order by window_ends_at
+    limit $2
+    for update skip locked
+))
+
+-- name: confirmations
+-- Dry runs that could be followed up until too long ago.
+delete from {confirmation}
+where token_hash = any(array(
+    select token_hash
+    from {confirmation}
+    where expires_at < now() - $1::interval
+    order by expires_at
+    limit $2
+    for update skip locked
+))

@@ -29,7 +29,8 @@ from unnest(
 ) as told (ago, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message)
 
 -- name: add_stats
--- Rows are locked in the order of their keys, so that two processes that add at once wait for each other, and never both.
+-- Counts add up; of what was measured the highest stays. Rows are locked in the order of their keys, so that two processes that add
+-- at once wait for each other, and never both.
 insert into {stats} as so_far (
     starts_at, seconds, routing_key, queue, created, sent, processed, failed, retried, dead, duplicates, backlog, oldest_age,
     latency
@@ -43,7 +44,25 @@ from unnest(
     starts_at, routing_key, queue, created, sent, processed, failed, retried, dead, duplicates, backlog, oldest_age, latency
 )
 order by starts_at, routing_key collate "C", queue collate "C"
-{add_up}
+on conflict (starts_at, seconds, routing_key, queue) do update
+set created = so_far.created + excluded.created,
+    sent = so_far.sent + excluded.sent,
+    processed = so_far.processed + excluded.processed,
+    failed = so_far.failed + excluded.failed,
+    retried = so_far.retried + excluded.retried,
+    dead = so_far.dead + excluded.dead,
+    duplicates = so_far.duplicates + excluded.duplicates,
+    backlog = greatest(so_far.backlog, excluded.backlog),
+    oldest_age = greatest(so_far.oldest_age, excluded.oldest_age),
+    latency = case
+        when so_far.latency is null then excluded.latency
+        when excluded.latency is null then so_far.latency
+        else array(
+            select coalesce(known, 0) + coalesce(new, 0)
+            from unnest(so_far.latency, excluded.latency) with ordinality as bucket (known, new, number)
+            order by number
+        )
+    end
 
 -- name: beat
 insert into {component} as component (
@@ -129,18 +148,19 @@ order by kind, name, started_at
 
 -- name: thin_stats
 -- Rows of spans shorter than $1 seconds that are older than $2 become rows of $1 seconds, up to $3 of them at once. In one
--- statement, so that nothing is counted twice or not at all, whoever adds to them meanwhile.
+-- statement, so that nothing is counted twice or not at all, whoever adds to them meanwhile. Spans are counted from a midnight in
+-- UTC. They add up as in `add_stats`.
 with thinned as (
     delete from {stats}
     where ctid = any(array(
         select ctid
         from {stats}
-        where seconds < $1 and starts_at < date_bin(make_interval(secs => $1), clock_timestamp() - $2::interval, {origin})
+        where seconds < $1 and starts_at < date_bin(make_interval(secs => $1), clock_timestamp() - $2::interval, timestamptz '2000-01-01 00:00:00+00')
         order by starts_at, routing_key collate "C", queue collate "C"
         limit $3
         for update skip locked
     ))
-    returning *, date_bin(make_interval(secs => $1), starts_at, {origin}) as span
+    returning *, date_bin(make_interval(secs => $1), starts_at, timestamptz '2000-01-01 00:00:00+00') as span
 ),
 latencies as (
     select span, routing_key, queue, array_agg(total order by number) as latency
@@ -163,7 +183,25 @@ added as (
     left join latencies using (span, routing_key, queue)
     group by span, routing_key, queue, latencies.latency
     order by span, routing_key collate "C", queue collate "C"
-    {add_up}
+    on conflict (starts_at, seconds, routing_key, queue) do update
+    set created = so_far.created + excluded.created,
+        sent = so_far.sent + excluded.sent,
+        processed = so_far.processed + excluded.processed,
+        failed = so_far.failed + excluded.failed,
+        retried = so_far.retried + excluded.retried,
+        dead = so_far.dead + excluded.dead,
+        duplicates = so_far.duplicates + excluded.duplicates,
+        backlog = greatest(so_far.backlog, excluded.backlog),
+        oldest_age = greatest(so_far.oldest_age, excluded.oldest_age),
+        latency = case
+            when so_far.latency is null then excluded.latency
+            when excluded.latency is null then so_far.latency
+            else array(
+                select coalesce(known, 0) + coalesce(new, 0)
+                from unnest(so_far.latency, excluded.latency) with ordinality as bucket (known, new, number)
+                order by number
+            )
+        end
 )
 select count(*)
 from thinned
