@@ -31,7 +31,7 @@ from outbox.masking import Masking, preview, searchable
 from outbox.postgres.deaths import Storable
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
-from outbox.postgres.queries import queries, query
+from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import satellite_names
 
 LOCK_TIMEOUT = timedelta(seconds=5)
@@ -57,8 +57,7 @@ class Statements:
     def __init__(self, pool: Pool, table: TableName, file: str) -> None:
         self._pool = pool
         names = {"table": table.sql, "too_old": _TOO_OLD, "selection": SELECTION, **satellite_names(table.schema)}
-        names |= {part: query("letters.sql", part) for part in ("parked_type", "parked_fingerprint", "parked_search")}
-        self._sql = queries(file, **names, **queries("repair_parts.sql", **names))
+        self._sql = queries(file, **names)
 
     def __getitem__(self, name: str) -> str:
         return self._sql[name]

@@ -10,8 +10,9 @@ values ($1, cast($2::text as jsonb), cast($3::text as jsonb), $4, $5)
 returning id
 
 -- name: fix_letters
--- In the order in which they came to be. What another operation has to do is skipped. The digest is of the very letters that are
--- fixed: a statement of its own would see what was committed meanwhile.
+-- In the order in which they came to be. What another operation has to do is skipped. The digest says which letters these are, and in
+-- which state: it is equal for the same ones in any order, without keeping or sorting them, and is that of planning.sql. It is of the
+-- very letters that are fixed: a statement of its own would see what was committed meanwhile.
 with wanted as materialized (
     select letter, kind, number, version, status, failed_at
     from (
@@ -28,7 +29,10 @@ item as (
     left join {operation_item} as other on other.letter = wanted.letter and other.outcome = 'pending'
     returning outcome
 )
-select (select count(*) from item) as count, {digest} as digest
+select (select count(*) from item) as count,
+    md5(coalesce(sum(
+        hashtextextended(concat_ws(' ', letter, version, status, extract(epoch from failed_at)), 0)::numeric
+    ), 0)::text) as digest
 from wanted
 
 -- name: created
@@ -39,26 +43,85 @@ from (select exists(select from {operation_item} where operation_id = $1 and out
 where id = $1
 
 -- name: operation
-select {operation_columns},
-    {operation_counts}
+-- `counts` are of the outcomes that few letters come to: what was done is counted as it is done, and what is left is to be done.
+-- `late`: of what failed again and has not been looked at since, what it was taken for, and how many had not failed before.
+select id, action, state, selector::text, options::text, reason, requested_by, created_at, updated_at, finished_at, continue_at,
+    canary_since, canary_until, total, done, waiting, retrying, handled, failed, stopped_because,
+    (
+        select coalesce(json_object_agg(outcome, count), '{}')::text
+        from (
+            select outcome, count(*)
+            from {operation_item}
+            where operation_id = id and outcome in ('skipped', 'refused', 'not found', 'died again')
+            group by outcome
+        ) as counted
+    ) as counts,
+    (
+        select json_build_object(
+            'waiting', count(*) filter (where result = 'waiting'),
+            'retrying', count(*) filter (where result = 'retrying'),
+            'handled', count(*) filter (where result = 'handled'),
+            'failed', count(*) filter (where failed_attempts = 0)
+        )::text
+        from {operation_item}
+        where operation_id = id and outcome = 'died again' and check_at is not null
+    ) as late
 from {operation}
 where id = $1
 
 -- name: operations
--- The newest first; $1: only those that go on.
-select {operation_columns},
-    {operation_counts}
+-- As `operation`, the newest first; $1: only those that go on.
+select id, action, state, selector::text, options::text, reason, requested_by, created_at, updated_at, finished_at, continue_at,
+    canary_since, canary_until, total, done, waiting, retrying, handled, failed, stopped_because,
+    (
+        select coalesce(json_object_agg(outcome, count), '{}')::text
+        from (
+            select outcome, count(*)
+            from {operation_item}
+            where operation_id = id and outcome in ('skipped', 'refused', 'not found', 'died again')
+            group by outcome
+        ) as counted
+    ) as counts,
+    (
+        select json_build_object(
+            'waiting', count(*) filter (where result = 'waiting'),
+            'retrying', count(*) filter (where result = 'retrying'),
+            'handled', count(*) filter (where result = 'handled'),
+            'failed', count(*) filter (where failed_attempts = 0)
+        )::text
+        from {operation_item}
+        where operation_id = id and outcome = 'died again' and check_at is not null
+    ) as late
 from {operation}
 where (not $1::boolean or finished_at is null) and ($3::bigint is null or id < $3)
 order by id desc
 limit $2
 
 -- name: newer_operations
--- Those that came after the operation $3, as many as make a page, the newest first too.
+-- As `operations`, those that came after the operation $3, as many as make a page.
 select *
 from (
-    select {operation_columns},
-        {operation_counts}
+    select id, action, state, selector::text, options::text, reason, requested_by, created_at, updated_at, finished_at,
+        continue_at, canary_since, canary_until, total, done, waiting, retrying, handled, failed, stopped_because,
+        (
+            select coalesce(json_object_agg(outcome, count), '{}')::text
+            from (
+                select outcome, count(*)
+                from {operation_item}
+                where operation_id = id and outcome in ('skipped', 'refused', 'not found', 'died again')
+                group by outcome
+            ) as counted
+        ) as counts,
+        (
+            select json_build_object(
+                'waiting', count(*) filter (where result = 'waiting'),
+                'retrying', count(*) filter (where result = 'retrying'),
+                'handled', count(*) filter (where result = 'handled'),
+                'failed', count(*) filter (where failed_attempts = 0)
+            )::text
+            from {operation_item}
+            where operation_id = id and outcome = 'died again' and check_at is not null
+        ) as late
     from {operation}
     where (not $1::boolean or finished_at is null) and id > $3::bigint
     order by id
@@ -114,7 +177,9 @@ order by turn desc, position desc
 limit $5::bigint
 
 -- name: due
-select {operation_columns}, coalesce(canary_until <= now(), false) as is_canary_over
+select id, action, state, selector::text, options::text, reason, requested_by, created_at, updated_at, finished_at, continue_at,
+    canary_since, canary_until, total, done, waiting, retrying, handled, failed, stopped_because,
+    coalesce(canary_until <= now(), false) as is_canary_over
 from {operation}
 where state = 'running' and continue_at <= now() and ($1::bigint is null or id = $1)
 order by continue_at, id
@@ -122,7 +187,8 @@ limit 1
 for update skip locked
 
 -- name: lock
-select {operation_columns}
+select id, action, state, selector::text, options::text, reason, requested_by, created_at, updated_at, finished_at, continue_at,
+    canary_since, canary_until, total, done, waiting, retrying, handled, failed, stopped_because
 from {operation}
 where id = $1 and state = 'running' and continue_at <= now()
 for update skip locked

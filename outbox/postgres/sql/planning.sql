@@ -9,7 +9,10 @@ with wanted as materialized (
         {selection}
     ) as meant
 )
-select count(*) as count, {digest} as digest,
+select count(*) as count,
+    md5(coalesce(sum(
+        hashtextextended(concat_ws(' ', letter, version, status, extract(epoch from failed_at)), 0)::numeric
+    ), 0)::text) as digest,
     count(*) filter (where created_at < now() - $1::interval) as too_old,
     count(*) filter (where exists (
         select from {operation_item} as item where item.letter = wanted.letter and item.outcome = 'pending'
@@ -31,7 +34,10 @@ select count(*) as count, {digest} as digest,
 from wanted
 
 -- name: digest_of
-select count(*) as count, {digest} as digest
+select count(*) as count,
+    md5(coalesce(sum(
+        hashtextextended(concat_ws(' ', letter, version, status, extract(epoch from failed_at)), 0)::numeric
+    ), 0)::text) as digest
 from (
     {selection}
 ) as meant

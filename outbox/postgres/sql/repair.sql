@@ -1,5 +1,6 @@
 What becomes of dead letters by a person's wish. Rows are locked first, in the order of their ids, in a statement of their own:
-the next one then judges them as they are, whoever changed them meanwhile.
+the next one then judges them as they are, whoever changed them meanwhile. A row whose tracking ids cannot
+be read has an id that depends on nothing but the row. `busy_with` is the operation that still has to do with a letter, other than $2.
 
 -- name: lock_letters
 select from {dead_letter} where id = any($1::bigint[]) order by id for update
@@ -49,9 +50,21 @@ with wanted as materialized (
             when message_id is null or chain ->> -1 = message_id then chain
             else chain || to_jsonb(message_id)
         end as chain,
-        {busy}
+        (
+            select operation_id
+            from {operation_item} as item
+            where item.letter = letter.id::text and item.outcome = 'pending' and item.operation_id is distinct from $2::bigint
+        ) as busy_with
     from {dead_letter} as letter
-    cross join lateral (select {readable} as chain) as readable
+    cross join lateral (
+        select
+            case
+                when jsonb_typeof(tracking_ids) = 'array'
+                    and not jsonb_path_exists(tracking_ids, 'strict $[*] ? (@.type() != "string")', silent => true)
+                    then tracking_ids
+                else '[]'
+            end as chain
+    ) as readable
     where id = any($1::bigint[])
 ),
 judged as materialized (
@@ -97,7 +110,12 @@ marked as (
     from judged
     where letter.id = judged.id and verdict[1] = 'done' and letter.id = any($1::bigint[])
 ),
-{recorded}
+recorded as (
+    insert into {history} (fact, message_id, root_id, parent_id, routing_key, queue, component)
+    select 'requeued', chain ->> -1, chain ->> 0, chain ->> -2, routing_key, destination, coalesce($7, '')
+    from judged
+    where $8::boolean and verdict[1] = 'done'
+)
 select id::text as id, verdict[1] as outcome, verdict[2] as reason, requeue_count + 1 as requeue_count, chain ->> -1 as message_id,
     destination
 from judged
@@ -122,8 +140,17 @@ with wanted as materialized (
             when $3::text is not null then $3
             when not $4::boolean then target_queue
         end as destination,
-        {readable_row} as chain,
-        {busy_parked}
+        case
+            when jsonb_typeof(parked.tracking_ids) = 'array' and parked.tracking_ids <> '[]'
+                and not jsonb_path_exists(parked.tracking_ids, 'strict $[*] ? (@.type() != "string")', silent => true)
+                then parked.tracking_ids
+            else jsonb_build_array(md5('{table}:' || parked.id)::uuid::text)
+        end as chain,
+        (
+            select operation_id
+            from {operation_item} as item
+            where item.letter = 'outbox-' || parked.id and item.outcome = 'pending' and item.operation_id is distinct from $2::bigint
+        ) as busy_with
     from {table} as parked
     where id = any($1::bigint[])
 ),
@@ -148,7 +175,12 @@ requeued as (
     from judged
     where parked.id = judged.id and verdict[1] = 'done' and parked.id = any($1::bigint[]) and parked.failed_at is not null
 ),
-{recorded}
+recorded as (
+    insert into {history} (fact, message_id, root_id, parent_id, routing_key, queue, component)
+    select 'requeued', chain ->> -1, chain ->> 0, chain ->> -2, routing_key, destination, coalesce($7, '')
+    from judged
+    where $8::boolean and verdict[1] = 'done'
+)
 select 'outbox-' || id as id, verdict[1] as outcome, verdict[2] as reason, requeue_count + 1 as requeue_count,
     chain ->> -1 as message_id, destination
 from judged
@@ -161,7 +193,16 @@ with judged as materialized (
             when busy_with is not null then array['skipped', 'in operation ' || busy_with]
             else array['done', '']
         end as verdict
-    from (select letter.id, status, {busy} from {dead_letter} as letter where id = any($1::bigint[])) as wanted
+    from (
+        select letter.id, status,
+            (
+                select operation_id
+                from {operation_item} as item
+                where item.letter = letter.id::text and item.outcome = 'pending' and item.operation_id is distinct from $2::bigint
+            ) as busy_with
+        from {dead_letter} as letter
+        where id = any($1::bigint[])
+    ) as wanted
 ),
 marked as (
     update {dead_letter} as letter
@@ -173,7 +214,8 @@ select id::text as id, verdict[1] as outcome, verdict[2] as reason
 from judged
 
 -- name: discard_parked
--- It leaves the outbox, so that what waits for it goes on, and is a discarded dead letter from then on.
+-- It leaves the outbox, so that what waits for it goes on, and is a discarded dead letter from then on, with the kind of error, the
+-- fingerprint and the search text that letters.sql shows of a parked row.
 with judged as materialized (
     select id,
         case
@@ -182,16 +224,50 @@ with judged as materialized (
             when busy_with is not null then array['skipped', 'in operation ' || busy_with]
             else array['done', '']
         end as verdict
-    from (select parked.id, sent_at, failed_at, {busy_parked} from {table} as parked where id = any($1::bigint[])) as wanted
+    from (
+        select parked.id, sent_at, failed_at,
+            (
+                select operation_id
+                from {operation_item} as item
+                where item.letter = 'outbox-' || parked.id and item.outcome = 'pending'
+                    and item.operation_id is distinct from $2::bigint
+            ) as busy_with
+        from {table} as parked
+        where id = any($1::bigint[])
+    ) as wanted
 ),
 gone as (
     delete from {table} as parked
     using judged
     where parked.id = judged.id and verdict[1] = 'done' and parked.id = any($1::bigint[]) and parked.failed_at is not null
-    returning parked.*, {readable_row} as chain, 'discarded' as fate, $3::text as done_by, $4::text as done_because
+    returning parked.*,
+        case
+            when jsonb_typeof(parked.tracking_ids) = 'array' and parked.tracking_ids <> '[]'
+                and not jsonb_path_exists(parked.tracking_ids, 'strict $[*] ? (@.type() != "string")', silent => true)
+                then parked.tracking_ids
+            else jsonb_build_array(md5('{table}:' || parked.id)::uuid::text)
+        end as chain,
+        'discarded' as fate, $3::text as done_by, $4::text as done_because
 ),
 discarded as (
-    {copied}
+    insert into {dead_letter} (
+        source, exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at,
+        attempt, requeue_count, cause, exception_type, exception_message, exception_traceback, failed_at, first_failed_at, hlc,
+        fingerprint, search, status, resolved_at, resolved_by, resolution
+    )
+    select 'relay', '', coalesce(target_queue, ''), chain ->> -1, routing_key, body, content_type, headers, chain, ordering_key,
+        created_at, greatest(attempts, 1), requeue_count, 'refused',
+        split_part(coalesce(last_error, ''), ': ', 1),
+        substr(last_error, length(split_part(coalesce(last_error, ''), ': ', 1)) + 3), '', failed_at, failed_at, hlc,
+        lpad(to_hex(hashtextextended(
+            regexp_replace(coalesce(last_error, ''), '''[^'']*''|"[^"]*"|[0-9a-fA-F]{8,}|[0-9]+', '#', 'g'), 0
+        )), 16, '0'),
+        to_tsvector('simple', concat_ws(' ', routing_key, target_queue, tracking_ids::text, regexp_replace(
+            left(last_error, 4000), '(=|:|\mbearer|\mbasic)\s*("[^"]*"|''[^'']*''|\S+)', '\1', 'gi'
+        ))),
+        fate, now(), done_by, done_because
+    from gone
+    on conflict do nothing
 )
 select 'outbox-' || judged.id as id, verdict[1] as outcome, verdict[2] as reason, gone.ordering_key
 from judged
@@ -206,7 +282,16 @@ with judged as materialized (
             when busy_with is not null then array['skipped', 'in operation ' || busy_with]
             else array['done', '']
         end as verdict
-    from (select letter.id, status, {busy} from {dead_letter} as letter where id = any($1::bigint[])) as wanted
+    from (
+        select letter.id, status,
+            (
+                select operation_id
+                from {operation_item} as item
+                where item.letter = letter.id::text and item.outcome = 'pending' and item.operation_id is distinct from $2::bigint
+            ) as busy_with
+        from {dead_letter} as letter
+        where id = any($1::bigint[])
+    ) as wanted
 ),
 marked as (
     update {dead_letter} as letter
@@ -232,7 +317,16 @@ with judged as materialized (
                 then array['refused', 'it is ' || status || ': only what was discarded is purged, unless you force it']
             else array['done', '']
         end as verdict
-    from (select letter.id, status, {busy} from {dead_letter} as letter where id = any($1::bigint[])) as wanted
+    from (
+        select letter.id, status,
+            (
+                select operation_id
+                from {operation_item} as item
+                where item.letter = letter.id::text and item.outcome = 'pending' and item.operation_id is distinct from $2::bigint
+            ) as busy_with
+        from {dead_letter} as letter
+        where id = any($1::bigint[])
+    ) as wanted
 ),
 purged as (
     delete from {dead_letter} as letter
@@ -252,7 +346,17 @@ with judged as materialized (
                 then array['refused', 'it is open: only what was discarded is purged, unless you force it']
             else array['done', '']
         end as verdict
-    from (select parked.id, failed_at, {busy_parked} from {table} as parked where id = any($1::bigint[])) as wanted
+    from (
+        select parked.id, failed_at,
+            (
+                select operation_id
+                from {operation_item} as item
+                where item.letter = 'outbox-' || parked.id and item.outcome = 'pending'
+                    and item.operation_id is distinct from $2::bigint
+            ) as busy_with
+        from {table} as parked
+        where id = any($1::bigint[])
+    ) as wanted
 ),
 purged as (
     delete from {table} as parked
@@ -289,12 +393,36 @@ where letter.id = kept.dead_letter_id
 -- name: copy_parked
 -- A parked row that is edited leaves a dead letter behind, which keeps what it was; without an id: that death is on record already.
 with gone as (
-    select parked.*, {readable_row} as chain, 'requeued' as fate, $2::text as done_by, $3::text as done_because
+    select parked.*,
+        case
+            when jsonb_typeof(parked.tracking_ids) = 'array' and parked.tracking_ids <> '[]'
+                and not jsonb_path_exists(parked.tracking_ids, 'strict $[*] ? (@.type() != "string")', silent => true)
+                then parked.tracking_ids
+            else jsonb_build_array(md5('{table}:' || parked.id)::uuid::text)
+        end as chain,
+        'requeued' as fate, $2::text as done_by, $3::text as done_because
     from {table} as parked
     where id = $1 and sent_at is null and failed_at is not null
 ),
 copy as (
-    {copied}
+    insert into {dead_letter} (
+        source, exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at,
+        attempt, requeue_count, cause, exception_type, exception_message, exception_traceback, failed_at, first_failed_at, hlc,
+        fingerprint, search, status, resolved_at, resolved_by, resolution
+    )
+    select 'relay', '', coalesce(target_queue, ''), chain ->> -1, routing_key, body, content_type, headers, chain, ordering_key,
+        created_at, greatest(attempts, 1), requeue_count, 'refused',
+        split_part(coalesce(last_error, ''), ': ', 1),
+        substr(last_error, length(split_part(coalesce(last_error, ''), ': ', 1)) + 3), '', failed_at, failed_at, hlc,
+        lpad(to_hex(hashtextextended(
+            regexp_replace(coalesce(last_error, ''), '''[^'']*''|"[^"]*"|[0-9a-fA-F]{8,}|[0-9]+', '#', 'g'), 0
+        )), 16, '0'),
+        to_tsvector('simple', concat_ws(' ', routing_key, target_queue, tracking_ids::text, regexp_replace(
+            left(last_error, 4000), '(=|:|\mbearer|\mbasic)\s*("[^"]*"|''[^'']*''|\S+)', '\1', 'gi'
+        ))),
+        fate, now(), done_by, done_because
+    from gone
+    on conflict do nothing
     returning id
 )
 select copy.id

@@ -57,7 +57,13 @@ heard as (
     group by operation_id, position
 ),
 parked_again as materialized (
-    select {readable_row} ->> -1 as message_id, target_queue as queue, requeue_count, last_error as error
+    select
+        case
+            when jsonb_typeof(parked.tracking_ids) = 'array' and parked.tracking_ids <> '[]'
+                and not jsonb_path_exists(parked.tracking_ids, 'strict $[*] ? (@.type() != "string")', silent => true)
+                then parked.tracking_ids
+            else jsonb_build_array(md5('{table}:' || parked.id)::uuid::text)
+        end ->> -1 as message_id, target_queue as queue, requeue_count, last_error as error
     from {table} as parked
     where failed_at >= (select min(settled_at) from item)
     order by failed_at desc
