@@ -8,8 +8,7 @@ from outbox.core.events import HistoryLost
 from outbox.engine.ordering import OrderingRules
 from outbox.postgres.pool import Pool
 from outbox.postgres.sent_facts import SentFacts
-from outbox.transports.postgres.handing import handover_queries
-from outbox.transports.postgres.handover import HandedState, PostgresHandover
+from outbox.transports.postgres.handover import HandedState, PostgresHandover, handover_queries
 from tests.contract.harness import EXCHANGE, Recorder
 from tests.postgres_transport.support import TABLE, TABLES, bind, deliveries, explained, insert, rows_read
 
@@ -172,7 +171,7 @@ async def test_a_hand_over_of_keys_reads_no_more_than_it_takes(pool: Pool) -> No
             "select distinct hashtextextended(ordering_key, 0) as lane from outbox_table where send_after < 'infinity'"
         )
     ]
-    arguments = (EXCHANGE, 500, False, False, [], [], timedelta(seconds=1), None, 10**6, lanes, ["block"] * 500, 4)
+    arguments = (EXCHANGE, 500, False, False, [], [], timedelta(seconds=1), None, 10**6, None, 10**6, lanes, ["block"] * 500, 4)
     async with pool.acquire() as connection:
         for node in await explained(connection, handover_queries(TABLES)["hand_over_keyed"], *arguments):
             seen = f"{node['Node Type']} on {node.get('Relation Name')} read {rows_read(node)} rows"

@@ -8,7 +8,7 @@ import pytest
 
 from outbox.postgres.index_positions import FRONT
 from outbox.postgres.pool import Connection, Pool
-from outbox.transports.postgres.handing import handover_queries
+from outbox.transports.postgres.handover import handover_queries
 from tests.contract.harness import EXCHANGE
 from tests.postgres_transport.support import TABLES, Node, bind, explained, fill_deliveries, rows_read
 
@@ -115,5 +115,5 @@ async def hand_overs_are_frugal(connection: Connection) -> None:
                 "(select id from outbox_table where last_error = 'unroutable' order by id limit 200)"
             )
         for name, begin in places.items():
-            arguments = (EXCHANGE, BATCH, False, False, [], [], timedelta(seconds=1), None, 10**6, *begin)
+            arguments = (EXCHANGE, BATCH, False, False, [], [], timedelta(seconds=1), None, 10**6, None, 10**6, *begin)
             assert_frugal(await explained(connection, handover_queries(TABLES)[name], *arguments))

@@ -5,15 +5,22 @@ from datetime import timedelta
 
 import pytest
 
+from outbox.engine.holding import LONGEST_HELD_KEY, LONGEST_WAIT
 from outbox.engine.ordering import OrderingRules
 from outbox.postgres.claiming import outbox_queries
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes
+from outbox.transports.postgres.handover import handover_queries
+from outbox.transports.postgres.tables import TransportTables
 
 TABLE = TableName("outbox_table")
 CLAIMS = {**Lanes(TABLE, OrderingRules()).sql, **outbox_queries(TABLE, longest_send=timedelta(seconds=10))}
+HANDOVERS = handover_queries(TransportTables(TABLE), '"outbox_history"')
 SIZES = re.compile(r"^sized as .*?^measured as .*?^\)", re.DOTALL | re.MULTILINE)
 COLUMNS = re.compile(r"^select id, case .*? as deduplicated", re.DOTALL | re.MULTILINE)
+PRIORITIES = re.compile(r"^    from .*?cross join lateral", re.DOTALL | re.MULTILINE)
+BEGINNING = re.compile(r"^        where sent_at is null.*?order by send_after, id", re.DOTALL | re.MULTILINE)
+RUNS = re.compile(r"candidate as .*?^claimed as .*?^\)", re.DOTALL | re.MULTILINE)
 ROWS = re.compile(r"^        select id, routing_key, body.*?^        from", re.DOTALL | re.MULTILINE)
 
 
@@ -26,6 +33,23 @@ def test_every_claim_measures_rows_and_shows_them_in_the_same_way(name: str) -> 
 def test_claims_that_differ_in_where_they_begin_take_rows_in_the_same_way() -> None:
     assert _numberless(ROWS, CLAIMS["claim_fair"]) == _numberless(ROWS, CLAIMS["claim"])
     assert _numberless(ROWS, CLAIMS["claim_lean"]) == _numberless(ROWS, CLAIMS["claim"])
+
+
+@pytest.mark.parametrize("name", ["hand_over", "hand_over_fair", "hand_over_lean"])
+def test_a_hand_over_begins_where_a_claim_does(name: str) -> None:
+    claim = CLAIMS[name.replace("hand_over", "claim")]
+    assert _numberless(PRIORITIES, HANDOVERS[name]) == _numberless(PRIORITIES, claim)
+    assert _numberless(BEGINNING, HANDOVERS[name]) == _numberless(BEGINNING, claim)
+
+
+def test_a_hand_over_takes_the_runs_of_lanes_that_a_claim_takes() -> None:
+    assert _numberless(RUNS, HANDOVERS["hand_over_keyed"]) == _numberless(RUNS, CLAIMS["claim_runs"])
+
+
+def test_a_hand_over_holds_what_the_engine_holds() -> None:
+    for name, statement in HANDOVERS.items():
+        assert f"octet_length(routing_key) > {LONGEST_HELD_KEY} then" in statement, name
+        assert f"interval '{LONGEST_WAIT.total_seconds():g} seconds'" in statement, name
 
 
 def test_ready_means_the_same_wherever_a_lane_is_read() -> None:

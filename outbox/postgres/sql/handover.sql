@@ -1,38 +1,205 @@
--- name: hand_over
--- Moves up to $2 rows of the outbox to the queues of exchange $1 in one statement: either a row is in every queue that
--- wants it and gone from the outbox, or nothing happened. $3: keep what was sent. $4: drop what is unroutable instead of
--- holding it. $5 and $6: how long the probes of some routing keys wait; $7: the same for every other key. $8: the expiration
--- of rows without one. $9: how many bytes they have together, unless one has more; what is larger than {max_body_bytes} is parked.
---
--- Rows are locked in the first step and changed by `id = any(array(...))`, which is an index scan whatever the planner believes
--- about the table, and which also finds a row that somebody changed between our snapshot and our lock. The limit is hidden from
--- it, so that it expects to need only a part of the rows, and reads the index in its order instead of sorting. There is one row
--- of nulls if there were none.
-with {claimed},
+A hand-over moves up to $2 rows of the outbox to the queues of exchange $1 in one statement: either a row is in every queue that wants
+it and gone from the outbox, or nothing happened. The statement is a chain of steps, which are the blocks of this file and `routes` of
+routing.sql. Each is complete in itself; `handover.py` lists those of each kind of hand-over, in the order in which they run. Kinds
+differ in which rows they claim, and in what they do without.
+
+All of them take these parameters. $3: keep what was sent. $4: drop what is unroutable instead of holding it. $5 and $6: how long the
+probes of some routing keys wait; $7: the same for every other key. $8: the expiration of rows without one. $9: how many bytes the rows
+have together, unless one has more. $10: the component that the history names. $11: a row with more bytes is parked. From $12 on: what
+the claim begins with.
+
+Rows are locked in the first step and changed by `id = any(array(...))`, which is an index scan whatever the planner believes about the
+table, and which also finds a row that somebody changed between our snapshot and our lock. The limit is hidden from it, so that it
+expects to need only a part of the rows, and reads the index in its order instead of sorting. There is one row of nulls if there were
+none.
+
+-- name: claim
+-- Due rows without an ordering key, priority by priority, from the due times $12 on; see `claim` in relay.sql.
+claimed as materialized (
+    select message.*
+    from generate_series(9, 0, -1) as class (priority)
+    cross join lateral (
+        select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
+            target_queue, last_error, hlc, requeue_count, priority, dedup_key
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+            and send_after >= to_timestamp(($12::float8[])[class.priority + 1]) and send_after <= now()
+        order by send_after, id
+        limit (select $2::integer)
+        for update skip locked
+    ) as message
+    limit (select $2::integer)
+)
+
+-- name: claim_fair
+-- As `claim`, but first the priority whose oldest row has been due the longest.
+claimed as materialized (
+    select message.*
+    from (
+        select priority
+        from generate_series(9, 0, -1) as each (priority)
+        order by (
+            select send_after
+            from {table}
+            where sent_at is null and failed_at is null and ordering_key is null and priority = each.priority
+                and send_after between to_timestamp(($12::float8[])[each.priority + 1]) and now()
+            order by send_after, id
+            limit 1
+        )
+    ) as class
+    cross join lateral (
+        select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
+            target_queue, last_error, hlc, requeue_count, priority, dedup_key
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+            and send_after >= to_timestamp(($12::float8[])[class.priority + 1]) and send_after <= now()
+        order by send_after, id
+        limit (select $2::integer)
+        for update skip locked
+    ) as message
+    limit (select $2::integer)
+)
+
+-- name: claim_lean
+-- As `claim`, but begins behind the rows that were due at $12 and have the ids $13, by priority from 0 on.
+claimed as materialized (
+    select message.*
+    from generate_series(9, 0, -1) as class (priority)
+    cross join lateral (
+        select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
+            target_queue, last_error, hlc, requeue_count, priority, dedup_key
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+            and (send_after, id) > (to_timestamp(($12::float8[])[class.priority + 1]), ($13::bigint[])[class.priority + 1])
+            and send_after <= now()
+        order by send_after, id
+        limit (select $2::integer)
+        for update skip locked
+    ) as message
+    limit (select $2::integer)
+)
+
+-- name: claim_lanes
+-- The first rows of each of the lanes $12 with the policies $13, up to $14 of each; see `claim_runs` in ordering.sql.
+candidate as materialized (
+    select lane.number as lane, lane.policy, lane.place, near.id, near.rank, near.open, near.blocked
+    from unnest($12::bigint[], $13::text[]) with ordinality as lane (number, policy, place)
+    cross join lateral (
+        select id, row_number() over numbered as rank, bool_and(ready) over numbered as open,
+            bool_or(blocked) over () as blocked
+        from (
+            select id, last_error is not distinct from 'blocked' as blocked,
+                failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked') as ready
+            from {table}
+            where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.number
+                and (
+                    lane.policy <> 'skip'
+                    or failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')
+                )
+            order by hashtextextended(ordering_key, 0), id
+            limit $14 + 1
+        ) as first
+        window numbered as (order by id rows unbounded preceding)
+    ) as near
+),
+chosen as materialized (
+    select *
+    from candidate
+    where open and rank <= $14
+    order by rank, place
+    limit $2
+),
+locked as materialized (
+    select chosen.lane, chosen.policy, chosen.rank, chosen.place, chosen.blocked, message.*
+    from chosen
+    cross join lateral (
+        select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
+            target_queue, attempts, last_error, hlc, requeue_count, dedup_key
+        from {table}
+        where id = chosen.id and sent_at is null
+            and failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')
+        for update skip locked
+    ) as message
+),
+gap as materialized (
+    select lane, min(rank) as rank
+    from chosen
+    where id not in (select id from locked)
+    group by lane
+),
+claimed as materialized (
+    select locked.*
+    from locked
+    left join gap on gap.lane = locked.lane
+    where gap.rank is null or locked.rank < gap.rank
+    order by rank, place
+)
+
+-- name: claim_one
+-- The row with the id $2, whatever its key; the transaction has it locked.
+claimed as materialized (
+    select *
+    from {table}
+    where id = $2
+)
+
+-- name: measured
 -- `octet_length` reads the length that stands beside a stored value, and not the value.
 measured as (
     select *, octet_length(routing_key) + octet_length(body) + coalesce(pg_column_size(headers), 0) as row_bytes,
         sum(octet_length(routing_key) + octet_length(body) + coalesce(pg_column_size(headers), 0))
             over (rows unbounded preceding) as batch_bytes
     from claimed
+)
+
+-- name: superseded
+-- A row that was held or came back, while another was published with its dedup key, is dropped: that one stands for it.
+superseded as (
+    delete from {table}
+    where id = any(array(
+        select id
+        from claimed
+        where dedup_key is not null and exists (
+            select
+            from {table} as later
+            where later.dedup_key = claimed.dedup_key and later.id > claimed.id
+                and later.sent_at is null and later.failed_at is null
+        )
+    ))
+    returning id
 ),
-{due},
+due as materialized (
+    select *
+    from measured
+    where id <> all(array(select id from superseded)) and (batch_bytes <= $9 or batch_bytes = row_bytes)
+)
+
+-- name: not_superseded
+-- Rows that another may stand for are left alone. They count, so that no more is read than is wanted.
+due as materialized (
+    select *
+    from measured
+    where dedup_key is null and (batch_bytes <= $9 or batch_bytes = row_bytes)
+)
+
+-- name: address
 address as materialized (
     select distinct routing_key
     from due
-    where target_queue is null and row_bytes <= {max_body_bytes}
-),
-{routes},
+    where target_queue is null and row_bytes <= $11::bigint
+)
+
+-- name: routed
 -- A row for one queue goes there whatever is bound to it, if some exchange knows the queue.
 -- A producer in another language may write any JSON as tracking ids: a row without a readable id gets one that depends on
 -- nothing but the row.
-routed as {routed} (
+routed as (
     select *,
         case
-            when row_bytes > {max_body_bytes} then 'too_large'
+            when row_bytes > $11::bigint then 'too_large'
             when queues is not null then 'sent'
             when $4::boolean then 'dropped'
-            when octet_length(routing_key) > {longest_held_key} then 'parked'
+            when octet_length(routing_key) > 1000 then 'parked'
             else 'held'
         end as state
     from (
@@ -44,15 +211,54 @@ routed as {routed} (
                 else jsonb_build_array(md5('{table}:' || due.id)::uuid::text)
             end as chain,
             case
-                when due.row_bytes > {max_body_bytes} then null
+                when due.row_bytes > $11::bigint then null
                 when due.target_queue is null then (select by_key from route) -> due.routing_key
                 else (select by_queue from route) -> due.target_queue
             end as queues
         from due
     ) as addressed
+)
+
+-- name: message
+-- Without ordering keys no row is behind another.
+message as (
+    select *
+    from routed
+)
+
+-- name: message_in_line
+-- What is behind a row that stays is left alone.
+staying as materialized (
+    select lane, min(rank) as rank
+    from routed
+    where policy <> 'skip' and state in ('held', 'parked', 'too_large')
+    group by lane
 ),
-{message},
-{facts}-- A time limit that no calendar can hold is none.
+message as materialized (
+    select routed.*
+    from routed
+    left join staying on staying.lane = routed.lane
+    where staying.rank is null or routed.rank <= staying.rank
+)
+
+-- name: told
+-- What the history is told.
+told as (
+    insert into {history} (at, fact, message_id, root_id, parent_id, routing_key, waited, component)
+    select clock_timestamp(), 'sent', chain ->> -1, chain ->> 0, chain ->> -2, routing_key,
+        case when isfinite(created_at) then greatest(clock_timestamp() - created_at, interval '0') end, $10::text
+    from message
+    where state = 'sent'
+)
+
+-- name: untold
+-- Without a history: names the component, so that the parameters have the same numbers.
+told as (
+    select $10::text
+)
+
+-- name: delivered
+-- A time limit that no calendar can hold is none.
 delivered as (
     insert into {delivery} (
         exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at, expires_at,
@@ -64,8 +270,26 @@ delivered as (
         hlc, requeue_count
     from message
     where state = 'sent'
-    order by {order}
-),
+    order by send_after, id
+)
+
+-- name: delivered_in_line
+-- As `delivered`, in the order of the lanes.
+delivered as (
+    insert into {delivery} (
+        exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at, expires_at,
+        hlc, requeue_count
+    )
+    select $1, jsonb_array_elements_text(queues), chain ->> -1, routing_key, body, content_type, headers, chain, ordering_key,
+        created_at,
+        case when coalesce(expiration, $8::interval) < interval '1000 years' then now() + coalesce(expiration, $8::interval) end,
+        hlc, requeue_count
+    from message
+    where state = 'sent'
+    order by rank, place
+)
+
+-- name: settled
 gone as (
     select array(select id from message where state in ('sent', 'dropped')) as ids
 ),
@@ -79,7 +303,7 @@ kept as (
     where $3::boolean and id = any((select ids from gone)::bigint[])
 ),
 -- One held row of a routing key probes, the others wait for its success; none of these if an earlier one probes already. Those
--- for one queue alone have a probe of their own; the others wait no longer than {longest_wait}, should it be lost.
+-- for one queue alone have a probe of their own; the others wait no longer than `LONGEST_WAIT`, should it be lost.
 -- `offset 0` keeps this a look into the held index for each key, where a join might read all held rows.
 probe as materialized (
     select candidate.id, candidate.routing_key, candidate.target_queue
@@ -93,7 +317,7 @@ probe as materialized (
         select
         from {table} as other
         where other.sent_at is null and other.failed_at is null and other.last_error = 'unroutable'
-            and other.routing_key = candidate.routing_key 
+            and other.routing_key = candidate.routing_key
             and other.send_after < case when candidate.target_queue is null then 'infinity' else now() + interval '1 minute' end
             and other.target_queue is not distinct from candidate.target_queue
             and other.id <> all(array(select id from due))
@@ -106,7 +330,7 @@ probing as (
         held_at = case when held.last_error = 'unroutable' then held.held_at else clock_timestamp() end,
         send_after = now() + case
             when probe.target_queue is null then coalesce(pause.delay, $7::interval)
-            else greatest($7::interval, interval '{queue_probe}')
+            else greatest($7::interval, interval '5 seconds')
         end
     from probe
     left join unnest($5::text[], $6::interval[]) as pause (routing_key, delay) on pause.routing_key = probe.routing_key
@@ -115,7 +339,7 @@ probing as (
 waiting as (
     update {table}
     set last_error = 'unroutable', held_at = case when last_error = 'unroutable' then held_at else clock_timestamp() end,
-        send_after = case when target_queue is null then 'infinity' else now() + interval '{longest_wait}' end
+        send_after = case when target_queue is null then 'infinity' else now() + interval '300 seconds' end
     where id = any(array(select id from message where state = 'held' except select id from probe))
 ),
 -- The index of held rows has no room for longer keys, and no worker for larger messages.
@@ -124,16 +348,50 @@ parked as (
     set attempts = least(attempts, 2147483646) + 1, failed_at = clock_timestamp(), held_at = null,
         last_error = case
             when id = any(array(select id from message where state = 'too_large'))
-                then 'too large: the message has more than the {max_body_bytes} bytes of max_body_bytes'
-            else 'unroutable, with a routing key longer than the {longest_held_key} bytes that can be held'
+                then 'too large: the message has more than the ' || $11::bigint || ' bytes of max_body_bytes'
+            else 'unroutable, with a routing key longer than the 1000 bytes that can be held'
         end
     where id = any(array(select id from message where state in ('parked', 'too_large')))
 )
+
+-- name: shown
 -- A creation time at infinity has no age, but must not end the statement either.
 select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) else chain ->> -1 end as message_id,
     case state when 'too_large' then left(routing_key, 255) else routing_key end as routing_key, state,
     last_error is not distinct from 'unroutable' as was_held,
-    date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds, target_queue{more}
+    date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds, target_queue, priority,
+    date_part('epoch', send_after) as due, exists(select from claimed where dedup_key is not null) as deduplicated,
+    case
+        when exists (
+            select
+            from {table}
+            where sent_at is null and failed_at is null and ordering_key is not null
+                and send_after between to_timestamp(($12::float8[])[11]) and now()
+        )
+        then coalesce(priority, 0)
+    end as keyed_after
 from (select) as one
 left join message on true
-order by {order}
+order by send_after, id
+
+-- name: shown_lean
+-- As `shown`, without a look for rows with dedup keys or ordering keys: planning that takes longer than the look.
+select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) else chain ->> -1 end as message_id,
+    case state when 'too_large' then left(routing_key, 255) else routing_key end as routing_key, state,
+    last_error is not distinct from 'unroutable' as was_held,
+    date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds, target_queue, priority,
+    date_part('epoch', send_after) as due
+from (select) as one
+left join message on true
+order by send_after, id
+
+-- name: shown_in_line
+-- As `shown`, in the order of the lanes. `blocked`: those in which rows wait, also of those of which everything was superseded.
+select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) else chain ->> -1 end as message_id,
+    case state when 'too_large' then left(routing_key, 255) else routing_key end as routing_key, state,
+    last_error is not distinct from 'unroutable' as was_held,
+    date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds, target_queue,
+    array(select distinct lane from claimed where blocked) as blocked
+from (select) as one
+left join message on true
+order by rank, place

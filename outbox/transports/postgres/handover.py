@@ -25,7 +25,6 @@ from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.pool import DRIVER_ERRORS, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
 from outbox.postgres.sent_facts import SentFacts
 from outbox.retry import RetryPolicy
-from outbox.transports.postgres.handing import handover_queries
 from outbox.transports.postgres.tables import Statements, TransportTables, borrowed, cancelling
 
 FIRST_PROBE = timedelta(seconds=1)
@@ -43,6 +42,17 @@ _ROW_ERRORS = (
 )
 """What the server, or somebody's trigger, says of a row, or when one takes too much; not what the server says of itself."""
 _log = logging.getLogger("outbox")
+_ROUTING = ("address", "routes", "routed")
+_UNORDERED = (*_ROUTING, "message", "told", "delivered", "settled")
+_ORDERED = (*_ROUTING, "message_in_line", "told", "delivered_in_line", "settled")
+_KINDS = {
+    "hand_over": ("claim", "measured", "superseded", *_UNORDERED, "shown"),
+    "hand_over_fair": ("claim_fair", "measured", "superseded", *_UNORDERED, "shown"),
+    "hand_over_lean": ("claim_lean", "measured", "not_superseded", *_UNORDERED, "shown_lean"),
+    "hand_over_keyed": ("claim_lanes", "measured", "superseded", *_ORDERED, "shown_in_line"),
+    "hand_over_single": ("claim_one", "measured", "superseded", *_UNORDERED, "shown_lean"),
+}
+"""The steps of each kind of hand-over, which are blocks of `handover.sql`."""
 _LONGEST_AGE = timedelta(days=365_000).total_seconds()
 _Arguments = tuple[object, ...]
 
@@ -132,9 +142,8 @@ class PostgresHandover:
         self._default_expiration = default_expiration
         self._drop_unroutable = drop_unroutable
         self._facts = facts
-        shape = partial(handover_queries, self._tables, max_body_bytes=byte_limits.body)
-        self._sql = shape()
-        self._told_sql = self._sql if facts is None else shape(facts.history)
+        self._sql = handover_queries(self._tables)
+        self._told_sql = self._sql if facts is None else handover_queries(self._tables, facts.history)
         self._row_sql = outbox_queries(table, longest_send=ALONE_TIMEOUT)
         self._scheduler = PriorityScheduler()
         self._lanes = Lanes(table, ordering)
@@ -188,7 +197,7 @@ class PostgresHandover:
         facts = self._facts
         if facts is not None and facts.wanted:
             try:
-                await self._hand_over_in_turn(_Statements(self._told_sql, arguments, (facts.component,)), limit, handed)
+                await self._hand_over_in_turn(_Statements(self._told_sql, arguments, facts.component), limit, handed)
             except asyncpg.QueryCanceledError:
                 raise
             except asyncpg.PostgresError as error:
@@ -236,16 +245,19 @@ class PostgresHandover:
         """
         if isinstance(error, asyncpg.QueryCanceledError):
             return limit == 1 and self._sizes.alone
-        return not statements.component
+        return statements.component is None
 
     async def _unkeyed_rows(
         self, statements: "_Statements", name: str, limit: int, *places: Sequence[float]
     ) -> Sequence[asyncpg.Record]:
         """What the hand-over of that name shows, which begins at `places`."""
-        arguments = (self._exchange_name, limit, *statements.arguments, self._sizes.max_bytes)
-        return await self._statements.fetch(
-            statements.sql[name], *arguments, *places, *statements.component, timeout=self._time_limit(limit)
-        )
+        arguments = (*self._arguments(statements, limit), *places)
+        return await self._statements.fetch(statements.sql[name], *arguments, timeout=self._time_limit(limit))
+
+    def _arguments(self, statements: "_Statements", limit: int) -> _Arguments:
+        """What every kind of hand-over takes, of up to `limit` rows; or, for the single one, of the row with that id."""
+        bounds = (self._sizes.max_bytes, statements.component, self.max_body_bytes)
+        return (self._exchange_name, limit, *statements.arguments, *bounds)
 
     async def _fetch(self, connection: Connection, statement: str, limit: int, *arguments: object) -> Sequence[asyncpg.Record]:
         """In a transaction, for so many rows."""
@@ -287,7 +299,7 @@ class PostgresHandover:
                 # Somebody else may have taken the row that could not be: then this one can.
                 await connection.execute("savepoint single")
                 try:
-                    arguments = (self._exchange_name, row["id"], *statements.arguments, self._sizes.max_bytes)
+                    arguments = self._arguments(statements, row["id"])
                     handed = await self._fetch(connection, statements.sql["hand_over_single"], 1, *arguments)
                     return [_handed(row, ordered=ordered) for row in handed if row["row_id"] is not None]
                 except asyncpg.QueryCanceledError:
@@ -402,8 +414,8 @@ class PostgresHandover:
             connection,
             statements.sql["hand_over_keyed"],
             limit,
-            *(self._exchange_name, limit, *statements.arguments, self._sizes.max_bytes),
-            *(runs.numbers, runs.policies, runs.longest, *statements.component),
+            *self._arguments(statements, limit),
+            *(runs.numbers, runs.policies, runs.longest),
         )
         policies = dict(zip(runs.numbers, runs.policies, strict=True))
         if blocked := [Lane(number, OrderingPolicy(policies[number])) for number in rows[0]["blocked"]]:
@@ -418,7 +430,22 @@ class _Statements:
 
     sql: Mapping[str, str]
     arguments: _Arguments
-    component: tuple[str, ...] = ()
+    component: str | None = None
+
+
+def handover_queries(tables: TransportTables, history: str | None = None) -> Mapping[str, str]:
+    """The statement of each kind of hand-over; all tell the table `history`, if given.
+
+    The lean one leaves rows with dedup keys alone, and looks for nothing else. The single one takes an id, not a limit.
+    """
+    steps = {**tables.queries("routing.sql"), **tables.queries("handover.sql", history=history or "")}
+    if history is None:
+        steps["told"] = steps["untold"]
+    statements = {}
+    for kind, names in _KINDS.items():
+        *first, last = (steps[name] for name in names)
+        statements[kind] = "with " + ",\n".join(first) + "\n" + last
+    return statements
 
 
 def too_large(limit: int) -> Failure:
@@ -453,8 +480,16 @@ async def require_tables(pool: Pool, tables: TransportTables) -> None:
 
 
 def _handed(row: asyncpg.Record, *, ordered: bool = False) -> HandedMessage:
-    row_id, message_id, routing_key, state, was_held, age_seconds, queue, *_ = row
-    return HandedMessage(row_id, message_id, routing_key, _STATES[state], was_held, _age(age_seconds), ordered, queue)
+    return HandedMessage(
+        row_id=row["row_id"],
+        id=row["message_id"],
+        routing_key=row["routing_key"],
+        state=_STATES[row["state"]],
+        was_held=row["was_held"],
+        age=_age(row["age_seconds"]),
+        ordered=ordered,
+        queue=row["target_queue"],
+    )
 
 
 def _age(seconds: float) -> timedelta:
