@@ -10,7 +10,7 @@ from outbox.cli.command import Command
 from outbox.cli.logs import configure_logging
 from outbox.cli.masks import masking_of
 from outbox.cli.monitoring import Place, monitored
-from outbox.cli.options import NAMES, SECONDS, setting
+from outbox.cli.options import setting
 from outbox.cli.process import run_process
 from outbox.errors import ConfigurationError
 from outbox.runtime.gc import freeze_gc
@@ -22,9 +22,9 @@ USUAL_PORT = 9103
 @click.command(cls=Command)
 @options.database
 @options.broker
-@setting("archive_queues", type=NAMES, help="Queues whose dead letters are archived, beside those that workers report.")
-@setting("archive_discover_every", type=SECONDS, default="10", help="How often it looks for queues that are new.")
-@options.max_batch_bytes
+@setting("archive_queues")
+@setting("archive_discover_every")
+@setting("max_batch_bytes")
 @options.masking
 @options.reports
 @options.process

@@ -40,10 +40,10 @@ class _Doctor(Command):
 @click.argument("consumers", envvar="OUTBOX_CONSUMERS", required=False)
 @options.database
 @options.broker
-@setting("listen_url", help="A direct address of the database for LISTEN, if relays use one.")
-@setting("management_url", help="RabbitMQ's HTTP API, http://user:password@host:15672, which knows policies and bindings.")
-@setting("lanes", type=click.IntRange(min=1), default=2, help="Batches that a relay has in flight at once.")
-@setting("prefetch_count", type=click.IntRange(min=1), default=10, help="Messages that each consumer has in hand at once.")
+@setting("listen_url")
+@setting("management_url")
+@setting("lanes")
+@setting("prefetch_count")
 @options.health
 @click.option("--consumer-timeout", type=SECONDS, default="30m", show_default=True, help="The broker's own consumer_timeout.")
 @click.option("--audit", is_flag=True, help="Also verify that no entry of the admin's audit was changed or taken out.")

@@ -8,7 +8,7 @@ from outbox.cli import options
 from outbox.cli.command import Command
 from outbox.cli.logs import configure_logging
 from outbox.cli.monitoring import Place, monitored
-from outbox.cli.options import RETENTION, RETENTION_OR_NEVER, setting
+from outbox.cli.options import setting
 from outbox.cli.process import run_process
 from outbox.errors import ConfigurationError
 from outbox.maintenance import Maintenance
@@ -21,20 +21,10 @@ USUAL_PORT = 9104
 @click.command(cls=Command)
 @options.database
 @options.broker
-@setting("inbox_retention", type=RETENTION, default="30d", help="How long inboxes remember messages.")
-@setting("history_retention", type=RETENTION, default="14d", help="How long facts about messages are kept.")
-@setting(
-    "dead_letter_retention",
-    type=RETENTION_OR_NEVER,
-    default="90d",
-    help="How long dead letters stay that were requeued or discarded; NEVER deletes none. Open ones stay.",
-)
-@setting(
-    "audit_retention",
-    type=RETENTION_OR_NEVER,
-    default="365d",
-    help="How long it is known who did what in the admin; NEVER forgets nothing.",
-)
+@setting("inbox_retention")
+@setting("history_retention")
+@setting("dead_letter_retention")
+@setting("audit_retention")
 @options.process
 @options.monitoring_port(USUAL_PORT)
 def maintain(
@@ -52,6 +42,7 @@ def maintain(
     if database_url is None:
         raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
     configure_logging(log_level, given["log_format"])
+    kept, known = given["dead_letter_retention"], given["audit_retention"]
     made = Maintenance(
         db_engine_url=database_url,
         broker=broker_url,
@@ -59,8 +50,8 @@ def maintain(
         table_name=given["table_name"],
         inbox_retention=given["inbox_retention"],
         history_retention=given["history_retention"],
-        dead_letter_retention=given["dead_letter_retention"],
-        audit_retention=given["audit_retention"],
+        dead_letter_retention=None if kept == "NEVER" else kept,
+        audit_retention=None if known == "NEVER" else known,
         enable_metrics=given["metrics"],
         grace_period=given["grace_period"].total_seconds(),
     )

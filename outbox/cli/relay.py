@@ -8,7 +8,7 @@ from outbox.cli import options
 from outbox.cli.command import Command
 from outbox.cli.logs import configure_logging
 from outbox.cli.monitoring import Place, monitored
-from outbox.cli.options import CLEAN_UP, SECONDS, setting
+from outbox.cli.options import setting
 from outbox.cli.process import run_process
 from outbox.errors import ConfigurationError
 from outbox.relay import MessageRelay
@@ -21,30 +21,21 @@ USUAL_PORT = 9101
 @click.command(cls=Command)
 @options.database
 @options.broker
-@setting("listen_url", help="A direct address of the database for LISTEN, where a pooler does not deliver it.")
-@setting("batch_size", type=click.IntRange(1, 100_000), help="Messages taken at once.  [default: 50, up to 500 under backlog]")
-@setting("lanes", type=click.IntRange(1, 64), default=2, help="Batches in flight at once.")
-@setting("publish_timeout", type=SECONDS, default="10", help="Longest wait for the broker's confirms of a batch.")
-@setting("max_attempts", type=click.IntRange(min=1), default=20, help="Times that a refused message is sent.")
-@setting("on_unroutable", type=click.Choice(["hold", "drop"]), default="hold", help="What becomes of events without a queue.")
-@setting(
-    "ordering_policy",
-    default="block",
-    help="What becomes of later messages of an ordering key while one cannot be sent: block, park or skip; by prefix of "
-    "the key as in skip,orders:=block.",
-)
-@setting(
-    "clean_up_after",
-    type=CLEAN_UP,
-    default="IMMEDIATELY",
-    help="When sent messages are deleted: IMMEDIATELY, NEVER, or a time.",
-)
-@setting("expiration", type=SECONDS, help="How long messages live that name no expiration.  [default: forever]")
-@setting("notification_timeout", type=SECONDS, default="60", help="Longest sleep when idle.")
-@setting("poll_interval", type=SECONDS, default="1", help="Sleep when idle where LISTEN does not deliver.")
-@options.max_batch_bytes
-@options.max_body_bytes
+@setting("listen_url")
+@setting("batch_size")
+@setting("lanes")
+@setting("publish_timeout")
+@setting("max_attempts")
+@setting("on_unroutable")
+@setting("ordering_policy")
+@setting("clean_up_after")
+@setting("expiration")
+@setting("notification_timeout")
+@setting("poll_interval")
+@setting("max_batch_bytes")
+@setting("max_body_bytes")
 @options.reports
+@setting("history")
 @options.process
 @options.monitoring_port(USUAL_PORT)
 def relay(

@@ -9,7 +9,7 @@ from outbox.cli.command import Command
 from outbox.cli.logs import configure_logging
 from outbox.cli.masks import masking_of
 from outbox.cli.monitoring import Place, monitored
-from outbox.cli.options import DELAYS, setting
+from outbox.cli.options import setting
 from outbox.cli.process import run_process
 from outbox.errors import ConfigurationError
 from outbox.runtime.gc import freeze_gc
@@ -24,17 +24,13 @@ USUAL_PORT = 9102
 @click.argument("consumers", envvar="OUTBOX_CONSUMERS")
 @options.database
 @options.broker
-@setting("prefetch_count", type=click.IntRange(1, 65_535), default=10, help="Messages that each consumer has in hand at once.")
-@setting(
-    "retry_delays",
-    type=DELAYS,
-    default="1s,10s,1m,5m",
-    help="Pauses before further attempts of a handler that failed; none for no retries.",
-)
-@options.max_batch_bytes
-@options.max_body_bytes
+@setting("prefetch_count")
+@setting("retry_delays")
+@setting("max_batch_bytes")
+@setting("max_body_bytes")
 @options.masking
 @options.reports
+@setting("history")
 @options.process
 @options.monitoring_port(USUAL_PORT)
 def worker(

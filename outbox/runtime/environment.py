@@ -1,106 +1,33 @@
-"""The environment variables that the service and the commands read, and what to say about others that look like them."""
+"""The environment: its settings and secrets, and what to say about variables that only look like settings.
+
+The table of settings loads when a function needs it, so that `outbox --help` does not wait for it.
+"""
 
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from outbox.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from outbox.runtime.settings import Setting
+
 logger = logging.getLogger("outbox")
 
-PREFIX = "OUTBOX_"
-
-KNOWN = frozenset(
-    PREFIX + name
-    for name in (
-        "ADMIN_BODY_LIMIT",
-        "ADMIN_ERROR_TEXT",
-        "ADMIN_READS_PER_PRINCIPAL",
-        "ADMIN_READ_ONLY",
-        "ADMIN_SESSION_LIFETIME",
-        "ADMIN_STREAMS",
-        "ADMIN_STREAMS_PER_PRINCIPAL",
-        "ADMIN_TOKENS",
-        "ARCHIVE_DISCOVER_EVERY",
-        "ARCHIVE_QUEUES",
-        "AUDIT_RETENTION",
-        "BATCH_SIZE",
-        "BROKER_URL",
-        "CLEAN_UP_AFTER",
-        "CONSUMERS",
-        "DATABASE_POOL_SIZE",
-        "DATABASE_URL",
-        "DATA_DIR",
-        "DEAD_LETTER_RETENTION",
-        "DEVELOPMENT",
-        "DOCS",
-        "EXAMPLE",
-        "EXCHANGE_NAME",
-        "EXPIRATION",
-        "GRACE_PERIOD",
-        "HEALTH_DEAD_LETTER_WINDOW",
-        "HEALTH_LATE_AFTER",
-        "HEALTH_LOST_FOR",
-        "HEALTH_OVERDUE_AFTER",
-        "HEALTH_QUEUE_DEPTH",
-        "HEARTBEAT_INTERVAL",
-        "HISTORY",
-        "HISTORY_RETENTION",
-        "HTTP_HOST",
-        "HTTP_PORT",
-        "INBOX_RETENTION",
-        "LANES",
-        "LISTEN_URL",
-        "LOG_FORMAT",
-        "LOG_LEVEL",
-        "MANAGEMENT_URL",
-        "MASK_KEYS",
-        "MASK_PATHS",
-        "MAX_ATTEMPTS",
-        "MAX_BATCH_BYTES",
-        "MAX_BODY_BYTES",
-        "METRICS",
-        "METRICS_TOKEN",
-        "MIGRATE",
-        "MONITORING_HOST",
-        "MONITORING_PORT",
-        "NAME",
-        "NOTIFICATION_TIMEOUT",
-        "ON_UNROUTABLE",
-        "ORDERING_POLICY",
-        "POLL_INTERVAL",
-        "PREFETCH_COUNT",
-        "PUBLISH_TIMEOUT",
-        "REPORTING",
-        "RETRY_DELAYS",
-        "RUN",
-        "TABLE_NAME",
-    )
-)
-"""Every variable of ours: the processes of one installation share an environment, and each knows the others' settings."""
-OF_COMMANDS = frozenset({PREFIX + "TOKEN", PREFIX + "URL"})
-"""What only the commands read that ask a running service: where it is, and as whom."""
-
-SECRETS = frozenset(
-    PREFIX + name
-    for name in ("ADMIN_TOKENS", "BROKER_URL", "DATABASE_URL", "LISTEN_URL", "MANAGEMENT_URL", "METRICS_TOKEN", "TOKEN")
-)
-"""What may stand in a file instead, which the variable of the same name with `_FILE` at its end names."""
-
 _FILE = "_FILE"
-_FILES = frozenset(name + _FILE for name in SECRETS)
 _SIMILAR = 0.8
-_TESTS = PREFIX + "TEST_"
+_TESTS = "OUTBOX_TEST_"
 # What Kubernetes and container links inject for a service that is called `outbox` or `outbox-…`.
 _INJECTED = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_\d+_(TCP|UDP|SCTP)(_.*)?)")
 _INJECTED_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 
 
 def check_environment(environment: Mapping[str, str] | None = None) -> None:
-    """Raises `ConfigurationError` for a variable that is almost one of ours; warns of another that begins with `OUTBOX_`.
+    """Raises `ConfigurationError` for a variable that is almost a setting; warns of another that begins with `OUTBOX_`.
 
     Orchestrators inject variables of their own, so what resembles nothing cannot be refused.
     """
@@ -113,7 +40,7 @@ def check_environment(environment: Mapping[str, str] | None = None) -> None:
 
 
 def secret(name: str, environment: Mapping[str, str] | None = None) -> str | None:
-    """The value of the variable `name`, one of `SECRETS`, or what is in the file that `<name>_FILE` names; None for neither.
+    """The value of the variable `name`, or the content of the file that `<name>_FILE` names; None for neither.
 
     A line break at the end of the file does not count. Raises `ConfigurationError` for both, and for a file that is empty or
     cannot be read.
@@ -134,10 +61,23 @@ def secret(name: str, environment: Mapping[str, str] | None = None) -> str | Non
     return content
 
 
+def read_environment(settings: Iterable["Setting"]) -> dict[str, str]:
+    """The texts of those settings that the environment contains, by name; an empty variable counts as unset.
+
+    Names count in any case. Raises `ConfigurationError` as `secret` does.
+    """
+    variables = {name.upper(): value for name, value in os.environ.items()}
+    found = {each.name: secret(each.variable, variables) if each.secret else variables.get(each.variable) for each in settings}
+    return {name: value for name, value in found.items() if value}
+
+
 def _strangers(environment: Mapping[str, str]) -> Iterator[str]:
+    from outbox.runtime.settings import PREFIX, VARIABLES
+
+    known = VARIABLES | _files()
     for name, value in environment.items():
         upper = name.upper()
-        if not upper.startswith(PREFIX) or upper.startswith(_TESTS) or upper in KNOWN | OF_COMMANDS | _FILES:
+        if not upper.startswith(PREFIX) or upper.startswith(_TESTS) or upper in known:
             continue
         if not _INJECTED.fullmatch(upper) and not _INJECTED_ADDRESS.match(value):
             yield name
@@ -145,9 +85,18 @@ def _strangers(environment: Mapping[str, str]) -> Iterator[str]:
 
 def _near_miss(name: str) -> str | None:
     """The setting that was meant: one with another letter or two, or one of whose words some are missing."""
+    from outbox.runtime.settings import OF_SERVICE, PREFIX
+
     short = name.removeprefix(PREFIX)
-    names = sorted(known.removeprefix(PREFIX) for known in (_FILES if name.endswith(_FILE) else KNOWN))
+    meant = _files() if name.endswith(_FILE) else {each.variable for each in OF_SERVICE.values()}
+    names = sorted(each.removeprefix(PREFIX) for each in meant)
     similar = get_close_matches(short, names, n=1, cutoff=_SIMILAR)
     shortened = [known for known in names if known.startswith(f"{short}_") or known.endswith(f"_{short}")]
-    meant = similar or (shortened if len(shortened) == 1 else [])
-    return PREFIX + meant[0] if meant else None
+    found = similar or (shortened if len(shortened) == 1 else [])
+    return PREFIX + found[0] if found else None
+
+
+def _files() -> frozenset[str]:
+    from outbox.runtime.settings import SETTINGS
+
+    return frozenset(each.variable + _FILE for each in SETTINGS.values() if each.secret)

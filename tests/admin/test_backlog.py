@@ -16,8 +16,8 @@ from outbox.admin.backlog.rates import Intake, drained_in
 from outbox.admin.brokers import BrokerView, Depths
 from outbox.admin.store import backlog as counting
 from outbox.postgres.schema.objects import outbox_table
+from tests.admin.conftest import client_of, serving
 from tests.admin.rows import insert, insert_each
-from tests.admin.support import client_of, serving
 from tests.postgres_transport.support import explained, rows_read
 from tests.servers.postgres import OwnPostgres
 from tests.servers.rabbitmq import OwnRabbitMQ
@@ -61,7 +61,7 @@ async def test_each_message_is_counted_in_its_state(viewer: httpx.AsyncClient, c
     }  # fmt: skip
     assert {count["relation"] for count in backlog["states"].values()} == {"eq"}
     assert backlog["sent_kept"] == {"value": 1, "relation": "eq"}
-    assert 60 <= backlog["oldest_pending_seconds"] < 600
+    assert 60 <= backlog["oldest_pending_seconds"] < 90
     assert (backlog["complete"], backlog["degraded"], backlog["broker"]) == (True, [], "postgresql")
 
 
@@ -86,9 +86,8 @@ async def test_many_who_ask_at_once_count_once(database: str, monkeypatch: pytes
         return await count(*arguments, **options)
 
     monkeypatch.setattr(counting.BacklogReader, "figures", counting_figures)
-    monkeypatch.setattr(view, "MAX_AGE", timedelta(hours=1))
     async with serving(Admin(database)) as app, client_of(app, Role.VIEWER) as client:
-        answers = await asyncio.gather(*(shown(client) for _ in range(20)))
+        answers = await asyncio.gather(*(told(client) for _ in range(20)))
     assert counted == 1
     assert len({answer["as_of"] for answer in answers}) == 1
 
@@ -188,7 +187,7 @@ async def test_queues_in_the_database_are_counted_by_what_becomes_of_them(
     idle, mail = (await shown(viewer))["queues"]
     assert (idle["queue"], values(idle)) == ("idle", {"queued": 0, "in_hand": 0, "retrying": 0})
     assert (mail["queue"], values(mail)) == ("mail", {"queued": 2, "in_hand": 1, "retrying": 1})
-    assert 60 <= mail["oldest_seconds"] < 600
+    assert 60 <= mail["oldest_seconds"] < 90
 
 
 async def test_rates_are_those_of_ids_given_out_and_of_what_relays_tell(
@@ -253,10 +252,10 @@ async def test_depths_of_a_broker_that_hangs_are_not_told_for_ever(
 
     monkeypatch.setattr(BrokerView, "depths", depths)
     monkeypatch.setattr(view, "MAX_AGE", timedelta(0))
+    monkeypatch.setattr(view, "BROKER_TIMEOUT", timedelta(milliseconds=200))
     async with serving(Admin(database, broker=broker_url)) as app, client_of(app, Role.VIEWER) as client:
         assert (await shown(client))["degraded"] == []
         hangs = True
-        monkeypatch.setattr(view, "BROKER_TIMEOUT", timedelta(milliseconds=200))
 
         async def degraded() -> bool:
             backlog = await shown(client)

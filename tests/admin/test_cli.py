@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from outbox import ensure_outbox_schema_sync
 from outbox.cli import main
 from outbox.postgres.pool import Pool, open_pool
-from outbox.runtime.environment import KNOWN, OF_COMMANDS
+from outbox.runtime.settings import VARIABLES
 from tests.admin.served import served
 from tests.dead_letters.repairs import bury, park, statuses
 from tests.support import eventually_sync
@@ -35,7 +35,7 @@ def url(database_url: str) -> str:
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in KNOWN | OF_COMMANDS:
+    for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
 

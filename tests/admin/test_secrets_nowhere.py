@@ -15,7 +15,7 @@ from prometheus_client import REGISTRY, generate_latest
 from outbox import MessageRelay, Publisher, Worker, consume
 from outbox.cli import main
 from outbox.postgres.pool import Pool, open_pool
-from outbox.runtime.environment import KNOWN
+from outbox.runtime.settings import VARIABLES
 from tests.support import eventually
 from tests.worker.support import running
 
@@ -149,7 +149,7 @@ async def test_no_log_line_no_metric_and_no_history_shows_a_secret(dead: Pool, t
 
 
 async def test_no_command_prints_a_secret(dead: Pool, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in KNOWN:
+    for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OUTBOX_DATABASE_URL", database)
     ids = [str(row["id"]) for row in await dead.fetch("select id from outbox_dead_letter")]

@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from outbox.cli import main
-from outbox.runtime.environment import KNOWN
+from outbox.runtime.settings import VARIABLES
 from tests.support.compose import resolved
 
 ENV_EXAMPLE = Path(".env.example")
@@ -43,7 +43,7 @@ def test_processes_are_checked_on_the_port_that_they_serve(name: str) -> None:
 @pytest.mark.parametrize("name", OURS)
 def test_settings_are_ours(name: str) -> None:
     ours = {key for key in SERVICES[name]["environment"] if key.startswith("OUTBOX_")}
-    assert ours <= KNOWN
+    assert ours <= VARIABLES
 
 
 @pytest.mark.parametrize("name", PROCESSES)

@@ -2,40 +2,88 @@
 
 import logging
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from pydantic import SecretStr
 
-from app.settings import Runs, Settings, read_settings
+from app.settings import Runs, read_settings
 from outbox.cli import main
 from outbox.errors import ConfigurationError
-from outbox.runtime.environment import KNOWN, OF_COMMANDS, PREFIX, SECRETS, check_environment
-from tests.app.settings_page import row
+from outbox.runtime.environment import check_environment
+from outbox.runtime.settings import OF_SERVICE, PREFIX, SETTINGS, VARIABLES, Kind, Reader, Setting
+from scripts.settings import PAGE, page
 
-PAGE = Path("docs/settings.md")
+
+def _commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from _commands(command, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", command
+
+
+COMMANDS = dict(_commands(main))
 
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in KNOWN:
+    for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize("name", sorted(Settings.model_fields))
-def test_every_setting_is_documented_with_its_default(name: str) -> None:
-    assert row(name) in PAGE.read_text()
+# --- the table ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_documents_nothing_else() -> None:
-    documented = [line.split("`")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `OUTBOX_")]
-    assert sorted(documented) == sorted(f"{PREFIX}{name.upper()}" for name in Settings.model_fields)
+def test_the_page_is_made_from_the_table() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(text) == text, "run `python -m scripts.settings --write`"
 
 
-def test_the_commands_and_the_service_know_the_same_variables() -> None:
-    assert {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} == KNOWN
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.name)
+def test_a_row_says_all_that_a_reader_needs(setting: Setting) -> None:
+    assert setting.help.endswith((".", ")."))
+    assert setting.readers
+    assert setting.secret or "SecretStr" not in str(setting.field.annotation)
+    if setting.kind is Kind.NUMBER:
+        assert None not in setting.bounds
+        assert setting.unit or setting.name.endswith("_port")
+    if setting.default is None:
+        assert setting.unset or setting.kind is Kind.LIST
+    else:
+        assert setting.parse(setting.default) == setting.field.default
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_an_option_that_a_variable_sets_is_a_row_of_the_table(command: str) -> None:
+    context = click.Context(COMMANDS[command])
+    for param in context.command.params:
+        if param.envvar is not None:
+            row = SETTINGS[str(param.name)]
+            assert param.envvar == row.variable
+            if row.default is not None:
+                assert param.type_cast_value(context, param.get_default(context)) == row.field.default
+
+
+@pytest.mark.parametrize("reader", sorted(set(Reader) - {Reader.SERVICE, Reader.OPERATOR}))
+def test_a_command_has_options_for_the_settings_that_it_reads(reader: Reader) -> None:
+    assert _read_by(reader.value) == {each.name for each in SETTINGS.values() if reader in each.readers}
+
+
+def test_the_other_commands_have_options_for_what_operators_may_set() -> None:
+    others = {name for command in COMMANDS if command not in set(Reader) for name in _read_by(command)}
+    assert others == {each.name for each in SETTINGS.values() if Reader.OPERATOR in each.readers} - {"token"}
+
+
+def _read_by(command: str) -> set[str]:
+    return {str(param.name) for param in COMMANDS[command].params if param.envvar is not None}
 
 
 def test_without_any_variable_everything_runs_on_an_embedded_server() -> None:
@@ -169,8 +217,7 @@ def test_every_secret_of_the_service_may_stand_in_a_file(monkeypatch: pytest.Mon
         "OUTBOX_METRICS_TOKEN": "scrape me",
         "OUTBOX_ADMIN_TOKENS": tokens,
     }
-    assert set(contents) == {f"{PREFIX}{name.upper()}" for name in _secret_fields()} | {"OUTBOX_ADMIN_TOKENS"}
-    assert set(contents) == SECRETS - OF_COMMANDS
+    assert set(contents) == {each.variable for each in OF_SERVICE.values() if each.secret}
     for name, content in contents.items():
         (tmp_path / name).write_text(f"{content}\n")
         monkeypatch.setenv(f"{name}_FILE", str(tmp_path / name))
@@ -178,10 +225,6 @@ def test_every_secret_of_the_service_may_stand_in_a_file(monkeypatch: pytest.Mon
     for name, content in contents.items():
         value = getattr(settings, name.removeprefix(PREFIX).lower())
         assert (value.get_secret_value() if isinstance(value, SecretStr) else ",".join(value)) == content
-
-
-def _secret_fields() -> list[str]:
-    return [name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)]
 
 
 @pytest.mark.parametrize(

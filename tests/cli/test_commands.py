@@ -17,8 +17,8 @@ from click.testing import CliRunner
 import outbox
 from outbox.cli import main
 from outbox.cli.monitoring import Place, monitored
-from outbox.runtime.environment import KNOWN
 from outbox.runtime.health import HealthChecks
+from outbox.runtime.settings import VARIABLES
 from outbox.schema import ensure_outbox_schema_async
 from tests.support import eventually_sync
 from tests.support.processes import free_port, running
@@ -28,7 +28,7 @@ CLI = ["-m", "outbox.cli"]
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in KNOWN:
+    for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
 

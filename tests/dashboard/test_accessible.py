@@ -9,7 +9,8 @@ import pytest_asyncio
 from playwright.async_api import Page, Route, ViewportSize, expect
 
 from tests.dashboard.axe import assert_accessible
-from tests.dashboard.stage import Stage, Visit
+from tests.dashboard.conftest import Visit
+from tests.dashboard.stage import Stage
 
 SCREENS = (
     "",

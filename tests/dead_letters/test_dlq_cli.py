@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from outbox import ensure_outbox_schema_sync
 from outbox.cli import main
 from outbox.postgres.pool import Pool, open_pool
-from outbox.runtime.environment import KNOWN
+from outbox.runtime.settings import VARIABLES
 from tests.dead_letters.repairs import bury, outbox, park, statuses, tell
 from tests.support import eventually_sync
 from tests.support.processes import running
@@ -38,7 +38,7 @@ def url(database_url: str) -> str:
 @pytest.fixture
 def dlq(url: str, monkeypatch: pytest.MonkeyPatch) -> Dlq:
     """Runs `outbox dlq …` on the test's database, in this process."""
-    for name in KNOWN:
+    for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OUTBOX_DATABASE_URL", url)
 
@@ -347,7 +347,7 @@ def test_ctrl_c_leaves_an_operation_running_and_another_command_goes_on_with_it(
 def test_a_database_without_tables_and_one_that_is_away_are_sentences(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in KNOWN:
+    for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     run = CliRunner().invoke
     assert "say which database: --database-url" in run(main, ["dlq", "list"]).output

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from outbox.postgres.pool import Pool
-from tests.postgres_transport.support import bind, handover, insert
+from tests.postgres_transport.support import bind, insert
+from tests.postgres_transport.test_handover import handover
 
 AT_ONCE = timedelta(0)
 

@@ -1,6 +1,6 @@
 """Brokers under test, closed at the end."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from outbox.transports.rabbitmq import RabbitBroker
-from tests.rabbitmq.support import EXCHANGE, MakeBroker, Recorder
+from tests.rabbitmq.support import EXCHANGE, Recorder
+
+MakeBroker = Callable[..., RabbitBroker]
 
 
 @pytest.fixture
@@ -17,7 +19,7 @@ async def make_broker() -> AsyncIterator[MakeBroker]:
     async with AsyncExitStack() as stack:
 
         def make(url: str | None = None, *, observer: Recorder | None = None, **options: Any) -> RabbitBroker:
-            options.setdefault("connect_timeout", timedelta(seconds=30))
+            options.setdefault("connect_timeout", timedelta(seconds=5))
             broker = RabbitBroker(url, exchange_name=EXCHANGE, observer=observer or Recorder(), **options)
             stack.push_async_callback(broker.close)
             return broker

@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from outbox import Consumer, Reject, Worker
-from tests.rabbitmq.support import EXCHANGE, MakeBroker
+from tests.rabbitmq.conftest import MakeBroker
+from tests.rabbitmq.support import EXCHANGE
 from tests.support import RabbitAdmin, eventually
 
 

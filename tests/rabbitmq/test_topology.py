@@ -24,7 +24,8 @@ from outbox.transports.rabbitmq.connection import is_blocked
 from outbox.transports.rabbitmq.subscription import RunningSubscription
 from outbox.transports.rabbitmq.topology import Inquiry, Topology, delay_resource, inquiry_on, rounded_delay
 from tests.rabbitmq.alarms import memory_alarm
-from tests.rabbitmq.support import EXCHANGE, FAILURE, MakeBroker, Recorder, bound, consuming, deliver, message, send
+from tests.rabbitmq.conftest import MakeBroker
+from tests.rabbitmq.support import EXCHANGE, FAILURE, Recorder, bound, consuming, deliver, message, send
 from tests.servers.rabbitmq import OwnRabbitMQ
 from tests.support import RabbitAdmin, eventually
 
@@ -310,7 +311,6 @@ async def test_a_dead_letter_is_kept_while_its_queue_is_missing_and_may_not_be_d
             await delivery.settle(Dead(Cause.EXHAUSTED, FAILURE))
         await broker_admin.declare_queue("mail.dlq")
         await broker_admin.bind("shop.dlx", "mail.dlq", "mail")
-        monkeypatch.setattr(settling, "PATIENCE", timedelta(seconds=30))
         await delivery.settle(Dead(Cause.EXHAUSTED, FAILURE))
     assert await broker_admin.depth("mail.dlq") == 1
     assert await broker_admin.depth("mail") == 0

@@ -19,7 +19,8 @@ from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import borrow_from, open_pool
 from outbox.postgres.store import PostgresStore
-from tests.relay.support import INSERT, SETTINGS, Recorder, ScriptedTransport, policy
+from tests.relay.support import SETTINGS, Recorder, ScriptedTransport, policy
+from tests.relay.test_relay import INSERT
 from tests.servers.postgres import OwnPostgres
 from tests.support.eventually import eventually
 

@@ -1,6 +1,6 @@
 """Systems of real processes, on both transports."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.servers.proxy import Proxy
-from tests.system.harness import MakeSystem, System, prepare
+from tests.system.harness import System, prepare
 
-pytest.register_assert_rewrite("tests.system.support")
+MakeSystem = Callable[..., Awaitable[System]]
 
 
 @asynccontextmanager
@@ -45,7 +45,7 @@ async def make_system(tmp_path: Path, proxied: Callable[[str], Proxy]) -> AsyncI
 async def system(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> AsyncIterator[System]:
     """A system of each kind: with RabbitMQ between relay and worker, and with PostgreSQL alone."""
     if request.param == "postgres":
-        made = _made(tmp_path / "system", database_url, worker_options={"lease": 5.0})
+        made = _made(tmp_path / "system", database_url, worker_options={"lease": 2.0})
     else:
         made = _made(tmp_path / "system", database_url, request.getfixturevalue("broker_url"))
     async with made as system:

@@ -7,9 +7,11 @@ import pytest
 
 from tests.servers.proxy import Proxy
 from tests.support.eventually import eventually
+from tests.system.conftest import MakeSystem
 from tests.system.handlers import Handler
-from tests.system.harness import MakeSystem, Process, System
-from tests.system.support import TERMINATE, all_is_well, progress, some_time
+from tests.system.harness import Process, System
+from tests.system.test_kills import all_is_well, progress, some_time
+from tests.system.test_outages import TERMINATE
 
 
 class Fate:
@@ -97,7 +99,7 @@ async def survive(
 TRANSPORTS = [pytest.param("rabbitmq", marks=pytest.mark.rabbitmq), "postgres"]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_twenty_strokes_of_fate_lose_nothing(
     transport: str,

@@ -8,9 +8,10 @@ import asyncpg
 
 from tests.servers.proxy import Proxy
 from tests.support import RabbitAdmin, eventually
+from tests.system.conftest import MakeSystem
 from tests.system.handlers import Handler
-from tests.system.harness import MakeSystem
-from tests.system.support import TERMINATE, progress
+from tests.system.test_kills import progress
+from tests.system.test_outages import TERMINATE
 
 PASSWORD = "hunter2+/and more%"
 

@@ -7,7 +7,7 @@ from tests.support import eventually
 from tests.system.handlers import Handler
 from tests.system.harness import System
 from tests.system.parts import write_orders
-from tests.system.support import some_time
+from tests.system.test_kills import some_time
 
 SLEEPY = {"notification_timeout": 600.0, "poll_interval": 600.0}
 """Longer than any of these tests: what arrives in time was rung for."""
@@ -24,7 +24,7 @@ async def test_three_hundred_messages_one_by_one_while_everybody_idles_and_wakes
             if chance.random() < 0.2:
                 await eventually(lambda n=number: system.journal.numbers("mail") >= {n})
             await some_time(0.02)
-    await system.everything_is_handled("mail")
+    await system.everything_is_handled("mail", timeout=5)
     assert set(system.journal.ended().values()) == {1}
 
 

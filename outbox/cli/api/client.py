@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from outbox.cli.command import Sentence
 from outbox.core.codec import encode_instant
-from outbox.runtime.environment import PREFIX
+from outbox.runtime.settings import PREFIX
 
 if TYPE_CHECKING:
     import httpx

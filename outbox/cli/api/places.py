@@ -11,7 +11,8 @@ from click.core import ParameterSource
 from outbox.cli import options
 from outbox.cli.options import SECONDS
 from outbox.errors import ConfigurationError
-from outbox.runtime.environment import PREFIX, secret
+from outbox.runtime.environment import secret
+from outbox.runtime.settings import PREFIX
 
 URL, TOKEN = f"{PREFIX}URL", f"{PREFIX}TOKEN"
 NOWHERE = f"say which database: --database-url, or OUTBOX_DATABASE_URL; or which service: --url, or {URL}"

@@ -1,0 +1,564 @@
+"""The one table of settings: each field of `Settings` is a variable `OUTBOX_<FIELD>`, with its type, default, unit and readers.
+
+The service, the options of the commands, docs/settings.md (`python -m scripts.settings`) and the check of the environment are
+made from this table. To add a setting, add a field here and use it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+)
+from pydantic.fields import FieldInfo
+
+from outbox.core.arguments import LARGEST_BATCH_SIZE, LARGEST_NUMBER, MOST_LANES
+from outbox.core.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
+from outbox.core.duration import as_delay, as_retention
+from outbox.core.urls import postgres_url, server_kind
+from outbox.engine.ordering import OrderingRules
+from outbox.errors import DurationError
+from outbox.masking.paths import check_paths
+
+PREFIX = "OUTBOX_"
+
+
+class Reader(StrEnum):
+    """A process that reads settings: the service, or a command. `OPERATOR` is every command that shows or repairs messages."""
+
+    SERVICE = "service"
+    RELAY = "relay"
+    WORKER = "worker"
+    ARCHIVER = "archiver"
+    MAINTAIN = "maintain"
+    MIGRATE = "migrate"
+    DOCTOR = "doctor"
+    OPERATOR = "operator commands"
+
+
+class Runs(StrEnum):
+    """What one process of the service can run."""
+
+    API = "api"
+    RELAY = "relay"
+    WORKER = "worker"
+    ARCHIVER = "archiver"
+    MAINTAIN = "maintain"
+
+
+SERVICE, RELAY, WORKER, ARCHIVER = Reader.SERVICE, Reader.RELAY, Reader.WORKER, Reader.ARCHIVER
+MAINTAIN, DOCTOR, OPERATOR = Reader.MAINTAIN, Reader.DOCTOR, Reader.OPERATOR
+COMPONENTS = (RELAY, WORKER, ARCHIVER, MAINTAIN)
+"""The commands that run until they are told to end."""
+
+
+def row(
+    default: Any,
+    help: str,  # noqa: A002 — the word of the table, and of click
+    *,
+    section: str,
+    readers: tuple[Reader, ...] = (SERVICE,),
+    unit: str = "",
+    unset: str = "",
+    secret: bool = False,
+    **constraints: Any,
+) -> Any:
+    """A row of the table, as a field.
+
+    Args:
+        default: as the field's value; None where the variable may stay unset.
+        help: one or two sentences, for docs/settings.md and `--help`.
+        section: the heading under which docs/settings.md lists it.
+        readers: the processes that read it.
+        unit: what a number counts.
+        unset: with the default None, what applies.
+        secret: whether `OUTBOX_<FIELD>_FILE` may name a file that contains it.
+        constraints: bounds, as `pydantic.Field` takes them.
+    """
+    facts: Any = {"section": section, "readers": list(readers), "unit": unit, "unset": unset, "secret": secret}
+    return Field(default=default, description=help, json_schema_extra=facts, **constraints)
+
+
+_database = partial(row, section="Database", readers=tuple(Reader))
+_broker = partial(row, section="Broker", readers=(SERVICE, *COMPONENTS, DOCTOR, OPERATOR))
+_relay = partial(row, section="Relay", readers=(SERVICE, RELAY))
+_worker = partial(row, section="Worker", readers=(SERVICE, WORKER))
+_memory = partial(row, section="Memory", unit="bytes", ge=1, le=LARGEST_NUMBER)
+_dead_letters = partial(row, section="Dead letters", readers=(SERVICE, ARCHIVER))
+_reports = partial(row, section="Reports", readers=(SERVICE, RELAY, WORKER, ARCHIVER))
+_health = partial(row, section="Health", readers=(SERVICE, DOCTOR))
+_maintenance = partial(row, section="Maintenance", readers=(SERVICE, MAINTAIN))
+_process = partial(row, section="Process", readers=(SERVICE, *COMPONENTS))
+_monitoring = partial(row, section="Addresses and metrics", readers=COMPONENTS)
+_http = partial(row, section="Addresses and metrics")
+_admin = partial(row, section="Admin")
+_client = partial(row, section="Client", readers=(OPERATOR,))
+
+
+def _split(value: object) -> object:
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+def _split_delays(value: object) -> object:
+    return () if value == "none" else _split(value)
+
+
+def _seconds(value: object) -> object:
+    """Seconds as a number, or a duration such as `1m30s`."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return timedelta(seconds=float(value))
+    except (ValueError, OverflowError):
+        return as_delay(value)
+
+
+def _retention(value: object) -> object:
+    """Days (`30d`), hours (`12h`), or what seconds can be."""
+    try:
+        return as_retention(value) if isinstance(value, str) else value
+    except DurationError:
+        return _seconds(value)
+
+
+def _retention_or_never(value: object) -> object:
+    return "NEVER" if isinstance(value, str) and value.upper() == "NEVER" else _retention(value)
+
+
+def _clean_up(value: object) -> object:
+    upper = value.upper() if isinstance(value, str) else ""
+    return upper if upper in ("IMMEDIATELY", "NEVER") else _seconds(value)
+
+
+def _upper(value: object) -> object:
+    return value.upper() if isinstance(value, str) else value
+
+
+def _ordering_policy(value: str) -> str:
+    OrderingRules.of(value)
+    return value
+
+
+def _paths(value: tuple[str, ...]) -> tuple[str, ...]:
+    check_paths(value)
+    return value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
+Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
+Delay = Annotated[Seconds, Field(ge=timedelta(0))]
+PositiveSeconds = Annotated[Seconds, Field(gt=timedelta(0))]
+Retention = Annotated[timedelta, BeforeValidator(_retention), Field(gt=timedelta(0))]
+RetentionOrNever = Annotated[timedelta | Literal["NEVER"], BeforeValidator(_retention_or_never)]
+
+
+class Settings(BaseModel):
+    """The table. Its order is that of the options in `--help`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    database_url: SecretStr | None = _database(
+        None,
+        "The PostgreSQL database, as `postgresql://user:password@host:5432/database`.",
+        unset="the service starts an embedded server, for development; commands refuse to start",
+        secret=True,
+    )
+    table_name: str = _database("outbox_table", "The outbox table, as `table` or `schema.table`.")
+    database_pool_size: int = _database(
+        10,
+        "Maximum number of database connections that the routes of one process use at the same time.",
+        readers=(SERVICE,),
+        unit="connections",
+        ge=1,
+        le=500,
+    )
+    data_dir: Path | None = _database(
+        None, "The folder in which the embedded server keeps its data.", readers=(SERVICE,), unset="`.data/postgres`"
+    )
+    migrate: bool = _database(
+        False,
+        "Create or upgrade the tables when the service starts. "
+        "An embedded server's tables, and those of `python -m app`, are always created and upgraded.",
+        readers=(SERVICE,),
+    )
+
+    broker_url: SecretStr | None = _broker(
+        None,
+        "Where events are sent: `amqp://user:password@host:5672/vhost` for RabbitMQ, or a `postgresql://` URL.",
+        unset="the outbox's own database delivers them, without a broker",
+        secret=True,
+    )
+    exchange_name: str = _broker("outbox", "The exchange to which events are published.", min_length=1, max_length=200)
+    management_url: SecretStr | None = _broker(
+        None,
+        "RabbitMQ's HTTP API, as `http://user:password@host:15672`: source of queue depths, policies and bindings, "
+        "which AMQP does not report.",
+        readers=(SERVICE, DOCTOR, OPERATOR),
+        unset="these are not shown",
+        secret=True,
+    )
+
+    listen_url: SecretStr | None = _database(
+        None,
+        "A direct address of the same database for LISTEN. Needed where `OUTBOX_DATABASE_URL` goes through a pooler "
+        "that does not deliver notifications.",
+        readers=(SERVICE, RELAY, DOCTOR),
+        unset="`OUTBOX_DATABASE_URL`",
+        secret=True,
+    )
+
+    batch_size: int | None = _relay(
+        None,
+        "Messages that a relay claims in one batch.",
+        unit="messages",
+        unset="50, and up to 500 with a backlog",
+        ge=1,
+        le=LARGEST_BATCH_SIZE,
+    )
+    lanes: int = _relay(
+        2, "Batches that a relay has in flight.", readers=(SERVICE, RELAY, DOCTOR), unit="batches", ge=1, le=MOST_LANES
+    )
+    publish_timeout: PositiveSeconds = _relay(timedelta(seconds=10), "Maximum wait for the broker's confirms of one batch.")
+    max_attempts: int = _relay(
+        20,
+        "Attempts to send a message that the broker refuses. After the last one the message is parked.",
+        unit="attempts",
+        ge=1,
+        le=LARGEST_NUMBER,
+    )
+    on_unroutable: Literal["hold", "drop"] = _relay(
+        "hold", "What to do with an event for which no queue is bound: hold it until one is, or drop it."
+    )
+    ordering_policy: Annotated[str, AfterValidator(_ordering_policy)] = _relay(
+        "block",
+        "What to do with the later messages of an ordering key while an earlier one cannot be sent: let them wait (`block`), "
+        "park them too (`park`), or send them (`skip`). By key prefix: `skip,orders:=block`.",
+    )
+    clean_up_after: Annotated[timedelta | Literal["IMMEDIATELY", "NEVER"], BeforeValidator(_clean_up)] = _relay(
+        "IMMEDIATELY", "When sent messages are deleted: `IMMEDIATELY`, `NEVER`, or after a time."
+    )
+    expiration: PositiveSeconds | None = _relay(
+        None, "How long a message is valid that was published without an expiration.", unset="forever"
+    )
+    notification_timeout: PositiveSeconds = _relay(
+        timedelta(seconds=60), "Maximum sleep of an idle relay that is woken by LISTEN."
+    )
+    poll_interval: PositiveSeconds = _relay(timedelta(seconds=1), "Sleep of an idle relay where LISTEN is not available.")
+
+    consumers: str | None = _worker(
+        None,
+        "The consumers that the worker runs: `package.module:name` of a consumer or a list of them.",
+        readers=(SERVICE, WORKER, DOCTOR),
+        unset="those of the example, where it runs; otherwise the service runs no worker",
+        pattern=r"^[\w.]+(:[\w.]+)?$",
+    )
+    prefetch_count: int = _worker(
+        10,
+        "Messages that each consumer has in flight.",
+        readers=(SERVICE, WORKER, DOCTOR),
+        unit="messages",
+        ge=1,
+        le=65_535,
+    )
+    retry_delays: Annotated[tuple[Delay, ...], BeforeValidator(_split_delays)] = _worker(
+        tuple(timedelta(seconds=seconds) for seconds in (1, 10, 60, 300)),
+        "Delays before each retry of a handler that failed; `none` for no retries.",
+    )
+
+    archive_queues: Names = _dead_letters(
+        (), "Queues whose dead letters are archived, in addition to those that workers report."
+    )
+    archive_discover_every: PositiveSeconds = _dead_letters(
+        timedelta(seconds=10), "Interval at which the archiver looks for new queues."
+    )
+
+    max_batch_bytes: int = _memory(
+        MAX_BATCH_BYTES,
+        "Maximum size of the messages that a lane of the relay, a consumer on PostgreSQL, or the archiver has in memory "
+        "at the same time. A single message may be larger.",
+        readers=(SERVICE, RELAY, WORKER, ARCHIVER),
+    )
+    max_body_bytes: int = _memory(
+        MAX_BODY_BYTES,
+        "Maximum size of a message that relay and worker fetch from the database. The relay parks a larger one; "
+        "on PostgreSQL the worker dead-letters it.",
+        readers=(SERVICE, RELAY, WORKER),
+    )
+
+    mask_keys: Names = _dead_letters(
+        (),
+        "Additional keys whose values are hidden wherever messages are shown or searched.",
+        readers=(SERVICE, WORKER, ARCHIVER, OPERATOR),
+    )
+    mask_paths: Annotated[Names, AfterValidator(_paths)] = _dead_letters(
+        (),
+        "JSON paths in message bodies whose values are hidden in the same way: `$.customer.email,$.items[*].name`.",
+        readers=(SERVICE, WORKER, ARCHIVER, OPERATOR),
+    )
+
+    name: str | None = _reports(
+        None,
+        "Name under which operators see the components of this process.",
+        unset="`host:pid`",
+        min_length=1,
+        max_length=250,
+    )
+    reporting: bool = _reports(True, "Write heartbeats and statistics to the database, and obey pauses requested there.")
+    history: bool = _reports(True, "Record what happens to each message in `outbox_history`.", readers=(SERVICE, RELAY, WORKER))
+    heartbeat_interval: PositiveSeconds = _reports(timedelta(seconds=5), "Interval between heartbeats.")
+
+    health_late_after: PositiveSeconds = _health(
+        timedelta(seconds=60), "Age from which a message that waits for a relay or a worker is a warning."
+    )
+    health_overdue_after: PositiveSeconds = _health(
+        timedelta(minutes=5), "Age from which a waiting, held or stalled message is an error."
+    )
+    health_queue_depth: int = _health(
+        10_000, "Queue depth above which there is a warning.", unit="messages", ge=1, le=LARGEST_NUMBER
+    )
+    health_lost_for: PositiveSeconds = _health(
+        timedelta(minutes=15), "How long a lost component that no other has replaced is reported."
+    )
+    health_dead_letter_window: PositiveSeconds = _health(
+        timedelta(hours=1), "How long an open dead letter is an error. After that it is a warning."
+    )
+
+    inbox_retention: Retention = _maintenance(
+        timedelta(days=30),
+        "The deduplication window: how long an inbox remembers a handled message.",
+        readers=(SERVICE, MAINTAIN, OPERATOR),
+    )
+    history_retention: Retention = _maintenance(timedelta(days=14), "How long the history of messages is kept.")
+    dead_letter_retention: RetentionOrNever = _maintenance(
+        timedelta(days=90),
+        "How long requeued and discarded dead letters are kept; `NEVER` deletes none. Open ones are always kept.",
+    )
+    audit_retention: RetentionOrNever = _maintenance(
+        timedelta(days=365), "How long the admin's audit log is kept; `NEVER` deletes nothing."
+    )
+
+    run: Annotated[frozenset[Runs], BeforeValidator(_split)] = _process(
+        frozenset(Runs), "The components that this process of the service runs.", readers=(SERVICE,)
+    )
+    grace_period: PositiveSeconds = _process(
+        timedelta(seconds=30), "How long running handlers may take to finish when the process stops."
+    )
+    metrics: bool = _http(True, "Collect metrics and serve them under `/metrics`.", readers=(SERVICE, *COMPONENTS))
+    monitoring_host: str = _monitoring("127.0.0.1", "The address on which a command serves health and metrics.")
+    monitoring_port: int | None = _monitoring(
+        None,
+        "The port on which a command serves health and metrics; 0 serves neither.",
+        unset="9101 for the relay, 9102 for the worker, 9103 for the archiver, 9104 for maintenance, or a free port",
+        ge=0,
+        le=65_535,
+    )
+    log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = _process(
+        "INFO", "The lowest level that is logged."
+    )
+    log_format: Literal["text", "json"] = _process(
+        "text", "The format of the log: `text` for people, or `json`, one object per line with ids in fields of their own."
+    )
+
+    http_host: str = _http("127.0.0.1", "The address on which `python -m app` listens.")
+    http_port: int | None = _http(
+        None, "The port on which `python -m app` listens.", unset="8000, or the next free port", ge=1, le=65_535
+    )
+    docs: bool = _http(True, "Serve the API's documentation under `/docs`, without a login.")
+    metrics_token: SecretStr | None = _http(
+        None, "The bearer token that `/metrics` of the service requires.", unset="`/metrics` is open", secret=True
+    )
+
+    admin_tokens: Names = _admin(
+        (),
+        "Who may use the admin: entries `name:role:hash`, as `outbox token` prints them.",
+        unset="no access, except in development",
+        secret=True,
+    )
+    admin_read_only: bool = _admin(False, "Refuse all changes through the admin, for every role.")
+    admin_session_lifetime: Retention = _admin(timedelta(hours=12), "How long a browser session of the admin is valid.")
+    admin_body_limit: int = _admin(
+        4_194_304, "Maximum size of a request body that the admin reads.", unit="bytes", ge=1_024, le=1_073_741_824
+    )
+    admin_streams: int = _admin(
+        50, "Clients that may follow the admin's event stream at the same time, per process.", unit="clients", ge=1, le=100_000
+    )
+    admin_streams_per_principal: int = _admin(
+        10, "Event streams that one principal may have open.", unit="streams", ge=1, le=100_000
+    )
+    admin_reads_per_principal: int = _admin(
+        4,
+        "Read requests to the admin that are answered at the same time for one principal. Others wait.",
+        unit="requests",
+        ge=1,
+        le=1_000,
+    )
+    admin_error_text: Literal["viewer", "operator"] = _admin(
+        "viewer", "The lowest role to which the admin shows error messages and stack traces, masked."
+    )
+    example: bool | None = _admin(
+        None,
+        "Run the worked example: its open route `/orders`, its tables and its consumers.",
+        unset="only where `OUTBOX_DATABASE_URL` is unset too",
+    )
+    development: bool | None = _admin(
+        None,
+        "Create an admin token at the start and print it on the terminal.",
+        unset="only with `python -m app`, where `OUTBOX_ADMIN_TOKENS` is unset",
+    )
+
+    @field_validator("run")
+    @classmethod
+    def _runs_something(cls, value: frozenset[Runs]) -> frozenset[Runs]:
+        if not value:
+            raise ValueError(f"name at least one of {', '.join(Runs)}")
+        return value
+
+    @field_validator("database_url", "listen_url")
+    @classmethod
+    def _names_postgres(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            postgres_url(value.get_secret_value(), argument="the address")
+        return value
+
+    @field_validator("broker_url")
+    @classmethod
+    def _names_a_broker(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            server_kind(value.get_secret_value(), argument="the address")
+        return value
+
+
+class ClientSettings(BaseModel):
+    """What only commands read that call a running service."""
+
+    url: str | None = _client(
+        None, "A running service, as `https://host/outbox`, instead of the database.", unset="commands use the database"
+    )
+    token: SecretStr | None = _client(
+        None, "The token for that service, as `outbox token` printed it.", unset="requests carry no token", secret=True
+    )
+
+
+class Kind(StrEnum):
+    """What a setting's value looks like."""
+
+    SWITCH = "switch"
+    NUMBER = "number"
+    DURATION = "duration"
+    RETENTION = "retention"
+    LIST = "list"
+    CHOICE = "choice"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A row of the table, read from its field."""
+
+    name: str
+    field: FieldInfo
+    section: str
+    readers: frozenset[Reader]
+    unit: str
+    unset: str
+    secret: bool
+
+    @classmethod
+    def of(cls, name: str, field: FieldInfo) -> "Setting":
+        """The row that `row` made into a field."""
+        facts: Any = field.json_schema_extra
+        return cls(name=name, field=field, **{**facts, "readers": frozenset(map(Reader, facts["readers"]))})
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return f"{PREFIX}{self.name.upper()}"
+
+    @property
+    def help(self) -> str:
+        """What it means, in Markdown."""
+        return self.field.description or ""
+
+    @property
+    def kind(self) -> Kind:
+        """What the value looks like."""
+        parts = [*_parts(self.field.annotation), *self.field.metadata]
+        if BeforeValidator(_retention) in parts or BeforeValidator(_retention_or_never) in parts:
+            return Kind.RETENTION
+        kinds = {tuple: Kind.LIST, frozenset: Kind.LIST, timedelta: Kind.DURATION, bool: Kind.SWITCH, int: Kind.NUMBER}
+        return next((kind for each, kind in kinds.items() if each in parts), Kind.CHOICE if self.choices else Kind.TEXT)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words that are values."""
+        return tuple(part for part in _parts(self.field.annotation) if isinstance(part, str))
+
+    @property
+    def bounds(self) -> tuple[int | None, int | None]:
+        """The least and the greatest number."""
+        facts = self.field.metadata
+        least, most = ([getattr(each, bound) for each in facts if hasattr(each, bound)] for bound in ("ge", "le"))
+        return (*least, None)[0], (*most, None)[0]
+
+    @property
+    def default(self) -> str | None:
+        """The default as the variable would state it; None where there is none."""
+        match self.field.default:
+            case None | ():
+                return None
+            case bool() as switch:
+                return str(switch).lower()
+            case timedelta() as time:
+                return _time_as_text(time, self.kind)
+            case tuple() as times:
+                return ",".join(_time_as_text(time, self.kind) for time in times)
+            case frozenset() as names:
+                return ",".join(sorted(names))
+            case value:
+                return str(value)
+
+    def parse(self, text: str) -> Any:
+        """The value that `text` names. Raises `ValueError` with the reason."""
+        try:
+            return TypeAdapter(self.field.rebuild_annotation()).validate_python(text)
+        except ValidationError as error:
+            raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """What an annotation is composed of, down to types, validators and literals."""
+    yield get_origin(annotation) or annotation
+    for part in get_args(annotation):
+        yield from _parts(part)
+
+
+def _time_as_text(time: timedelta, kind: Kind) -> str:
+    """The form that people write: `30d` and `12h` where something is kept, `1m30s` below an hour, or seconds."""
+    seconds = round(time.total_seconds())
+    if kind is Kind.RETENTION and seconds % 3_600 == 0:
+        return f"{seconds // 3_600}h" if seconds % 86_400 else f"{seconds // 86_400}d"
+    if seconds >= 3_600:
+        return str(seconds)
+    minutes, seconds = divmod(seconds, 60)
+    return f"{minutes}m" * (minutes > 0) + f"{seconds}s" * (seconds > 0)
+
+
+OF_SERVICE = {name: Setting.of(name, field) for name, field in Settings.model_fields.items()}
+"""What the processes of an installation read, by name: they share an environment, so each accepts the others' variables."""
+OF_CLIENT = {name: Setting.of(name, field) for name, field in ClientSettings.model_fields.items()}
+SETTINGS: Mapping[str, Setting] = OF_SERVICE | OF_CLIENT
+"""The whole table, by name."""
+VARIABLES = frozenset(each.variable for each in SETTINGS.values())
