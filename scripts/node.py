@@ -78,6 +78,7 @@ def installed(_older: Node | None = None) -> Node:
     new = _FOLDER.with_name("node.new")
     shutil.rmtree(_FOLDER, ignore_errors=True)
     arguments = ["--require-hashes", "--no-deps", "--target", str(new), "--requirement", str(_LOCK)]
+    ended = None
     for uv in setup.installers():
         shutil.rmtree(new, ignore_errors=True)
         ended = subprocess.run(
@@ -92,7 +93,8 @@ def installed(_older: Node | None = None) -> Node:
         if ended.returncode == 0:
             break
     else:
-        raise Failed(f"{_NEEDED}, is not on this machine, and its wheel could not be installed: install it", ended.stdout)
+        said = ended.stdout if ended else ""
+        raise Failed(f"{_NEEDED}, is not on this machine, and its wheel could not be installed: install it", said)
     (new / _stamp()).touch()
     new.rename(_FOLDER)
     return _in(_FOLDER)

@@ -96,7 +96,7 @@ def standby_of(primary: EmbeddedPostgres, folder: Path) -> EmbeddedPostgres:
     """A hot standby that follows a running server, with the same passwords; it is made here, and not started."""
     folder.mkdir(mode=0o711)
     shutil.copy(primary.data_dir / "password", folder / "password")
-    command = [installed_binaries().bin / "pg_basebackup", "-d", primary.url, "-D", folder / "cluster"]
+    command = [str(installed_binaries().bin / "pg_basebackup"), "-d", primary.url, "-D", str(folder / "cluster")]
     subprocess.run([*command, "-R", "-X", "stream", "-c", "fast", "--no-sync"], check=True, capture_output=True, timeout=60)
     account_for(primary.data_dir / "cluster").own(folder / "cluster")
     return private_postgres(folder)

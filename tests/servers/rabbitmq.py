@@ -87,7 +87,7 @@ class PrivateRabbitMQ:
         self._first = first
         self._port, self._management_port = free_port(), free_port()
         self._distribution_port = free_port()
-        self._mapper_port = free_port() if first is None else first._mapper_port
+        self._mapper_port: int = free_port() if first is None else first._mapper_port
         self._account = _account()
         self._mapper: Supervised | None = None
         self._node: Supervised | None = None
