@@ -8,7 +8,7 @@ JOBS ?= 3
 RELEASE ?= trixie
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dashboard docs screenshots run test test-fast test-rabbitmq chaos check bench migrate lock format
+.PHONY: help setup dashboard docs screenshots run test test-unit test-fast test-rabbitmq chaos check bench migrate lock format
 
 help: ## List the targets
 	@echo "make TARGET [ARGS='…']"
@@ -27,6 +27,10 @@ run: setup ## Run everything in one process, with a PostgreSQL of its own, and p
 test: setup ## Run all tests on real servers, which are started, and installed where that is possible
 	@echo "test: pytest, without the marker chaos, $(JOBS) files at a time, each on servers of its own"
 	@exec $(BIN)/python -m pytest -m "not chaos" -n $(JOBS) --dist loadfile $(ARGS)
+
+test-unit: setup ## Run the tests of single modules, which need no server and take seconds
+	@echo "test-unit: pytest, of tests/unit and tests/masking"
+	@exec $(BIN)/python -m pytest tests/unit tests/masking $(ARGS)
 
 test-fast: setup ## Run the tests that need neither RabbitMQ nor more than seconds
 	@echo "test-fast: pytest, without the markers rabbitmq, slow, chaos"

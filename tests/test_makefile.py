@@ -45,13 +45,26 @@ def test_help_lists_every_target_with_what_it_does(arguments: tuple[str, ...]) -
     targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, flags=re.MULTILINE))
     described = dict(re.findall(r"^  ([a-z-]+) +(\S.*)$", make(*arguments).stdout, flags=re.MULTILINE))
     assert targets == described.keys()
-    assert targets >= {"setup", "run", "test", "test-fast", "check", "bench", "migrate", "chaos", "lock", "format", "docs"}
+    assert targets >= {
+        "setup",
+        "run",
+        "test",
+        "test-unit",
+        "test-fast",
+        "check",
+        "bench",
+        "migrate",
+        "chaos",
+        "lock",
+        "format",
+        "docs",
+    }
     declared_phony = re.search(r"^\.PHONY: (.*)$", MAKEFILE, flags=re.MULTILINE)
     assert declared_phony is not None
     assert set(declared_phony.group(1).split()) == targets
 
 
-@pytest.mark.parametrize("target", ["run", "test", "test-fast", "check", "chaos", "bench", "migrate"])
+@pytest.mark.parametrize("target", ["run", "test", "test-unit", "test-fast", "check", "chaos", "bench", "migrate"])
 def test_what_needs_the_environment_begins_with_setup(target: str) -> None:
     assert re.search(rf"^{target}: setup ", MAKEFILE, flags=re.MULTILINE)
 
