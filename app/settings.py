@@ -28,7 +28,7 @@ class Settings(settings.Settings):
 
     @property
     def runs_example(self) -> bool:
-        """Whether the worked example runs: in development, unless somebody says so."""
+        """Whether the worked example runs: as `example` says, or else where no database is named."""
         return self.database_url is None if self.example is None else self.example
 
     @property

@@ -211,7 +211,7 @@ def keeps_dead_letters(source: "ConsumableSource") -> bool:
 
 
 class _LentTransport:
-    """A transport that somebody else owns: everything reaches it but `close`."""
+    """A borrowed transport: every call reaches it but `close`, which its owner does."""
 
     def __init__(self, transport: "Transport") -> None:
         self._transport = transport
@@ -227,7 +227,7 @@ class _LentTransport:
 
 
 class _LentBroker(_LentTransport):
-    """A broker that somebody else owns."""
+    """A borrowed broker."""
 
     def __init__(self, broker: "Broker") -> None:
         super().__init__(broker)
@@ -259,7 +259,7 @@ class CountingArchived(_LentBroker):
 
 
 class _LentDeadLetterQueues:
-    """Queues of dead letters that somebody else owns."""
+    """Borrowed queues of dead letters."""
 
     def __init__(self, queues: "DeadLetterQueues") -> None:
         self._queues = queues
