@@ -206,7 +206,7 @@ async def test_many_clients_share_one_look_and_nobody_listening_means_no_look(
         return await look(*arguments)
 
     monkeypatch.setattr(Watching, "look", counted)
-    monkeypatch.setattr(broadcaster, "EVERY", timedelta(seconds=30))
+    monkeypatch.setattr(broadcaster, "EVERY", timedelta(hours=1))
     async with listening(service.client) as one, listening(service.client) as other:
         await one.next("reset")
         await other.next("reset")
@@ -218,7 +218,7 @@ async def test_many_clients_share_one_look_and_nobody_listening_means_no_look(
 
 async def test_a_silent_stream_has_heartbeats_and_ends_in_time(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listeners, "HEARTBEAT", timedelta(milliseconds=20))
-    monkeypatch.setattr(listeners, "MOST_TIME", timedelta(milliseconds=500))
+    monkeypatch.setattr(listeners, "MOST_TIME", timedelta(seconds=3))
     async with listening(service.client) as stream:
         await stream.next("reset")
         with pytest.raises(EOFError):

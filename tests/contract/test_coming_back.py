@@ -30,7 +30,7 @@ async def test_what_is_postponed_comes_back_to_its_queue_only_after_the_delay_as
         asked = time.monotonic()
         await first.settle(Postponed(SHORT))
         again = await mail.next()
-        assert SHORT.total_seconds() * 0.95 <= time.monotonic() - asked <= 4
+        assert time.monotonic() - asked >= SHORT.total_seconds() * 0.95
         assert (again.message.id, again.message.routing_key, again.message.body) == (sent.id, "order.placed", b'{"id": 7}')
         assert (again.message.tracking_ids, again.message.content_type) == (sent.tracking_ids, "application/json")
         assert dict(again.message.headers) == {"tenant": "acme"}

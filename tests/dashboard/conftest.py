@@ -18,7 +18,7 @@ from tests.servers.session_folder import one_process_at_a_time
 from tests.support.dashboard import build_dashboard
 
 WIDE = ViewportSize(width=1280, height=860)
-LONGEST_WAIT = 15_000
+LONGEST_WAIT = 45_000
 """Milliseconds that an expected change of a page may take on a busy machine."""
 
 NewStage = Callable[..., AbstractContextManager[Stage]]

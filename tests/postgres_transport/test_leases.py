@@ -68,7 +68,8 @@ async def test_a_stale_outcome_does_not_spoil_those_written_with_it(broker: Post
 
 
 async def test_a_lease_lives_as_long_as_the_handler_runs(database: str, pool: Pool) -> None:
-    slow, other = new_broker(database, lease=SHORT_LEASE), new_broker(database, lease=SHORT_LEASE)
+    lease = timedelta(seconds=5)
+    slow, other = new_broker(database, lease=lease), new_broker(database, lease=lease)
     async with taking(slow, "mail", "#") as taken, taking(other, "mail", "#", prefetch_count=1) as idle:
         await send(slow, message("order.placed"))
         runner = asyncio.ensure_future(taken.next())
@@ -76,7 +77,7 @@ async def test_a_lease_lives_as_long_as_the_handler_runs(database: str, pool: Po
         await asyncio.wait([runner, rival], return_when=asyncio.FIRST_COMPLETED)
         first, second = (runner, rival) if runner.done() else (rival, runner)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(second, 3 * SHORT_LEASE.total_seconds())
+            await asyncio.wait_for(second, 1.5 * lease.total_seconds())
         assert first.result().crashes == 0
         await first.result().settle(DONE)
     assert await deliveries(pool) == []
@@ -85,7 +86,7 @@ async def test_a_lease_lives_as_long_as_the_handler_runs(database: str, pool: Po
 
 
 async def test_a_killed_worker_is_counted_and_its_deliveries_come_to_another(database: str, pool: Pool) -> None:
-    broker = new_broker(database, lease=SHORT_LEASE)
+    broker = new_broker(database)
     await existing(broker, "mail", "#")
     await send(broker, *(message("order.placed", str(number).encode()) for number in range(3)))
     async with worker_process(database, "mail", "#", prefetch=2) as process:
@@ -106,7 +107,7 @@ async def test_a_killed_worker_is_counted_and_its_deliveries_come_to_another(dat
 
 
 async def test_a_frozen_worker_loses_its_deliveries_and_cannot_settle_them_later(database: str, pool: Pool) -> None:
-    broker = new_broker(database, lease=SHORT_LEASE)
+    broker = new_broker(database)
     await existing(broker, "mail", "#")
     await send(broker, message("order.placed", b"0"))
     async with worker_process(database, "mail", "#", prefetch=1) as process:

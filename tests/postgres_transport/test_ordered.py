@@ -220,8 +220,8 @@ async def test_every_key_is_handled_in_its_order_by_workers_that_fail_stop_and_a
             broker = new_broker(database, lease=timedelta(seconds=1))
             with suppress(TimeoutError):
                 async with (
-                    asyncio.timeout(chance.uniform(0.3, 1)),
                     taking_in_order(broker) as taken,
+                    asyncio.timeout(chance.uniform(0.3, 1)),
                     asyncio.TaskGroup() as tasks,
                 ):
                     while True:
@@ -236,9 +236,6 @@ async def test_every_key_is_handled_in_its_order_by_workers_that_fail_stop_and_a
 
 async def test_one_busy_key_does_not_wait_for_a_poll(broker: PostgresBroker, pool: Pool) -> None:
     await put_many(pool, "hot", 100)
-    loop = asyncio.get_running_loop()
     async with taking_in_order(broker) as taken:
-        begun = loop.time()
         for _ in range(100):
-            await (await taken.next()).settle(DONE)
-        assert loop.time() - begun < 10
+            await (await taken.next()).settle(DONE)  # the poll would come after an hour

@@ -19,7 +19,7 @@ async def make_broker() -> AsyncIterator[MakeBroker]:
     async with AsyncExitStack() as stack:
 
         def make(url: str | None = None, *, observer: Recorder | None = None, **options: Any) -> RabbitBroker:
-            options.setdefault("connect_timeout", timedelta(seconds=5))
+            options.setdefault("connect_timeout", timedelta(seconds=30))
             broker = RabbitBroker(url, exchange_name=EXCHANGE, observer=observer or Recorder(), **options)
             stack.push_async_callback(broker.close)
             return broker

@@ -311,6 +311,7 @@ async def test_a_dead_letter_is_kept_while_its_queue_is_missing_and_may_not_be_d
             await delivery.settle(Dead(Cause.EXHAUSTED, FAILURE))
         await broker_admin.declare_queue("mail.dlq")
         await broker_admin.bind("shop.dlx", "mail.dlq", "mail")
+        monkeypatch.setattr(settling, "PATIENCE", timedelta(seconds=30))
         await delivery.settle(Dead(Cause.EXHAUSTED, FAILURE))
     assert await broker_admin.depth("mail.dlq") == 1
     assert await broker_admin.depth("mail") == 0

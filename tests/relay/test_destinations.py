@@ -13,7 +13,6 @@ from outbox.core.urls import server_address
 from outbox.doctor import Patient, examine
 from outbox.errors import ConfigurationError
 from outbox.findings import Finding
-from outbox.postgres import relays as rows
 from tests.relay.support import ScriptedTransport
 from tests.relay.test_message_relay import running
 from tests.relay.test_relay import INSERT
@@ -27,7 +26,6 @@ SCRIPTED = "tests.relay.support.ScriptedTransport, exchange outbox"
 def saying_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relays, "SAY_SO_EVERY", timedelta(milliseconds=100))
     monkeypatch.setattr(relays, "LOOK_AGAIN", timedelta(milliseconds=20))
-    monkeypatch.setattr(rows, "HELD_FOR", timedelta(seconds=2))
 
 
 def made(url: str, broker: Any = None, **options: Any) -> MessageRelay:

@@ -309,10 +309,8 @@ async def test_connections_that_fall_silent_hold_nobody_up_and_are_opened_anew(
     async with ringing(proxy.url, recorder) as bell:
         async with bell.asleep():
             proxy.pause()
-            proxy_forgets = asyncio.get_running_loop().time()
-        async with bell.asleep() as nap:
+        async with asyncio.timeout(60), bell.asleep() as nap:
             await nap.wait(LONG)
-        assert asyncio.get_running_loop().time() - proxy_forgets < 15
         proxy.resume()
         await eventually(lambda: recorder.modes[-2:] == [WakeMode.POLLING, WakeMode.LISTENING])
 

@@ -66,7 +66,7 @@ async def test_block_a_refused_message_holds_back_its_key_and_no_other(url: str,
     await publish(connection, "b", "b1", "b2")
     transport = ScriptedTransport(refusing("bad"))
     async with relaying(url, transport, sending=policy(backoff=SOON)):
-        await eventually(lambda: transport.routing_keys.count("bad") == 3)
+        await eventually(lambda: transport.routing_keys.count("bad") >= 3)
         assert sorted(without(transport.routing_keys, "bad")) == ["a1", "b1", "b2"]
         transport.answer = lambda message: CONFIRMED
         await eventually(lambda: rows_are(connection, 0))

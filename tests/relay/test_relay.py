@@ -78,10 +78,13 @@ async def test_a_refused_message_backs_off_and_is_parked_while_its_neighbours_fl
     transport = ScriptedTransport(answer)
     await connection.execute("insert into outbox_table (routing_key, body) select 'bad', '' from generate_series(1, 120)")
     await connection.execute("insert into outbox_table (routing_key, body) select 'good', '' from generate_series(1, 30)")
-    slow = policy(max_attempts=2, backoff=timedelta(milliseconds=200))
+    slow = policy(max_attempts=2, backoff=timedelta(minutes=5))
     async with relaying(url, transport, sending=slow) as relay:
         await eventually(lambda: transport.routing_keys.count("good") == 30)
+        await eventually(lambda: rows_are(connection, 120, "attempts = 1 and send_after > now() + interval '1 minute'"))
         assert Counter(transport.routing_keys)["bad"] == 120
+        await connection.execute("update outbox_table set send_after = now()")
+        await connection.execute(INSERT, "bell")
         await eventually(lambda: len(relay.recorder.of(SendFailed)) == 240)
         assert await rows(connection, "failed_at is not null and attempts = 2 and last_error = 'TooLarge: no way'") == 120
 

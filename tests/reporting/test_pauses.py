@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
@@ -99,12 +100,14 @@ async def test_a_paused_queue_finishes_what_runs_and_its_neighbours_go_on(
 async def test_a_pause_ends_at_its_time_by_itself(connection: asyncpg.Connection, database_url: str) -> None:
     box = Box()
     worker = Worker(broker=database_url, consumers=[box.consumer], name="worker-1")
-    until = datetime.now(UTC) + timedelta(seconds=2)
-    await pause(connection, Pause(scope=PauseScope.WORKER, name="worker-1", until=until, requested_by="ada"))
+    paused = Pause(scope=PauseScope.WORKER, name="worker-1", until=datetime.now(UTC) + timedelta(hours=1), requested_by="ada")
+    await pause(connection, paused)
     async with at_work(MessageRelay(database_url, broker=database_url), worker):
         assert await eventually(lambda: _applied(connection, "worker-1")) == [{"scope": "worker", "name": "worker-1"}]
-        await eventually(lambda: connection.fetchval("select not exists(select from outbox_subscription)"))
+        assert await connection.fetchval("select not exists(select from outbox_subscription)")
         await published(connection, body=1)
+        until = datetime.now(UTC) + timedelta(seconds=1)
+        await pause(connection, replace(paused, until=until))
         await eventually(lambda: box.bodies == [1])
         assert datetime.now(UTC) >= until
 

@@ -45,7 +45,7 @@ async def make_system(tmp_path: Path, proxied: Callable[[str], Proxy]) -> AsyncI
 async def system(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> AsyncIterator[System]:
     """A system of each kind: with RabbitMQ between relay and worker, and with PostgreSQL alone."""
     if request.param == "postgres":
-        made = _made(tmp_path / "system", database_url, worker_options={"lease": 2.0})
+        made = _made(tmp_path / "system", database_url, worker_options={"lease": 5.0})
     else:
         made = _made(tmp_path / "system", database_url, request.getfixturevalue("broker_url"))
     async with made as system:

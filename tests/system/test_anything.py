@@ -99,7 +99,7 @@ async def survive(
 TRANSPORTS = [pytest.param("rabbitmq", marks=pytest.mark.rabbitmq), "postgres"]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_twenty_strokes_of_fate_lose_nothing(
     transport: str,

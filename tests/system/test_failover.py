@@ -25,7 +25,7 @@ from tests.system.test_order import inversions
 IN_ORDER = Handler(queue="ledger", ordered=True, retry_delays=("20ms",), max_deliveries=1_000)
 KEYS = 5
 A_MILLION = 1_000_000
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

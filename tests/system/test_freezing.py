@@ -26,7 +26,7 @@ async def test_a_relay_frozen_with_a_batch_loses_it_to_another_and_cannot_settle
 ) -> None:
     """Ten messages are with the broker and unconfirmed when their relay freezes; another settles them, and that stands."""
     proxy = proxied(broker_url)
-    options = {"publish_timeout": 1.0, "clean_up_after": "NEVER"}
+    options = {"publish_timeout": 5.0, "clean_up_after": "NEVER"}
     system = await make_system(database_url, broker_url, relay_options=options)
     await broker_admin.declare_exchange("outbox")
     await broker_admin.declare_queue("mail")
@@ -41,7 +41,7 @@ async def test_a_relay_frozen_with_a_batch_loses_it_to_another_and_cannot_settle
     frozen.freeze()
     proxy.spare_new()
     successor = system.relay(broker=proxy.url)  # by the same address: all relays of a table send to one place
-    await eventually(lambda: all_sent(system), interval=0.1)
+    await eventually(lambda: all_sent(system), timeout=60, interval=0.1)
     settled = await sent_at(system)
     assert await broker_admin.depth("mail") == 21
 
@@ -61,21 +61,21 @@ async def all_sent(system: System) -> bool:
 
 
 @pytest.fixture(params=[pytest.param("rabbitmq", marks=pytest.mark.rabbitmq), "postgres"])
-def impatient_broker(request: pytest.FixtureRequest) -> str | None:
-    """A broker that misses a worker soon; None for the database. Named before the system, it outlives it."""
-    return f"{request.getfixturevalue('broker_url')}?heartbeat=1" if request.param == "rabbitmq" else None
+def broker(request: pytest.FixtureRequest) -> str | None:
+    """RabbitMQ's address; None for the database. Named before the system, it outlives it."""
+    return str(request.getfixturevalue("broker_url")) if request.param == "rabbitmq" else None
 
 
 async def test_a_worker_frozen_inside_a_handler_loses_the_message_to_another_and_cannot_settle_late(
-    database_url: str, impatient_broker: str | None, make_system: MakeSystem
+    database_url: str, broker: str | None, make_system: MakeSystem
 ) -> None:
     """Its handler ends well after the other's has failed three times: the verdict that stands is the other's."""
-    if impatient_broker is None:
-        system = await make_system(database_url, worker_options={"lease": LEASE})
+    if broker is None:
+        system, impatient = await make_system(database_url), {"lease": LEASE}
     else:
-        system = await make_system(database_url, impatient_broker)
+        system, impatient = await make_system(database_url, broker), {"broker": f"{broker}?heartbeat=1"}
     system.relay()
-    frozen = system.worker(Handler(queue="mail", seconds=0.5))
+    frozen = system.worker(Handler(queue="mail", seconds=5), **impatient)
     await system.queue_is_consumed("mail")
     await system.publish(range(1))
     await eventually(system.journal.begun)

@@ -28,7 +28,7 @@ NEXT_NUMBERS = """
     select format('select setval(%L, %s);', schemaname || '.' || sequencename, last_value) from pg_sequences
     where sequencename like 'outbox%' and last_value is not null
 """
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

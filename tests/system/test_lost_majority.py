@@ -30,7 +30,7 @@ def two_nodes(servers_folder: Path) -> Iterator[tuple[PrivateRabbitMQ, PrivateRa
 
 
 @pytest.mark.rabbitmq
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 async def test_a_queue_without_a_majority_holds_up_no_other_and_its_siblings_get_few_copies(
     two_nodes: tuple[PrivateRabbitMQ, PrivateRabbitMQ], database_url: str, make_system: MakeSystem
 ) -> None:
@@ -48,7 +48,7 @@ async def test_a_queue_without_a_majority_holds_up_no_other_and_its_siblings_get
     relay = system.relay()
     await eventually(lambda: depth_is(first, "other", 75), interval=0.2)
     stalled = "last_error = 'stalled' and attempts = 0"
-    await eventually(lambda: count_is(system.count(stalled), SICK), interval=0.2)
+    await eventually(lambda: count_is(system.count(stalled), SICK), timeout=60, interval=0.2)
     assert "routing key 'sick' of exchange outbox takes no messages" in relay.log
     assert "lost the broker" not in relay.log
 

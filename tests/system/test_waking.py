@@ -24,7 +24,7 @@ async def test_three_hundred_messages_one_by_one_while_everybody_idles_and_wakes
             if chance.random() < 0.2:
                 await eventually(lambda n=number: system.journal.numbers("mail") >= {n})
             await some_time(0.02)
-    await system.everything_is_handled("mail", timeout=5)
+    await system.everything_is_handled("mail")
     assert set(system.journal.ended().values()) == {1}
 
 

@@ -282,7 +282,8 @@ PROGRAM = textwrap.dedent(
 
     async def handle(body: bytes) -> None:
         print("begun", flush=True)
-        await asyncio.sleep(0.5)
+        await worker._stopping.wait()
+        await asyncio.sleep(0.1)
         print("ended", flush=True)
 
     def handle_in_thread(body: bytes) -> None:
