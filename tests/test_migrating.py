@@ -33,7 +33,7 @@ from outbox import (
     tracking,
 )
 from outbox.utils import ensure_outbox_table_async, ensure_outbox_table_sync
-from tests.schema.test_predecessor import make
+from tests.schema.predecessors import make
 from tests.support import eventually
 
 PAGE = (Path(__file__).parent.parent / "docs" / "migrating.md").read_text()

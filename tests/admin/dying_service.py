@@ -7,7 +7,7 @@ import sys
 
 from outbox.admin import Admin
 from outbox.admin.repairs.keys import Held
-from tests.admin.conftest import client_of, serving
+from tests.admin.support import client_of, serving
 
 
 async def die(self: Held, *given: object) -> None:

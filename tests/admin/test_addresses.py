@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from outbox.admin import Admin, Principal, Role, admin_router, health_router
 from outbox.admin.problems import MEDIA_TYPE
 from outbox.runtime.health import HealthChecks
-from tests.admin.conftest import MakeClient, client_of, principal_by_header, serving
+from tests.admin.support import MakeClient, client_of, principal_by_header, serving
 
 NO_ROUTES = ("/nothing", "/dlq/", "/dlq/17/", "/dlq/17/nothing", "/", "", "/nothing%0A", "/session/17")
 OTHER_METHODS = (("DELETE", "/dlq", "GET, HEAD"), ("GET", "/requeue", "POST"), ("PROPFIND", "/backlog", "GET, HEAD"))

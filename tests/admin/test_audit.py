@@ -9,7 +9,7 @@ import pytest
 from outbox.admin import Role
 from outbox.postgres.audit import AuditFilter, Place, listing
 from outbox.postgres.names import TableName
-from tests.admin.conftest import MakeClient
+from tests.admin.support import MakeClient
 
 FILL = """
 insert into outbox_audit (at, actor, role, action, target, outcome, details)

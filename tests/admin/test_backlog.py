@@ -16,8 +16,8 @@ from outbox.admin.backlog.rates import Intake, drained_in
 from outbox.admin.brokers import BrokerView, Depths
 from outbox.admin.store import backlog as counting
 from outbox.postgres.schema.objects import outbox_table
-from tests.admin.conftest import client_of, serving
 from tests.admin.rows import insert, insert_each
+from tests.admin.support import client_of, serving
 from tests.postgres_transport.support import explained, rows_read
 from tests.servers.postgres import OwnPostgres
 from tests.servers.rabbitmq import OwnRabbitMQ

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from outbox.admin import Admin, Role
-from tests.admin.conftest import client_of, serving
+from tests.admin.support import client_of, serving
 
 JSON = {"content-type": "application/json"}
 

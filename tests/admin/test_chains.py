@@ -11,8 +11,8 @@ import pytest
 from outbox.admin import Role
 from outbox.admin.chains import LONGEST_ID
 from outbox.chains import ChainState
-from tests.admin.conftest import MakeClient
 from tests.admin.rows import insert
+from tests.admin.support import MakeClient
 
 FACT = """
     insert into outbox_history (

@@ -13,8 +13,8 @@ from outbox.core.outcome import Failure
 from outbox.masking import READ_LIMIT, Masking
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
-from tests.admin.conftest import client_of, serving
 from tests.admin.letters import answered, problem
+from tests.admin.support import client_of, serving
 from tests.dead_letters.deaths import NOON, TABLE, dead
 
 SECRET = "hunter2"

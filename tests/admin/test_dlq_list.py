@@ -17,8 +17,8 @@ from outbox.core.outcome import Failure
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.rabbitmq.topology import dead_letter_queue
-from tests.admin.conftest import client_of, serving
 from tests.admin.letters import answered, flat, message_ids, pages, problem
+from tests.admin.support import client_of, serving
 from tests.dead_letters.deaths import NOON, TABLE, dead
 from tests.support import eventually
 

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from outbox import ensure_outbox_schema_sync
 from outbox.admin import Admin, Principal
-from tests.admin.conftest import client_of, serving
+from tests.admin.support import client_of, serving
 from tests.support.processes import OurProcess, free_port, running
 
 PAGE = Path(__file__).parents[2] / "docs/embedding.md"

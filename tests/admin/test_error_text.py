@@ -14,8 +14,8 @@ from outbox.errors import ConfigurationError
 from outbox.masking import HIDDEN
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
-from tests.admin.conftest import client_of, serving
 from tests.admin.letters import answered, problem
+from tests.admin.support import client_of, serving
 from tests.dead_letters.deaths import NOON, TABLE, dead
 from tests.dead_letters.repairs import park
 

@@ -19,7 +19,7 @@ from outbox.admin.security.tokens import new_token
 from outbox.postgres.names import TableName
 from outbox.reporting.components import Watching
 from outbox.reporting.pauses import Pause, PauseScope, pause
-from tests.admin.conftest import PREFIX, ROLE_HEADER, principal_by_header
+from tests.admin.support import PREFIX, ROLE_HEADER, principal_by_header
 from tests.fastapi.support import client_of
 from tests.support import eventually
 

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from outbox.admin import Admin, Role
 from outbox.admin import limits as limits_module
 from outbox.admin.problems import Problem
-from tests.admin.conftest import client_of, serving
+from tests.admin.support import client_of, serving
 from tests.support import eventually
 
 SLOW = "/dlq/groups"

@@ -10,9 +10,9 @@ from outbox.dead_letters import DeadLetters
 from outbox.masking import Masking
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
-from tests.admin.conftest import client_of, serving
 from tests.admin.letters import answered
 from tests.admin.repairing import confirmed
+from tests.admin.support import client_of, serving
 from tests.dead_letters.deaths import TABLE, dead
 from tests.dead_letters.repairs import park
 

@@ -15,7 +15,7 @@ from fastapi import FastAPI, HTTPException
 from outbox.admin import Admin, Role, admin_router
 from outbox.admin.security.tokens import Tokens, new_token
 from outbox.errors import ConfigurationError
-from tests.admin.conftest import serving
+from tests.admin.support import serving
 
 TOKEN, ENTRY = new_token("alice", Role.OPERATOR)
 OTHER, OTHER_ENTRY = new_token("bob", Role.VIEWER)

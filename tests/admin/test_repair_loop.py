@@ -15,8 +15,8 @@ from outbox.chains import ChainState, chain
 from outbox.dead_letters import DeadLetters
 from outbox.maintenance import Maintenance
 from outbox.postgres.pool import Pool, open_pool
-from tests.admin.conftest import client_of, serving
 from tests.admin.repairing import ask
+from tests.admin.support import client_of, serving
 from tests.support import eventually
 
 QUEUE = "orders.charge"

@@ -8,8 +8,8 @@ from fastapi import FastAPI
 
 from outbox.admin import Admin, Role, admin_router
 from outbox.postgres.pool import Pool, open_pool
-from tests.admin.conftest import MakeClient, principal_by_header
 from tests.admin.repairing import ask, audited, confirmed, outcomes, problem
+from tests.admin.support import MakeClient, principal_by_header
 from tests.dead_letters.repairs import bury, outbox, park, statuses
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from outbox.admin import Role
 from outbox.postgres.pool import Pool, open_pool
-from tests.admin.conftest import MakeClient
 from tests.admin.repairing import ask, audited, outcomes, problem
+from tests.admin.support import MakeClient
 from tests.dead_letters.repairs import bury, statuses
 
 ALL = {"filter": {}}

@@ -13,8 +13,8 @@ from outbox.admin.repairs import changing
 from outbox.admin.repairs.schemas import Misfit, misfits
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.memory import MemoryBroker
-from tests.admin.conftest import client_of, serving
 from tests.admin.repairing import ask, audited, outcomes, problem
+from tests.admin.support import client_of, serving
 from tests.dead_letters.repairs import QUEUE, bury, outbox, park, statuses
 
 ORDER = {

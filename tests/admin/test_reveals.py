@@ -9,7 +9,7 @@ import pytest
 from outbox.admin import Admin, Role
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import open_pool
-from tests.admin.conftest import client_of, serving
+from tests.admin.support import client_of, serving
 from tests.dead_letters.deaths import TABLE, dead
 from tests.dead_letters.repairs import park
 

@@ -13,8 +13,8 @@ import pytest
 from outbox import Consumer, Worker
 from outbox.admin import Admin, Role
 from outbox.admin.topology import routes
-from tests.admin.conftest import client_of, serving
 from tests.admin.rows import insert
+from tests.admin.support import client_of, serving
 from tests.reporting.support import at_work
 from tests.support import eventually
 

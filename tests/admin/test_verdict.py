@@ -20,8 +20,8 @@ from outbox.admin.verdict import view
 from outbox.admin.verdict.judging import CODES
 from outbox.cli import main as cli
 from outbox.errors import ConfigurationError
-from tests.admin.conftest import client_of, serving
 from tests.admin.rows import insert
+from tests.admin.support import client_of, serving
 
 NOW = timedelta(0)
 

@@ -16,7 +16,7 @@ from outbox.admin.access import LOGOUT, Require
 from outbox.admin.examples import EXAMPLES
 from outbox.admin.problems import MEDIA_TYPE, Code
 from outbox.runtime.health import HealthChecks
-from tests.admin.conftest import MakeClient, client_of, serving
+from tests.admin.support import MakeClient, client_of, serving
 
 PUBLIC = {"outbox_session_begin", "outbox_health_live", "outbox_health_ready"}
 DASHBOARD = {(method, path) for method in ("GET", "HEAD") for path in ("/ui", "/ui/{address}")}

@@ -11,7 +11,7 @@ from outbox.ports import Broker
 from outbox.retry import constant
 from tests.contract.harness import Harness
 from tests.contract.support import message, send, taking
-from tests.contract.test_working import Running, working
+from tests.contract.workers import Running, working
 from tests.support import eventually
 
 SOON = 30.0

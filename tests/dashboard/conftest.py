@@ -1,7 +1,7 @@
 """A real browser before the real service. A console error, a broken policy or a request to elsewhere fails the test."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, ViewportSize, async_playwright, expect
 
 from outbox.admin import Role
-from tests.dashboard.stage import Stage, staged
+from tests.dashboard.stage import NewStage, Stage, Visit, staged
 from tests.dashboard.watching import watched
 from tests.servers.chromium import chromium_arguments, chromium_program
 from tests.servers.postgres import PostgresServer, fresh_database, with_database
@@ -20,9 +20,6 @@ from tests.support.dashboard import build_dashboard
 WIDE = ViewportSize(width=1280, height=860)
 LONGEST_WAIT = 45_000
 """Milliseconds that an expected change of a page may take on a busy machine."""
-
-NewStage = Callable[..., AbstractContextManager[Stage]]
-Visit = Callable[..., Awaitable[Page]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

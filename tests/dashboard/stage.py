@@ -1,13 +1,14 @@
 """What the browser tests look at: the service with its relay and worker, a second worker that fails until it is mended."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import httpx
+from playwright.async_api import Page
 
 from outbox import Publisher
 from outbox.admin import Role
@@ -100,3 +101,9 @@ def staged(folder: Path, database_url: str, broker_url: str, *, settings: Mappin
         it = Stage(served, worker, database_url, broker_url, {role: token for role, (token, _) in made.items()}, mended)
         worker.says(f"consumes queue {QUEUE}, bound", timeout=60)
         yield it
+
+
+NewStage = Callable[..., AbstractContextManager[Stage]]
+
+
+Visit = Callable[..., Awaitable[Page]]

@@ -7,9 +7,8 @@ from typing import Any
 from playwright.async_api import Locator, Page, expect
 
 from outbox.admin import Role
-from tests.dashboard.conftest import Visit
 from tests.dashboard.failing import announced, detail, failed, row
-from tests.dashboard.stage import Stage
+from tests.dashboard.stage import Stage, Visit
 from tests.support import eventually
 
 LARGE = 9_007_199_254_740_993

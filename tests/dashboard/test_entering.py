@@ -8,8 +8,7 @@ from playwright.async_api import Browser, expect
 
 from outbox.admin import Admin, Role, admin_router
 from tests.dashboard.axe import assert_accessible
-from tests.dashboard.conftest import Visit
-from tests.dashboard.stage import Stage
+from tests.dashboard.stage import Stage, Visit
 from tests.dashboard.watching import watched
 from tests.support.serving import in_a_thread
 

@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
-from tests.dashboard.conftest import Visit
 from tests.dashboard.failing import announced, detail, failed, row, rows
-from tests.dashboard.stage import Stage
+from tests.dashboard.stage import Stage, Visit
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -8,9 +8,8 @@ import aio_pika
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from tests.dashboard.conftest import Visit
 from tests.dashboard.failing import detail, rows
-from tests.dashboard.stage import Stage
+from tests.dashboard.stage import Stage, Visit
 
 IMAGE = '<img src="nowhere" onerror="window.ran = true">'
 SCRIPT = "</code></script><script>window.ran = true</script>"

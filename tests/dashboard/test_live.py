@@ -10,9 +10,8 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.app.support import Service
-from tests.dashboard.conftest import Visit
 from tests.dashboard.failing import detail, failed, rows
-from tests.dashboard.stage import Stage
+from tests.dashboard.stage import Stage, Visit
 from tests.servers.proxy import Proxy
 from tests.support.processes import OurProcess, running
 

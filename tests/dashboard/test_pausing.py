@@ -5,9 +5,8 @@ import re
 from playwright.async_api import expect
 
 from outbox.admin import Role
-from tests.dashboard.conftest import Visit
 from tests.dashboard.failing import announced, choose
-from tests.dashboard.stage import Stage
+from tests.dashboard.stage import Stage, Visit
 
 
 async def test_a_queue_is_paused_which_the_overview_tells_and_resumed(stage: Stage, visit: Visit) -> None:

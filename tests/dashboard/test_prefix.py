@@ -14,8 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from outbox.admin import Admin, Role, admin_router
 from outbox.admin.security.tokens import new_token
 from tests.app.support import Service
-from tests.dashboard.conftest import Visit
-from tests.dashboard.stage import NAMES, Stage
+from tests.dashboard.stage import NAMES, Stage, Visit
 from tests.servers.postgres import PostgresServer, fresh_database, with_database, with_every_table
 from tests.support.processes import OurProcess
 from tests.support.serving import in_a_thread

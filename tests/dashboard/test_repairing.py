@@ -6,9 +6,8 @@ from typing import Any
 from playwright.async_api import Page, expect
 
 from outbox.admin import Role
-from tests.dashboard.conftest import Visit
 from tests.dashboard.failing import announced, detail, failed, row, rows
-from tests.dashboard.stage import Stage
+from tests.dashboard.stage import Stage, Visit
 from tests.support import eventually
 
 

@@ -7,9 +7,8 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from outbox.admin import Role
-from tests.dashboard.conftest import NewStage, Visit
 from tests.dashboard.failing import detail, failed
-from tests.dashboard.stage import Stage
+from tests.dashboard.stage import NewStage, Stage, Visit
 
 VIEWER = "You are here as viewer"
 READ_ONLY = "This installation is read-only"

@@ -8,6 +8,7 @@ from typing import Any
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool
 from outbox.transports.postgres import PostgresBroker
+from outbox.transports.postgres.handover import PostgresHandover
 from outbox.transports.postgres.tables import TransportTables
 from tests.contract.harness import EXCHANGE, Recorder
 
@@ -93,3 +94,11 @@ def rows_read(node: Node) -> float:
     removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
     rows: float = (node["Actual Rows"] + removed) * node["Actual Loops"]
     return rows
+
+
+def handover(
+    pool: Pool, *, keep_sent: bool = False, drop: bool = False, expiration: timedelta | None = None
+) -> PostgresHandover:
+    return PostgresHandover(
+        pool, TABLE, exchange_name=EXCHANGE, keep_sent=keep_sent, drop_unroutable=drop, default_expiration=expiration
+    )

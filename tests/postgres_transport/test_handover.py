@@ -14,20 +14,12 @@ from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.postgres.handover import HandedState, PostgresHandover, same_database
 from tests.contract.harness import EXCHANGE
-from tests.postgres_transport.support import TABLE, bind, deliveries, insert, somebody_waits
+from tests.postgres_transport.support import bind, deliveries, handover, insert, somebody_waits
 from tests.servers.postgres import OwnPostgres
 from tests.support import eventually
 
 GATE = 42
 """An advisory lock at which a statement can be stopped in the middle."""
-
-
-def handover(
-    pool: Pool, *, keep_sent: bool = False, drop: bool = False, expiration: timedelta | None = None
-) -> PostgresHandover:
-    return PostgresHandover(
-        pool, TABLE, exchange_name=EXCHANGE, keep_sent=keep_sent, drop_unroutable=drop, default_expiration=expiration
-    )
 
 
 async def outbox(pool: Pool) -> list[asyncpg.Record]:

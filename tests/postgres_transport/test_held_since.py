@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from outbox.postgres.pool import Pool
-from tests.postgres_transport.support import bind, insert
-from tests.postgres_transport.test_handover import handover
+from tests.postgres_transport.support import bind, handover, insert
 
 AT_ONCE = timedelta(0)
 

@@ -1,6 +1,6 @@
 """Brokers under test, closed at the end."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from outbox.transports.rabbitmq import RabbitBroker
-from tests.rabbitmq.support import EXCHANGE, Recorder
-
-MakeBroker = Callable[..., RabbitBroker]
+from tests.rabbitmq.support import EXCHANGE, MakeBroker, Recorder
 
 
 @pytest.fixture

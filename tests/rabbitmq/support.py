@@ -1,7 +1,7 @@
 """What the tests of the RabbitMQ transport share."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -117,3 +117,6 @@ async def bound(broker: RabbitBroker, queue: str = "mail", binding_key: str = "o
     """Creates a queue by subscribing to it for a moment."""
     async with consuming(broker, queue, binding_key):
         pass
+
+
+MakeBroker = Callable[..., RabbitBroker]

@@ -20,8 +20,7 @@ from outbox.transports.rabbitmq import RabbitBroker
 from outbox.transports.rabbitmq.message_format import publication_of
 from outbox.transports.rabbitmq.topology import Topology
 from tests.rabbitmq.alarms import consumer_timeout, memory_alarm
-from tests.rabbitmq.conftest import MakeBroker
-from tests.rabbitmq.support import EXCHANGE, FAILURE, TIMEOUT, Recorder, bound, consuming, deliver, message
+from tests.rabbitmq.support import EXCHANGE, FAILURE, TIMEOUT, MakeBroker, Recorder, bound, consuming, deliver, message
 from tests.servers.proxy import Proxy, Towards
 from tests.servers.rabbitmq import OwnRabbitMQ
 from tests.support import RabbitAdmin, eventually

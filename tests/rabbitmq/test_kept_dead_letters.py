@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 
 from outbox import Consumer, Reject, Worker
-from tests.rabbitmq.conftest import MakeBroker
-from tests.rabbitmq.support import EXCHANGE
+from tests.rabbitmq.support import EXCHANGE, MakeBroker
 from tests.support import RabbitAdmin, eventually
 
 

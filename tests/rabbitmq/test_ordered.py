@@ -10,8 +10,7 @@ from outbox.core.events import Advice
 from outbox.core.outcome import DONE, RETURNED
 from outbox.transports.rabbitmq import RabbitBroker
 from outbox.transports.rabbitmq.delivery import RabbitDelivery
-from tests.rabbitmq.conftest import MakeBroker
-from tests.rabbitmq.support import Inbox, Recorder, bound, consuming, deliver, message
+from tests.rabbitmq.support import Inbox, MakeBroker, Recorder, bound, consuming, deliver, message
 from tests.servers.proxy import Proxy
 from tests.support import RabbitAdmin
 

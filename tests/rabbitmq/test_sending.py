@@ -13,8 +13,7 @@ from outbox.core.outcome import DONE
 from outbox.errors import BrokerUnavailableError, ConfigurationError, UrlError
 from outbox.ports import CONFIRMED, UNROUTABLE, Confirmed, NotSent, Refused
 from outbox.transports.rabbitmq import RabbitBroker
-from tests.rabbitmq.conftest import MakeBroker
-from tests.rabbitmq.support import EXCHANGE, Recorder, bound, consuming, deliver, message, send
+from tests.rabbitmq.support import EXCHANGE, MakeBroker, Recorder, bound, consuming, deliver, message, send
 from tests.servers.proxy import Proxy, Towards
 from tests.servers.rabbitmq import MAX_MESSAGE_SIZE, OwnRabbitMQ
 from tests.support import RabbitAdmin, eventually

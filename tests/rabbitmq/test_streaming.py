@@ -18,8 +18,7 @@ from outbox.transports.rabbitmq import frame_tap as streaming
 from outbox.transports.rabbitmq.amqp_decoding import Deliver
 from outbox.transports.rabbitmq.frame_tap import FrameStream
 from outbox.transports.rabbitmq.inbound import Arrival, Assembly
-from tests.rabbitmq.conftest import MakeBroker
-from tests.rabbitmq.support import Recorder, consuming, deliver, message
+from tests.rabbitmq.support import MakeBroker, Recorder, consuming, deliver, message
 
 PROPERTIES = Basic.Properties(
     content_type="application/json",

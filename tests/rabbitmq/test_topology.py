@@ -24,8 +24,7 @@ from outbox.transports.rabbitmq.connection import is_blocked
 from outbox.transports.rabbitmq.subscription import RunningSubscription
 from outbox.transports.rabbitmq.topology import Inquiry, Topology, delay_resource, inquiry_on, rounded_delay
 from tests.rabbitmq.alarms import memory_alarm
-from tests.rabbitmq.conftest import MakeBroker
-from tests.rabbitmq.support import EXCHANGE, FAILURE, Recorder, bound, consuming, deliver, message, send
+from tests.rabbitmq.support import EXCHANGE, FAILURE, MakeBroker, Recorder, bound, consuming, deliver, message, send
 from tests.servers.rabbitmq import OwnRabbitMQ
 from tests.support import RabbitAdmin, eventually
 

@@ -7,6 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+import asyncpg
+
+from outbox import MessageRelay
 from outbox.core.byte_limits import ByteLimits
 from outbox.core.events import Event
 from outbox.core.message import Message
@@ -24,6 +27,9 @@ from outbox.postgres.sent_facts import SentFacts
 from outbox.postgres.store import PostgresStore
 from outbox.retry import Backoff, RetryPolicy
 from tests.support.eventually import eventually
+
+INSERT = "insert into outbox_table (routing_key, body) values ($1, '')"
+TABLE = TableName("outbox_table")
 
 
 class ScriptedTransport:
@@ -155,3 +161,41 @@ async def relaying(
         running.task.cancel()
         await asyncio.gather(listening, running.task, return_exceptions=True)
         await pool.close()
+
+
+async def rows(connection: asyncpg.Connection, where: str = "true") -> int:
+    count: int = await connection.fetchval(f"select count(*) from outbox_table where {where}")
+    return count
+
+
+async def rows_are(connection: asyncpg.Connection, count: int, where: str = "true") -> bool:
+    return await rows(connection, where) == count
+
+
+@asynccontextmanager
+async def running(relay: MessageRelay) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(relay.run(handle_signals=False))
+    try:
+        yield task
+        relay.stop()
+        async with asyncio.timeout(30):
+            await task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def publish(connection: asyncpg.Connection, key: str, *names: str) -> None:
+    for name in names:
+        await connection.execute("insert into outbox_table (routing_key, body, ordering_key) values ($1, '', $2)", name, key)
+
+
+def by(**policies: str) -> OrderingRules:
+    """The policy of all keys as `rest`, others by prefix."""
+    return OrderingRules.of({"" if prefix == "rest" else prefix: policy for prefix, policy in policies.items()})
+
+
+async def facts_on(connection: asyncpg.Connection, recorder: Recorder | None = None) -> SentFacts:
+    facts = SentFacts(TABLE, "relay-1", recorder or Recorder())
+    await facts.look(connection)
+    return facts

@@ -10,13 +10,12 @@ import pytest
 from outbox import Publisher
 from outbox.core.message import OutboxMessage
 from outbox.core.outcome import DONE
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.store import PostgresStore
 from outbox.transports.postgres.handover import PostgresHandover
 from outbox.transports.postgres.tables import TransportTables, pattern_of
+from tests.relay.support import TABLE
 
-TABLE = TableName("outbox_table")
 publisher = Publisher()
 
 

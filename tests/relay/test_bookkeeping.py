@@ -16,7 +16,7 @@ from outbox.dead_letters import DeadLetters
 from outbox.engine.ordering import OrderingRules
 from outbox.postgres.ordering import Lanes
 from outbox.postgres.store import PostgresStore
-from tests.relay.test_beside_publishers import TABLE
+from tests.relay.support import TABLE
 from tests.support.eventually import eventually
 
 publisher = Publisher()

@@ -19,8 +19,7 @@ from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import borrow_from, open_pool
 from outbox.postgres.store import PostgresStore
-from tests.relay.support import SETTINGS, Recorder, ScriptedTransport, policy
-from tests.relay.test_relay import INSERT
+from tests.relay.support import INSERT, SETTINGS, Recorder, ScriptedTransport, policy
 from tests.servers.postgres import OwnPostgres
 from tests.support.eventually import eventually
 

@@ -3,8 +3,7 @@
 import asyncpg
 
 from outbox import OutboxMessage, Publisher
-from tests.relay.support import ScriptedTransport, relaying
-from tests.relay.test_relay import rows_are
+from tests.relay.support import ScriptedTransport, relaying, rows_are
 from tests.support.eventually import eventually
 
 COUNT = 5_000

@@ -13,9 +13,7 @@ from outbox.core.urls import server_address
 from outbox.doctor import Patient, examine
 from outbox.errors import ConfigurationError
 from outbox.findings import Finding
-from tests.relay.support import ScriptedTransport
-from tests.relay.test_message_relay import running
-from tests.relay.test_relay import INSERT
+from tests.relay.support import INSERT, ScriptedTransport, running
 from tests.support.eventually import eventually
 
 OWN = "PostgreSQL, the outbox's own database, exchange outbox"

@@ -8,10 +8,7 @@ import pytest
 from outbox.core.message import Message
 from outbox.core.outcome import Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, Refused, SendResult
-from tests.relay.support import ScriptedTransport, policy, relaying
-from tests.relay.test_ordering import by, publish
-from tests.relay.test_relay import INSERT, rows_are
-from tests.relay.test_sent_facts import facts_on
+from tests.relay.support import INSERT, ScriptedTransport, by, facts_on, policy, publish, relaying, rows_are
 from tests.support.eventually import eventually
 
 HELD = "last_error = 'unroutable' and held_at is not null"

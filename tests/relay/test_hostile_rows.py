@@ -18,8 +18,7 @@ from outbox.postgres.claiming import Claimer
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
 from outbox.postgres.store import PostgresStore
-from tests.relay.support import ScriptedTransport, policy, relaying
-from tests.relay.test_relay import INSERT, rows, rows_are
+from tests.relay.support import INSERT, ScriptedTransport, policy, relaying, rows, rows_are
 from tests.support.eventually import eventually
 
 

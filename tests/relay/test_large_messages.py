@@ -14,8 +14,7 @@ from outbox.errors import ConfigurationError
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
 from outbox.postgres.store import PostgresStore
-from tests.relay.support import ScriptedTransport, relaying
-from tests.relay.test_relay import INSERT, rows_are
+from tests.relay.support import INSERT, ScriptedTransport, relaying, rows_are
 from tests.servers.proxy import Proxy, Towards
 from tests.support import RabbitAdmin, eventually
 from tests.support.processes import peak_memory, running

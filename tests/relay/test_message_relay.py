@@ -12,25 +12,11 @@ import pytest
 
 from outbox import MessageRelay, ensure_outbox_schema_async
 from outbox.errors import ConfigurationError, SchemaError
-from tests.relay.support import ScriptedTransport
-from tests.relay.test_relay import INSERT, rows_are
+from tests.relay.support import INSERT, ScriptedTransport, rows_are, running
 from tests.servers.postgres import OwnPostgres
 from tests.support.eventually import eventually
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
-
-
-@asynccontextmanager
-async def running(relay: MessageRelay) -> AsyncIterator[asyncio.Task[None]]:
-    task = asyncio.create_task(relay.run(handle_signals=False))
-    try:
-        yield task
-        relay.stop()
-        async with asyncio.timeout(30):
-            await task
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.mark.parametrize(

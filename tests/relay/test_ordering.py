@@ -10,17 +10,11 @@ from outbox.core.message import Message
 from outbox.core.outcome import Failure
 from outbox.engine.ordering import OrderingRules
 from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused, SendResult
-from tests.relay.support import ScriptedTransport, policy, relaying
-from tests.relay.test_relay import rows, rows_are
+from tests.relay.support import ScriptedTransport, by, policy, publish, relaying, rows, rows_are
 from tests.support.eventually import eventually
 
 REFUSED = Refused(Failure("TooLarge", "no way"))
 SOON = timedelta(milliseconds=300)
-
-
-async def publish(connection: asyncpg.Connection, key: str, *names: str) -> None:
-    for name in names:
-        await connection.execute("insert into outbox_table (routing_key, body, ordering_key) values ($1, '', $2)", name, key)
 
 
 def refusing(*names: str) -> Callable[[Message], SendResult]:
@@ -90,11 +84,6 @@ async def test_block_a_parked_message_holds_back_its_key_until_it_is_requeued_in
         await connection.execute("insert into outbox_table (routing_key, body) values ('bell', '')")
         await eventually(lambda: rows_are(connection, 0))
     assert without(transport.routing_keys, "bell") == ["bad", "bad", "a2", "a3", "a4"]
-
-
-def by(**policies: str) -> OrderingRules:
-    """The policy of all keys as `rest`, others by prefix."""
-    return OrderingRules.of({"" if prefix == "rest" else prefix: policy for prefix, policy in policies.items()})
 
 
 BLOCKED = "last_error = 'blocked' and send_after = 'infinity'"

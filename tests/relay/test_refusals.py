@@ -7,8 +7,7 @@ from datetime import timedelta
 import asyncpg
 
 from outbox.core.events import Dependency, DependencyLost, DependencyRestored
-from tests.relay.support import RunningRelay, ScriptedTransport, relaying
-from tests.relay.test_relay import INSERT, rows_are
+from tests.relay.support import INSERT, RunningRelay, ScriptedTransport, relaying, rows_are
 from tests.support.eventually import eventually
 
 

@@ -12,15 +12,8 @@ from outbox.core.events import BatchSent, CleanedUp, Dependency, DependencyLost,
 from outbox.core.message import Message
 from outbox.core.outcome import Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused, SendResult
-from tests.relay.support import ScriptedTransport, policy, relaying
+from tests.relay.support import INSERT, ScriptedTransport, policy, relaying, rows, rows_are
 from tests.support.eventually import eventually
-
-INSERT = "insert into outbox_table (routing_key, body) values ($1, '')"
-
-
-async def rows(connection: asyncpg.Connection, where: str = "true") -> int:
-    count: int = await connection.fetchval(f"select count(*) from outbox_table where {where}")
-    return count
 
 
 async def test_a_committed_message_is_sent_and_leaves_the_table(url: str, connection: asyncpg.Connection) -> None:
@@ -147,10 +140,6 @@ async def test_an_unroutable_message_is_held_until_its_queue_appears(url: str, c
         await eventually(lambda: transport.routing_keys.count("early") >= 131)
         bound.add("early")
         await eventually(lambda: rows_are(connection, 0))
-
-
-async def rows_are(connection: asyncpg.Connection, count: int, where: str = "true") -> bool:
-    return await rows(connection, where) == count
 
 
 async def test_a_new_message_that_finds_a_queue_releases_the_held_ones_before_their_probe(

@@ -15,7 +15,7 @@ from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.store import PostgresStore
 from outbox.transports.postgres.handover import PostgresHandover
 from outbox.transports.postgres.tables import TransportTables, pattern_of
-from tests.relay.test_beside_publishers import TABLE
+from tests.relay.support import TABLE
 from tests.relay.test_scan_start import entries_read
 
 BATCH = 100

@@ -9,19 +9,10 @@ from outbox import MessageRelay
 from outbox.core.events import HistoryLost
 from outbox.ports import CONFIRMED, UNROUTABLE
 from outbox.postgres.names import TableName
-from outbox.postgres.sent_facts import SentFacts
-from tests.relay.support import Recorder, ScriptedTransport, policy, relaying
-from tests.relay.test_message_relay import running
-from tests.relay.test_relay import INSERT, rows_are
+from tests.relay.support import INSERT, Recorder, ScriptedTransport, facts_on, policy, relaying, rows_are, running
 from tests.support.eventually import eventually
 
 TABLE = TableName("outbox_table")
-
-
-async def facts_on(connection: asyncpg.Connection, recorder: Recorder | None = None) -> SentFacts:
-    facts = SentFacts(TABLE, "relay-1", recorder or Recorder())
-    await facts.look(connection)
-    return facts
 
 
 async def history(connection: asyncpg.Connection) -> list[tuple[object, ...]]:

@@ -12,8 +12,7 @@ from outbox.core.outcome import Failure
 from outbox.engine import stalls
 from outbox.engine.ordering import OrderingRules
 from outbox.ports import CONFIRMED, Refused, SendResult, Unconfirmed
-from tests.relay.support import ScriptedTransport, policy, relaying
-from tests.relay.test_relay import INSERT, rows_are
+from tests.relay.support import INSERT, ScriptedTransport, policy, relaying, rows_are
 from tests.support.eventually import eventually
 
 SILENT = Unconfirmed(Failure("timeout", "no confirm"))

@@ -17,8 +17,8 @@ from outbox.postgres.pool import connect_to
 from outbox.reporting import Component, ComponentKind, ReportingSettings, reporting
 from outbox.reporting.facts import MOST_MESSAGE, FactQueue
 from outbox.transports.memory import MemoryBroker
-from tests.conftest import OwnPostgres
 from tests.reporting.support import Box, at_work, published
+from tests.servers.postgres import OwnPostgres
 from tests.support import eventually
 
 COMPONENT = Component(kind=ComponentKind.WORKER, name="worker-1")

@@ -25,7 +25,7 @@ from outbox.schema import (
     upgrade,
 )
 from tests.schema.catalog import catalog, clear
-from tests.schema.conftest import REPOSITORY, Alembic
+from tests.schema.support import REPOSITORY, Alembic
 
 
 async def test_alembic_and_ensure_outbox_schema_make_the_same(

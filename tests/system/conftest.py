@@ -1,6 +1,6 @@
 """Systems of real processes, on both transports."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.servers.proxy import Proxy
-from tests.system.harness import System, prepare
+from tests.system.harness import MakeSystem, System, prepare
 
-MakeSystem = Callable[..., Awaitable[System]]
+pytest.register_assert_rewrite("tests.system.support")
 
 
 @asynccontextmanager

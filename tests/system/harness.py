@@ -309,3 +309,6 @@ async def prepare(database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
     await connection.execute("create table orders (number bigint primary key)")
     await connection.close()
+
+
+MakeSystem = Callable[..., Awaitable[System]]

@@ -7,11 +7,9 @@ import pytest
 
 from tests.servers.proxy import Proxy
 from tests.support.eventually import eventually
-from tests.system.conftest import MakeSystem
 from tests.system.handlers import Handler
-from tests.system.harness import Process, System
-from tests.system.test_kills import all_is_well, progress, some_time
-from tests.system.test_outages import TERMINATE
+from tests.system.harness import MakeSystem, Process, System
+from tests.system.support import TERMINATE, all_is_well, progress, some_time
 
 
 class Fate:

@@ -8,10 +8,9 @@ import pytest
 from outbox import OutboxMessage, Publisher
 from tests.servers.rabbitmq import MAX_MESSAGE_SIZE
 from tests.support import eventually
-from tests.system.conftest import MakeSystem
 from tests.system.handlers import Handler
-from tests.system.harness import System
-from tests.system.test_kills import is_empty
+from tests.system.harness import MakeSystem, System
+from tests.system.support import is_empty
 
 MOST_HALVINGS = 9
 """How often a batch of 500 can be cut in half until each message stands alone."""

@@ -3,7 +3,7 @@
 from tests.support import eventually
 from tests.system.handlers import Handler
 from tests.system.harness import System
-from tests.system.test_kills import all_is_well, kill_again_and_again
+from tests.system.support import all_is_well, kill_again_and_again
 
 
 async def test_workers_are_killed_again_and_again_and_no_effect_is_without_its_event_nor_an_event_without_its_effect(

@@ -17,10 +17,9 @@ from outbox.embedded import EmbeddedPostgres
 from tests.servers.postgres import private_postgres, standby_of
 from tests.servers.proxy import Proxy
 from tests.support import eventually
-from tests.system.conftest import MakeSystem
 from tests.system.handlers import Handler
-from tests.system.harness import Entry, System
-from tests.system.test_order import inversions
+from tests.system.harness import Entry, MakeSystem, System
+from tests.system.support import inversions
 
 IN_ORDER = Handler(queue="ledger", ordered=True, retry_delays=("20ms",), max_deliveries=1_000)
 KEYS = 5

@@ -7,10 +7,9 @@ import pytest
 
 from tests.servers.proxy import Proxy, Towards
 from tests.support import RabbitAdmin, eventually
-from tests.system.conftest import MakeSystem
 from tests.system.handlers import Handler
-from tests.system.harness import System
-from tests.system.test_kills import depth_is
+from tests.system.harness import MakeSystem, System
+from tests.system.support import depth_is
 
 LEASE = 2.0
 

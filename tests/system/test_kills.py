@@ -1,60 +1,18 @@
 """`kill -9` of whoever works, at any moment: what was committed arrives, and nothing else does; no neighbour's message dies."""
 
 import asyncio
-import random
 from collections.abc import Callable
 
 import pytest
 
 from tests.servers.proxy import Proxy, Towards
 from tests.support import RabbitAdmin, eventually
-from tests.system.conftest import MakeSystem
 from tests.system.handlers import Handler
-from tests.system.harness import Process, System
+from tests.system.harness import MakeSystem, System
+from tests.system.support import all_is_well, depth_is, is_empty, kill_again_and_again
 
 KILLS = 30
 CHAOS_KILLS = 300
-
-
-async def some_time(longest: float) -> None:
-    """A random moment later: these tests are about moments that nobody chose."""
-    await asyncio.sleep(random.uniform(0, longest))
-
-
-async def progress(system: System, more: int = 1) -> None:
-    """Returns when handlers have ended since the call."""
-    before = sum(system.journal.ended().values())
-    await eventually(
-        lambda: sum(system.journal.ended().values()) >= before + more,
-        message=f"messages are handled\n{system.tails()}",
-    )
-
-
-async def kill_again_and_again(system: System, start: Callable[[], Process], times: int) -> None:
-    """Kills one of two, each time while messages flow, and starts another in its place."""
-    running = [start(), start()]
-    for turn in range(times):
-        await progress(system)
-        await some_time(0.15)
-        victim = running[turn % 2]
-        assert victim.alive, victim.log
-        victim.kill()
-        running[turn % 2] = start()
-
-
-async def all_is_well(system: System, publishers: list[Process]) -> None:
-    """What was committed was handled, and nothing else; nobody's message died; nothing is left over."""
-    for publisher in publishers:
-        publisher.terminate()
-    for publisher in publishers:
-        assert await publisher.ended() == 0
-    await system.everything_is_handled("mail", timeout=45)
-    await eventually(lambda: is_empty(system))
-    assert await system.dead_letters("mail") == 0
-
-
-async def is_empty(system: System) -> bool:
-    return await system.count() == 0
 
 
 async def kill_relays(system: System, times: int) -> None:
@@ -122,10 +80,6 @@ async def test_a_relay_killed_between_publishing_and_settling_has_lost_nothing(
     await eventually(lambda: is_empty(system))
     for (_, number), times in system.journal.ended().items():
         assert times == (1 if number % 10 == 0 else 2)
-
-
-async def depth_is(admin: RabbitAdmin, wanted: int) -> bool:
-    return await admin.depth("mail") == wanted
 
 
 @pytest.mark.parametrize("max_deliveries", [2, 10])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.servers.rabbitmq import PrivateRabbitMQ
 from tests.support import eventually
-from tests.system.conftest import MakeSystem
+from tests.system.harness import MakeSystem
 
 SICK = 1_000
 SEVERAL = "insert into outbox_table (routing_key, body) select $1, convert_to(i::text, 'utf8') from generate_series(1, $2) i"

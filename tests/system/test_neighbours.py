@@ -4,11 +4,10 @@ import asyncpg
 import pytest
 
 from outbox import Publisher, ensure_outbox_schema_async, ensure_outbox_table_async
-from tests.schema.test_predecessor import SHAPES, make
+from tests.schema.predecessors import SHAPES, make
 from tests.support import eventually
-from tests.system.conftest import MakeSystem
 from tests.system.handlers import Handler
-from tests.system.harness import System
+from tests.system.harness import MakeSystem, System
 
 TABLES = ["outbox_table", "shop.outbox_table", "warehouse.outbox_table", f"shop.{'t' * 63}"]
 """Two tables in one database, one name in three schemas, and a name as long as names can be."""

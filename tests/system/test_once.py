@@ -7,9 +7,8 @@ import pytest
 
 from tests.servers.proxy import Proxy
 from tests.support import eventually
-from tests.system.conftest import MakeSystem
 from tests.system.handlers import Handler
-from tests.system.harness import Process, System
+from tests.system.harness import MakeSystem, Process, System
 
 DEPOSIT = Handler(queue="deposits", does="deposit", max_deliveries=1_000)
 COUNT = Handler(queue="children", binding_key="deposit.*", does="count", max_deliveries=1_000)

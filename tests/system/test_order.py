@@ -1,13 +1,14 @@
 """In order: relays, workers and publishers at once, handlers fail, everybody is killed, and no key is ever inverted."""
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pytest
 
 from tests.support import eventually
 from tests.system.handlers import Handler
-from tests.system.harness import Entry, Process, System
+from tests.system.harness import Process, System
+from tests.system.support import inversions
 
 IN_ORDER = Handler(
     queue="ledger", ordered=True, failing=0.02, retry_delays=("20ms", "20ms", "20ms"), max_deliveries=1_000, seconds=0.001
@@ -52,22 +53,6 @@ async def some_are_handled(system: System, number: int) -> None:
 
 async def nothing_waits(system: System) -> bool:
     return await system.count() == 0 and await system.count(table="outbox_delivery") == 0
-
-
-def inversions(entries: Iterable[Entry]) -> list[str]:
-    """Messages that were begun for the first time before the one in front of them had been handled."""
-    begun: set[int] = set()
-    reached: dict[int, int] = {}
-    found = []
-    for entry in entries:
-        key, place = divmod(entry.number, 1_000_000)
-        if entry.what == "ended":
-            reached[key] = max(reached.get(key, 0), place)
-        elif entry.number not in begun:
-            begun.add(entry.number)
-            if reached.get(key, 0) < place - 1:
-                found.append(f"{place} of key {key} began when {reached.get(key, 0)} was the last that had ended")
-    return found
 
 
 async def test_no_key_is_inverted_while_relays_and_workers_are_killed(system: System) -> None:

@@ -8,15 +8,9 @@ from tests.servers.postgres import OwnPostgres
 from tests.servers.proxy import Proxy, Towards
 from tests.servers.rabbitmq import OwnRabbitMQ
 from tests.support import eventually
-from tests.system.conftest import MakeSystem
 from tests.system.handlers import Handler
-from tests.system.harness import Process, System
-from tests.system.test_kills import all_is_well, is_empty, progress
-
-TERMINATE = """
-    select count(pg_terminate_backend(pid)) from pg_stat_activity
-    where application_name like 'outbox%' and datname = current_database()
-"""
+from tests.system.harness import MakeSystem, Process, System
+from tests.system.support import TERMINATE, all_is_well, is_empty, progress
 
 
 async def begin(system: System, *, together: int = 5) -> list[Process]:

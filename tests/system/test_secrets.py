@@ -8,10 +8,9 @@ import asyncpg
 
 from tests.servers.proxy import Proxy
 from tests.support import RabbitAdmin, eventually
-from tests.system.conftest import MakeSystem
 from tests.system.handlers import Handler
-from tests.system.test_kills import progress
-from tests.system.test_outages import TERMINATE
+from tests.system.harness import MakeSystem
+from tests.system.support import TERMINATE, progress
 
 PASSWORD = "hunter2+/and more%"
 

@@ -7,7 +7,7 @@ from tests.support import eventually
 from tests.system.handlers import Handler
 from tests.system.harness import System
 from tests.system.parts import write_orders
-from tests.system.test_kills import some_time
+from tests.system.support import some_time
 
 SLEEPY = {"notification_timeout": 600.0, "poll_interval": 600.0}
 """Longer than any of these tests: what arrives in time was rung for."""

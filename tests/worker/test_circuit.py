@@ -14,7 +14,7 @@ from outbox.engine.circuit import Breaker, Passage, Sign
 from outbox.engine.consumer import Pausing
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import existing, message
-from tests.contract.test_working import working
+from tests.contract.workers import working
 from tests.support import eventually
 from tests.worker.support import SOON, TIMEOUT
 

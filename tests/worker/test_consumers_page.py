@@ -12,7 +12,7 @@ from outbox.core.events import Processed
 from outbox.core.outcome import DONE, Cause, Dead, Retry
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import message
-from tests.contract.test_working import working
+from tests.contract.workers import working
 from tests.support import eventually
 from tests.worker.support import SOON, TIMEOUT
 

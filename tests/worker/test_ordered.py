@@ -25,7 +25,7 @@ from outbox.transports.rabbitmq import RabbitBroker
 from outbox.transports.rabbitmq import settlement as settling
 from tests.contract.harness import Recorder
 from tests.contract.support import existing, message, send
-from tests.contract.test_working import working
+from tests.contract.workers import working
 from tests.servers.proxy import Proxy
 from tests.support import eventually
 from tests.worker.support import SOON, TIMEOUT

@@ -18,7 +18,7 @@ from outbox.ports import Receive, Subscription
 from outbox.retry import constant, delays, exponential
 from outbox.transports.memory import DeadLetter, MemoryBroker
 from tests.contract.support import message
-from tests.contract.test_working import working
+from tests.contract.workers import working
 from tests.support import eventually
 from tests.worker.support import SOON, TIMEOUT, running
 

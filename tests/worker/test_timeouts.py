@@ -16,7 +16,7 @@ from outbox.engine.attempt import time_limit
 from outbox.errors import HandlerTimeoutError
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import existing, message
-from tests.contract.test_working import Running, working
+from tests.contract.workers import Running, working
 from tests.support import eventually
 from tests.worker.support import SOON, TIMEOUT, running
 

@@ -32,7 +32,7 @@ from outbox.errors import (
 from outbox.ports import CONFIRMED, Delivery, Intake, Receive, Subscription
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import message
-from tests.contract.test_working import Running
+from tests.contract.workers import Running
 from tests.support import eventually
 from tests.worker.support import SOON, TIMEOUT, running
 

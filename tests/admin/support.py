@@ -1,0 +1,36 @@
+"""An application with the admin API, and clients that ask it as somebody."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+from fastapi import FastAPI, Request
+
+from outbox.admin import Admin, Principal, Role, admin_router
+
+PREFIX = "/outbox"
+ROLE_HEADER = "x-test-role"
+MakeClient = Callable[..., httpx.AsyncClient]
+
+
+def principal_by_header(request: Request) -> Principal | None:
+    """Whoever the test says that asks: the role is in a header, and its name with it."""
+    role = request.headers.get(ROLE_HEADER)
+    return None if role is None else Principal(f"a {role}", Role(role))
+
+
+@asynccontextmanager
+async def serving(admin: Admin, **options: Any) -> AsyncIterator[FastAPI]:
+    """An application with that admin, which is open within the block."""
+    app = FastAPI()
+    app.include_router(admin_router(admin, authenticate=options.pop("authenticate", principal_by_header)), prefix=PREFIX)
+    async with admin:
+        yield app
+
+
+def client_of(app: FastAPI, role: Role | None = Role.OPERATOR) -> httpx.AsyncClient:
+    """A client that asks as somebody with that role; None: as nobody."""
+    headers = {} if role is None else {ROLE_HEADER: role.value}
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url=f"http://service{PREFIX}", headers=headers)
