@@ -75,6 +75,7 @@ def _fill(url: str) -> None:
     connection.close()
 
 
+@pytest.mark.timeout(600)
 def test_every_answer_is_as_documented_and_none_is_our_fault(running_service: tuple[str, str]) -> None:
     _conforms(*running_service, examples=5)
 

@@ -41,7 +41,7 @@ class Service:
         eventually_sync(lambda: self.order(id_)["status"] == status, timeout=timeout, message=f"{id_} is not {status}")
         return self.order(id_)
 
-    def is_ready(self, timeout: float = 30.0) -> None:
+    def is_ready(self, timeout: float = 60.0) -> None:
         """Waits for readiness."""
         eventually_sync(self._ready, timeout=timeout, message="the service is not ready", interval=0.1)
 

@@ -38,7 +38,7 @@ class Host:
             for line in lines:
                 self._lines.put(line.strip())
 
-    def says(self, expected: str, timeout: float = 15.0) -> None:
+    def says(self, expected: str, timeout: float = 60.0) -> None:
         """Waits for the line."""
         seen = []
         with contextlib.suppress(Empty):

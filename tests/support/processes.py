@@ -53,7 +53,7 @@ class OurProcess:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"it did not end within {timeout} s:\n{self.output[-4000:]}") from None
 
-    def says(self, text: str, timeout: float = 30.0) -> None:
+    def says(self, text: str, timeout: float = 60.0) -> None:
         """Waits until it has written `text`."""
 
         def said() -> bool:

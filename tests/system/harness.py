@@ -32,7 +32,7 @@ _PRELOADED = [
     "outbox.postgres.unit_of_work",
     "outbox.observers.prometheus",
 ]
-_END_SECONDS = 15.0
+_END_SECONDS = 60.0
 _RECORD = re.compile(r"^(?=\d{4}-\d\d-\d\d )", re.MULTILINE)
 _COMPLAINT = re.compile(r" ERROR asyncio | WARNING py\.warnings | CRITICAL ")
 _DRIVERS_OWN = re.compile(r"unexpected connection_lost\(\) call")
@@ -253,7 +253,7 @@ class System:
         finally:
             connection.terminate()
 
-    async def everything_is_handled(self, queue: str, timeout: float = 30.0) -> None:
+    async def everything_is_handled(self, queue: str, timeout: float = 120.0) -> None:
         """Returns when every order that was committed was handled from `queue`; fails if others were."""
         orders = await self.orders()
         try:

@@ -45,7 +45,7 @@ async def all_is_well(system: System, publishers: list[Process]) -> None:
         publisher.terminate()
     for publisher in publishers:
         assert await publisher.ended() == 0
-    await system.everything_is_handled("mail", timeout=45)
+    await system.everything_is_handled("mail")
     await eventually(lambda: is_empty(system))
     assert await system.dead_letters("mail") == 0
 

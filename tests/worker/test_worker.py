@@ -276,14 +276,17 @@ async def test_a_run_cancelled_twice_cancels_its_handlers_and_gives_their_messag
 
 PROGRAM = textwrap.dedent(
     """
-    import asyncio, sys, time
+    import asyncio, signal, sys, time
     from outbox import Consumer, Worker
     from outbox.errors import HandlersAbandonedError
 
+    let_go = asyncio.Event()
+
     async def handle(body: bytes) -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, let_go.set)
         print("begun", flush=True)
-        await worker._stopping.wait()
-        await asyncio.sleep(0.1)
+        await let_go.wait()
+        await asyncio.sleep(0.2)  # a SIGTERM before SIGUSR1 may be handled behind it
         print("ended", flush=True)
 
     def handle_in_thread(body: bytes) -> None:
@@ -294,7 +297,7 @@ PROGRAM = textwrap.dedent(
     consumer = Consumer("order.*", handle if how == "async" else handle_in_thread, queue="mail")
     worker = Worker(
         broker=broker, consumers=[consumer], exchange_name="shop", enable_metrics=False,
-        grace_period=20 if how == "async" else 0.2, prefetch_count=2,
+        grace_period=300 if how == "async" else 0.2, prefetch_count=2,
     )
     try:
         asyncio.run(worker.run())
@@ -342,6 +345,7 @@ async def test_sigterm_lets_a_process_finish_its_handlers_and_exit_zero(shop: st
     try:
         lines = [await _line(process) for _ in range(2)]
         process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGUSR1)
         lines += [await _line(process) for _ in range(3)]
         assert await asyncio.to_thread(process.wait, SOON) == 0
     finally:
