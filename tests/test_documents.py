@@ -6,10 +6,12 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
+import aio_pika
 import asyncpg
 import click
 import httpx
@@ -23,16 +25,18 @@ from pydantic import BaseModel
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 
-from outbox import Publisher, ensure_outbox_schema_async, ensure_outbox_schema_sync
+from outbox import Publisher, Worker, consume, ensure_outbox_schema_async, ensure_outbox_schema_sync
 from outbox.cli import main
 from outbox.observers.logging import FIELDS
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.schema.versions import HEAD
 from outbox.runtime.settings import VARIABLES
 from outbox.testing import RecordingPublisher
+from outbox.transports.rabbitmq.connection import broker_version
 from tests.admin.served import served
 from tests.dead_letters.repairs import bury, park
 from tests.schema.catalog import catalog
+from tests.support import eventually
 
 ROOT = Path(__file__).parent.parent
 FENCED = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -331,6 +335,45 @@ async def test_sql_can_be_executed(block: Block, database_url: str) -> None:
         await connection.execute(block.text.replace("= …", "= 1"))
     finally:
         await connection.close()
+
+
+async def test_the_definitions_are_what_a_worker_declares(broker_url: str) -> None:
+    definitions = json.loads(
+        next(block.text for block in BLOCKS if block.page == "docs/topology.md" and block.language == "json")
+    )
+
+    @consume("user.created", queue="mail", retry_delays=("1s", "10s"))
+    async def mail(body: bytes) -> None:
+        """Never called."""
+
+    worker = Worker(broker=broker_url, consumers=[mail], reporting=False)
+    running = asyncio.create_task(worker.run(handle_signals=False))
+    connection = await aio_pika.connect(broker_url)
+    try:
+        for queue in definitions["queues"]:
+            await eventually(partial(_is_declared, connection, queue["name"]), timeout=30)
+        channel = await connection.channel()
+        for exchange in definitions["exchanges"]:
+            await channel.declare_exchange(exchange["name"], exchange["type"], durable=exchange["durable"])
+        for queue in definitions["queues"]:
+            arguments = dict(queue["arguments"])
+            if broker_version(connection.transport.connection) < (4, 0):
+                arguments.pop("x-delivery-limit", None)
+            await channel.declare_queue(queue["name"], durable=queue["durable"], arguments=arguments)
+    finally:
+        worker.stop()
+        await running
+        await connection.close()
+
+
+async def _is_declared(connection: aio_pika.abc.AbstractConnection, queue: str) -> bool:
+    channel = await connection.channel()
+    try:
+        await channel.declare_queue(queue, passive=True)
+    except aio_pika.exceptions.ChannelNotFoundEntity:
+        return False
+    await channel.close()
+    return True
 
 
 # --- fragments ----------------------------------------------------------------------------------------------------------
