@@ -84,7 +84,7 @@ async def _dead_letters(hand: "Hand") -> None:
     await hand.clicks("select the page", page.get_by_role("checkbox", name="Select all on this page"))
     groups = page.get_by_text("last 24 hours").first
     every = page.get_by_role("button", name="Select all", exact=False)
-    await hand.clicks("select all that match", every.last, page.get_by_text("matching are selected"))
+    await hand.clicks("select all that match", every.last, page.get_by_text("matching selected"))
     await hand.presses("select nothing (Escape)", "Escape", 1)
     await hand.clicks("turn a page", page.get_by_role("button", name="Older"), page.get_by_role("button", name="Newer"))
     await hand.clicks("open a letter", rows.nth(3), page.get_by_role("button", name="Close the dead letter"))
@@ -107,7 +107,7 @@ async def _chain(hand: "Hand") -> None:
     await field.fill("chain-1")
     await field.focus()
     await hand.does("open the chain", lambda: page.keyboard.press("Enter"), drawing)
-    await hand.clicks("select a node", rows.nth(3), page.get_by_label("The selected message"))
+    await hand.clicks("select a node", rows.nth(3), page.get_by_label("Selected message"))
     await hand.presses("next node (j)", "j", 10)
     whole = page.get_by_role("definition").filter(has_text=f"{CHAIN:,}").first
     await hand.clicks("show the whole chain", page.get_by_role("button", name="Show up to"), whole)
@@ -117,10 +117,10 @@ async def _chain(hand: "Hand") -> None:
     await hand.scrolls("scroll the waterfall", drawing)
     await hand.clicks("switch to the tree", page.get_by_role("tab", name="Tree"), drawing)
     await hand.scrolls("scroll the tree", drawing)
-    table = page.get_by_role("columnheader", name="Follows from")
+    table = page.get_by_role("columnheader", name="Cause")
     await hand.clicks("switch to the table", page.get_by_role("tab", name="Table"), table)
     await hand.clicks("sort the table", page.get_by_role("button", name="In the outbox", exact=False))
-    await hand.clicks("turn a part of the table", page.get_by_role("button", name="After", exact=True))
+    await hand.clicks("turn a part of the table", page.get_by_role("button", name="Next", exact=True))
     await hand.clicks("switch to the waterfall", page.get_by_role("tab", name="Waterfall"), drawing)
 
 

@@ -25,6 +25,19 @@ export default defineConfig(({ command }) => ({
     assetsInlineLimit: 0,
     manifest: true,
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        // One file for what every page needs: many small ones compress worse.
+        codeSplitting: {
+          groups: [
+            {
+              name: "base",
+              test: /node_modules\/(react|react-dom|scheduler|wouter|@tanstack)\/|src\/(app\/(App|Boundary|Live|Shell|pages|useMenu)|lib\/(clock|format|mount|preferences|store|url-state)|texts\/(api|common|states|ui)|ui\/(Panel|State|Time|states))\.tsx?$/,
+            },
+          ],
+        },
+      },
+    },
   },
   server: {
     proxy: { "^/outbox/(?!ui/)": { target: service } },

@@ -2,7 +2,7 @@
 
     python scripts/dashboard.py                  build it; done in no time when its sources did not change
     python scripts/dashboard.py --if-possible    the same; where it fails, say so and end well, for the rest works without it
-    python scripts/dashboard.py --check          format, lint, types, the API's client, tests, the size of the first load
+    python scripts/dashboard.py --check          format, lint, types, imports, texts, the API's client, tests, the first load
 
 The build goes beside the Python module that serves it, in one step when it is complete.
 """
@@ -38,6 +38,7 @@ _CHECKS = {
     "types (tsc)": ("node_modules/typescript/bin/tsc", "--noEmit"),
     "client of the API (openapi-typescript)": ("scripts/client.mjs", "--check"),
     "format and lint (biome)": ("node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."),
+    "imports and texts": ("scripts/structure.mjs",),
     "first load": ("scripts/budget.mjs",),
 }
 

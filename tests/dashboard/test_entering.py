@@ -38,7 +38,7 @@ async def test_a_wrong_token_is_told_and_can_be_mended(stage: Stage, visit: Visi
     await page.get_by_role("button", name="Log out").click()
     await page.get_by_label("Token").fill("outbox_wrong")
     await page.get_by_role("button", name="Log in").click()
-    await expect(page.get_by_label("Token")).to_have_accessible_description(re.compile("No such token is known here"))
+    await expect(page.get_by_label("Token")).to_have_accessible_description(re.compile("Invalid token"))
     await page.get_by_label("Token").fill(stage.tokens[Role.VIEWER])
     await page.get_by_role("button", name="Log in").click()
     await expect(page.get_by_text("vera", exact=True)).to_be_visible()
@@ -47,7 +47,7 @@ async def test_a_wrong_token_is_told_and_can_be_mended(stage: Stage, visit: Visi
 async def test_a_link_of_somebody_else_asks_before_it_takes_the_place_of_a_session(stage: Stage, visit: Visit) -> None:
     page = await visit("components", Role.VIEWER)
     await page.evaluate("token => { location.hash = `token=${token}` }", stage.tokens[Role.OPERATOR])
-    await expect(page.get_by_role("heading", name="Log in by this link?")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Log in with this link?")).to_be_visible()
     await expect(page).to_have_url(f"{stage.ui}components")
     await assert_accessible(page)
     await page.get_by_role("button", name="Stay vera").click()
@@ -56,7 +56,7 @@ async def test_a_link_of_somebody_else_asks_before_it_takes_the_place_of_a_sessi
     await page.reload()
     await expect(page.get_by_text("vera", exact=True)).to_be_visible()
     await page.evaluate("token => { location.hash = `token=${token}` }", stage.tokens[Role.OPERATOR])
-    await page.get_by_role("button", name="Log in by the link").click()
+    await page.get_by_role("button", name="Log in with the link").click()
     await expect(page.get_by_text("olga", exact=True)).to_be_visible()
     await expect(page).to_have_url(f"{stage.ui}components")
     async with stage.api() as api:

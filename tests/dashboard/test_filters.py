@@ -46,7 +46,7 @@ async def test_back_and_forward_go_through_what_was_chosen(two_kinds: Stage, vis
     await page.go_forward()
     await page.go_forward()
     await expect(page.get_by_role("tab", name="Discarded")).to_have_attribute("aria-selected", "true")
-    await expect(page.get_by_role("list", name="Filters that are set").get_by_role("listitem")).to_contain_text(
+    await expect(page.get_by_role("list", name="Active filters").get_by_role("listitem")).to_contain_text(
         ["Search", "LedgerOfflineError", "Clear all"]
     )
 

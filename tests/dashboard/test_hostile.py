@@ -58,7 +58,7 @@ async def test_in_the_list_and_its_groups(stage: Stage, visit: Visit, letter: Ma
     await _nothing_happened(page)
     await page.get_by_role("button", name="Groups").click()
     await expect(page.get_by_text("1 group")).to_be_visible()
-    await page.get_by_label("Grouped by").select_option(label="Routing key")
+    await page.get_by_label("Group by").select_option(label="Routing key")
     await expect(page.get_by_role("button", name=ROUTING_KEY, exact=True)).to_be_visible()
     await _nothing_happened(page)
 
@@ -90,18 +90,18 @@ async def test_in_the_dialogs(stage: Stage, visit: Visit, letter: Mapping[str, A
     await detail(page, letter).get_by_role("button", name="Edit and requeue").click()
     body = dialog.get_by_role("textbox", name="Body")
     await body.fill((await body.input_value()).replace('"card"', '"<img src=nowhere onerror=ran()>"'))
-    await dialog.get_by_role("button", name="Look at the changes").click()
-    await expect(dialog.get_by_role("table", name="Changes of the body")).to_contain_text("<img src=nowhere onerror=ran()>")
+    await dialog.get_by_role("button", name="Review changes").click()
+    await expect(dialog.get_by_role("table", name="Changes in the body")).to_contain_text("<img src=nowhere onerror=ran()>")
     await _nothing_happened(page)
 
 
 async def test_in_its_chain_and_in_an_address(stage: Stage, visit: Visit, letter: Mapping[str, Any]) -> None:
     page = await visit(f"dead-letters/{letter['id']}")
-    await detail(page, letter).get_by_role("link", name="Follow its chain").click()
+    await detail(page, letter).get_by_role("link", name="Show chain").click()
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Chain")
     await _nothing_happened(page)
     await page.goto(f"{stage.ui}dead-letters?q={IMAGE}&queue={SCRIPT}")
-    await expect(page.get_by_role("list", name="Filters that are set")).to_contain_text(IMAGE)
+    await expect(page.get_by_role("list", name="Active filters")).to_contain_text(IMAGE)
     await _nothing_happened(page)
 
 

@@ -11,19 +11,19 @@ from tests.dashboard.stage import Stage, Visit
 
 async def test_a_queue_is_paused_which_the_overview_tells_and_resumed(stage: Stage, visit: Visit) -> None:
     page = await visit("components", Role.OPERATOR)
-    await page.get_by_role("button", name="Pause something").click()
+    await page.get_by_role("button", name="Pause …").click()
     dialog = page.get_by_role("dialog", name="Pause")
-    await choose(page, "What", "A queue")
+    await choose(page, "Scope", "A queue")
     await expect(dialog.get_by_role("button", name="Pause", exact=True)).to_be_disabled()
     await dialog.get_by_label("Queue").fill("payments.capture")
-    await expect(dialog).to_contain_text("This concerns 1 worker")
+    await expect(dialog).to_contain_text("Applies to 1 worker")
     await dialog.get_by_label("Reason").fill("the bank closes at noon")
     await dialog.get_by_role("button", name="Pause the queue payments.capture").click()
     await announced(page, "Paused the queue payments.capture.")
 
     paused = page.get_by_role("region", name="Paused: 1 pause")
     await expect(paused.get_by_role("listitem").first).to_contain_text("the bank closes at noon")
-    await expect(paused.get_by_role("listitem").first).to_contain_text("asked for by olga")
+    await expect(paused.get_by_role("listitem").first).to_contain_text("Paused by olga")
     await expect(paused.get_by_text("applied", exact=True)).to_be_visible()
     await page.get_by_role("link", name="Overview").click()
     banner = page.get_by_role("note").filter(has_text="The queue payments.capture is paused")
@@ -31,7 +31,7 @@ async def test_a_queue_is_paused_which_the_overview_tells_and_resumed(stage: Sta
     await expect(banner).to_contain_text("the bank closes at noon")
 
     await stage.publish({"payment": 1})
-    await banner.get_by_role("link", name="See who is paused").click()
+    await banner.get_by_role("link", name="Show pauses").click()
     await page.get_by_role("button", name="Resume the queue payments.capture").first.click()
     resuming = page.get_by_role("dialog", name="Resume the queue payments.capture")
     await expect(resuming).to_contain_text("the bank closes at noon")
@@ -45,7 +45,7 @@ async def test_a_queue_is_paused_which_the_overview_tells_and_resumed(stage: Sta
 
 async def test_what_waits_behind_a_paused_relay_says_so(stage: Stage, visit: Visit) -> None:
     page = await visit("components?kind=relay")
-    await page.get_by_role("button", name="Pause something").click()
+    await page.get_by_role("button", name="Pause …").click()
     await page.get_by_role("dialog", name="Pause").get_by_role("button", name="Pause all relays").click()
     await announced(page, "Paused all relays.")
     paused = page.get_by_role("region", name="Paused: 1 pause")
@@ -66,13 +66,13 @@ async def test_what_waits_behind_a_paused_relay_says_so(stage: Stage, visit: Vis
 
 async def test_a_pause_that_concerns_nobody_yet_is_told_apart(stage: Stage, visit: Visit) -> None:
     page = await visit("components")
-    await page.get_by_role("button", name="Pause something").click()
+    await page.get_by_role("button", name="Pause …").click()
     dialog = page.get_by_role("dialog", name="Pause")
-    await choose(page, "What", "Workers")
+    await choose(page, "Scope", "Workers")
     await dialog.get_by_label("Name of the worker").fill("tomorrow")
-    await expect(dialog).to_contain_text("it holds for whoever starts")
+    await expect(dialog).to_contain_text("The pause applies to components that start later")
     await dialog.get_by_role("button", name="Pause the worker tomorrow").click()
-    await expect(page.get_by_role("region", name="Paused: 1 pause")).to_contain_text("nobody is concerned")
+    await expect(page.get_by_role("region", name="Paused: 1 pause")).to_contain_text("no running component")
     await page.get_by_role("button", name="Resume the worker tomorrow").click()
     await page.get_by_role("dialog").get_by_role("button", name="Resume the worker tomorrow").click()
     await announced(page, "Resumed the worker tomorrow.")

@@ -78,7 +78,7 @@ async def test_every_address_is_below_the_prefix(stage: Stage, visit: Visit) -> 
 
 async def test_a_link_from_elsewhere_leads_deep_into_it(stage: Stage, visit: Visit) -> None:
     page = await visit("chains/a%2Fb?view=table", Role.VIEWER)
-    await expect(page.get_by_text("Nothing is known of this id.")).to_be_visible()
+    await expect(page.get_by_text("No chain found for this ID.")).to_be_visible()
     await page.get_by_role("link", name="All chains").click()
     await expect(page).to_have_url(f"{stage.ui}chains")
     await page.goto(f"{stage.service.url}/outbox/ui")

@@ -47,10 +47,10 @@ async def test_one_goes_and_comes_back_dead_and_the_list_keeps_its_filter(stage:
 
     await eventually(lambda: _deaths(stage, letter["id"], 2))
     await page.goto(f"{stage.ui}dead-letters/{letter['id']}?q=strike")
-    await expect(row(page, letter)).to_contain_text("came back dead")
+    await expect(row(page, letter)).to_contain_text("failed again")
     trail = detail(page, letter).get_by_role("listitem")
     await expect(trail.filter(has_text="Requeued by ada")).to_be_visible()
-    await expect(trail.filter(has_text="Came back dead")).to_be_visible()
+    await expect(trail.filter(has_text="Failed again")).to_be_visible()
 
 
 async def test_one_goes_and_does_not_come_back(stage: Stage, visit: Visit) -> None:
@@ -64,7 +64,7 @@ async def test_one_goes_and_does_not_come_back(stage: Stage, visit: Visit) -> No
     await announced(page, "1 of 1 dead letter was requeued.")
     await page.goto(f"{stage.ui}dead-letters/{letter['id']}?status=requeued")
     await expect(detail(page, letter)).to_contain_text("Requeued by olga")
-    await expect(detail(page, letter)).to_contain_text("It has been processed since.")
+    await expect(detail(page, letter)).to_contain_text("Processed since.")
 
 
 async def test_all_that_match_go_with_a_canary_first_once_their_number_is_typed(stage: Stage, visit: Visit) -> None:
@@ -73,18 +73,18 @@ async def test_all_that_match_go_with_a_canary_first_once_their_number_is_typed(
     page = await visit("dead-letters?q=till")
     await expect(rows(page)).to_have_count(50)
     await page.get_by_role("checkbox", name="Select all on this page").click()
-    selection = page.get_by_role("region", name="What is selected")
+    selection = page.get_by_role("region", name="Selection")
     await selection.get_by_role("button", name="Select all 60 matching").click()
-    await expect(selection).to_contain_text("All 60 matching are selected")
+    await expect(selection).to_contain_text("All 60 matching selected")
     await selection.get_by_role("button", name="Requeue").click()
 
-    dialog = page.get_by_role("dialog", name="Requeue all 60 dead letters that match the filter")
-    await expect(dialog.get_by_role("region", name="What the dry run found")).to_contain_text("60 would be requeued")
+    dialog = page.get_by_role("dialog", name="Requeue all 60 dead letters that match the filters")
+    await expect(dialog.get_by_role("region", name="Dry run")).to_contain_text("60 would be requeued")
     await expect(dialog).to_contain_text("payments.capture")
     await expect(dialog).to_contain_text("CardDeclinedError")
     await dialog.get_by_role("checkbox", name="Canary").click()
-    await dialog.get_by_label("How many go first").fill("5")
-    await expect(dialog.get_by_label("Waits at most, in seconds")).to_have_value("600")
+    await dialog.get_by_label("Canary size").fill("5")
+    await expect(dialog.get_by_label("Observe for (s)")).to_have_value("600")
     await dialog.get_by_label("Reason").fill("the till is open again")
     go = dialog.get_by_role("button", name="Requeue 60")
     await expect(go).to_be_disabled()
@@ -95,13 +95,13 @@ async def test_all_that_match_go_with_a_canary_first_once_their_number_is_typed(
 
     await expect(page).to_have_url(re.compile(r"/operations/\d+"))
     await _ends_as(page, "finished")
-    await expect(page.get_by_role("region", name="How far it is")).to_contain_text("60 of 60")
-    await expect(page.get_by_role("region", name="What was asked for")).to_contain_text("the till is open again")
-    outcomes = page.get_by_role("region", name="What came of each")
+    await expect(page.get_by_role("region", name="Progress")).to_contain_text("60 of 60")
+    await expect(page.get_by_role("region", name="Request")).to_contain_text("the till is open again")
+    outcomes = page.get_by_role("region", name="Items")
     await expect(outcomes.get_by_role("tab", name="Requeued")).to_contain_text("60")
-    await expect(outcomes.get_by_role("tab", name="Died again")).to_have_count(0)
+    await expect(outcomes.get_by_role("tab", name="Failed again")).to_have_count(0)
     # Sent is not handled: the page goes on telling what becomes of them.
-    results = page.get_by_label("What became of what it sent")
+    results = page.get_by_label("Outcomes of sent messages")
     await expect(results).to_have_text(
         re.compile(r"Waiting\s*0\s*Retrying\s*0\s*Handled\s*60\s*Failed again\s*0"), timeout=30_000
     )
@@ -115,41 +115,41 @@ async def test_an_operation_stops_itself_when_its_canary_fails(stage: Stage, vis
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("12 would be requeued")
     await dialog.get_by_role("checkbox", name="Canary").click()
-    await dialog.get_by_label("How many go first").fill("2")
+    await dialog.get_by_label("Canary size").fill("2")
     await dialog.get_by_label("Type 12 to confirm").fill("12")
     await dialog.get_by_role("button", name="Requeue 12").click()
 
-    await _ends_as(page, "stopped itself")
-    far = page.get_by_role("region", name="How far it is")
-    await expect(far).to_contain_text("It has stopped itself")
-    await expect(far).to_contain_text("10 dead letters were left as they were.")
+    await _ends_as(page, "stopped automatically")
+    far = page.get_by_role("region", name="Progress")
+    await expect(far).to_contain_text("Stopped automatically")
+    await expect(far).to_contain_text("10 dead letters were not changed.")
     await far.get_by_role("link", name="2 failed again").click(timeout=30_000)
-    outcomes = page.get_by_role("region", name="What came of each")
-    await expect(outcomes.get_by_role("table").get_by_text("died again")).to_have_count(2)
+    outcomes = page.get_by_role("region", name="Items")
+    await expect(outcomes.get_by_role("table").get_by_text("failed again", exact=True)).to_have_count(4)
     await expect(outcomes.get_by_role("table").get_by_text("failed again after")).to_have_count(2)
     await outcomes.get_by_role("table").get_by_role("link").first.click()
-    await expect(page.get_by_text("Came back dead").first).to_be_visible()
+    await expect(page.get_by_text("Failed again").first).to_be_visible()
 
 
 async def test_a_chain_is_followed_from_a_dead_letter_as_waterfall_tree_and_table(stage: Stage, visit: Visit) -> None:
     stage.service.place("forbidden")
     letter, *_ = await stage.dead_letters(1, queue="orders.payment")
     page = await visit(f"dead-letters/{letter['id']}")
-    await detail(page, letter).get_by_role("link", name="Follow its chain").click()
+    await detail(page, letter).get_by_role("link", name="Show chain").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Chain of order.placed")
     for way, called in (("Waterfall", "by time"), ("Tree", "as a tree")):
         await page.get_by_role("tab", name=way).click()
-        drawn = page.get_by_role("tree", name=f"Messages of the chain, {called}")
+        drawn = page.get_by_role("tree", name=f"Messages of the chain {called}")
         await expect(drawn.get_by_role("treeitem", name=re.compile("order.placed.*dead"))).to_be_visible()
         await expect(drawn.get_by_role("treeitem", name="order.rejected")).to_be_visible()
     await page.get_by_role("tab", name="table").click()
     table = page.get_by_role("region", name="Messages of the chain")
     died = table.get_by_role("row").filter(has_text="orders.payment")
-    await expect(died).to_contain_text("dead")
+    await expect(died).to_contain_text("dead letter")
     await expect(died).to_contain_text("no payment is taken")
     await expect(table.get_by_role("row").filter(has_text="order.rejected")).to_contain_text("order.placed")
     await died.get_by_role("button").click()
-    await page.get_by_role("region", name="The selected message").get_by_role("link", name="Its dead letter").click()
+    await page.get_by_role("region", name="Selected message").get_by_role("link", name="Dead letter").click()
     await expect(row(page, letter)).to_be_visible()
 
 

@@ -10,7 +10,7 @@ from outbox.admin import Role
 from tests.dashboard.failing import detail, failed
 from tests.dashboard.stage import NewStage, Stage, Visit
 
-VIEWER = "You are here as viewer"
+VIEWER = "You have the role viewer"
 READ_ONLY = "This installation is read-only"
 
 
@@ -21,7 +21,7 @@ async def test_a_viewer_sees_every_button_and_why_it_is_not_for_viewers(stage: S
     for name in ("Requeue", "Edit and requeue", "Discard", "Reveal"):
         await _is_off(page, shown.get_by_role("button", name=name, exact=True), VIEWER)
     await shown.get_by_role("button", name="More").click()
-    for name in ("Download the body", "Delete for good"):
+    for name in ("Download the body", "Delete permanently"):
         item = page.get_by_role("menuitem", name=name)
         await expect(item).to_be_disabled()
         await expect(item).to_contain_text(VIEWER)
@@ -30,15 +30,15 @@ async def test_a_viewer_sees_every_button_and_why_it_is_not_for_viewers(stage: S
     await expect(page.get_by_role("dialog", name="Requeue")).to_have_count(0)
 
     await page.get_by_role("link", name="Components").click()
-    await _is_off(page, page.get_by_role("button", name="Pause something"), VIEWER)
+    await _is_off(page, page.get_by_role("button", name="Pause …"), VIEWER)
     await page.get_by_role("link", name="Overview").click()
     await _is_off(page, page.get_by_role("button", name="Requeue the group").first, VIEWER)
 
 
 async def test_the_audit_is_refused_in_words(stage: Stage, visit: Visit) -> None:
     page = await visit("audit", Role.VIEWER)
-    await expect(page.get_by_role("main")).to_contain_text("The audit is not for everybody.")
-    await expect(page.get_by_role("main")).to_contain_text("to read the audit takes the role operator")
+    await expect(page.get_by_role("main")).to_contain_text("You need the operator role to read the audit log.")
+    await expect(page.get_by_role("main")).to_contain_text("You need the role operator to read the audit log")
     await expect(page.get_by_role("alert")).to_have_count(0)
 
 
@@ -47,8 +47,8 @@ async def test_what_is_masked_is_shown_once_somebody_agreed_that_it_is_written_d
     page = await visit(f"dead-letters/{letter['id']}", Role.OPERATOR)
     shown = detail(page, letter)
     await shown.get_by_role("button", name="Reveal").click()
-    dialog = page.get_by_role("dialog", name="Reveal what is masked?")
-    await expect(dialog).to_contain_text("written to the audit, under your name")
+    dialog = page.get_by_role("dialog", name="Reveal masked values?")
+    await expect(dialog).to_contain_text("written to the audit log under your name")
     await dialog.get_by_role("button", name="Cancel").click()
     await expect(shown).not_to_contain_text("4111-2222")
     await expect(shown.get_by_role("button", name="Reveal")).to_be_focused()
@@ -58,7 +58,7 @@ async def test_what_is_masked_is_shown_once_somebody_agreed_that_it_is_written_d
     await shown.get_by_role("button", name="Mask again").click()
     await expect(shown).not_to_contain_text("4111-2222")
 
-    await page.get_by_role("link", name="Audit").click()
+    await page.get_by_role("link", name="Audit log").click()
     entry = page.get_by_role("row").filter(has_text="olga").filter(has_text=re.compile("reveal", re.IGNORECASE))
     await expect(entry.first).to_contain_text(letter["id"])
 
@@ -77,8 +77,8 @@ async def test_a_read_only_installation_changes_nothing_for_anybody(read_only: S
     for name in ("Requeue", "Edit and requeue", "Discard"):
         await _is_off(page, detail(page, letter).get_by_role("button", name=name, exact=True), READ_ONLY)
     await page.get_by_role("link", name="Components").click()
-    await _is_off(page, page.get_by_role("button", name="Pause something"), READ_ONLY)
-    await page.get_by_role("link", name="Audit").click()
+    await _is_off(page, page.get_by_role("button", name="Pause …"), READ_ONLY)
+    await page.get_by_role("link", name="Audit log").click()
     await expect(page.get_by_role("table")).to_be_visible()
 
 

@@ -1,7 +1,7 @@
 // Who did what, or was not allowed to.
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { answered, client, known, type Schemas } from "./client";
+import { client, dataOf, type Schemas, withoutUndefined } from "./client";
 import { useInterval } from "./live";
 
 export type Entry = Schemas["AuditEntry"];
@@ -24,8 +24,8 @@ export function useAudit(filters: AuditFilters, cursor: string | undefined) {
   return useQuery({
     queryKey: ["audit", filters, cursor] as const,
     queryFn: ({ signal }) => {
-      const query = known({ ...filters, limit: LIMIT, total: true, cursor });
-      return answered(client.GET("/audit", { params: { query }, signal }));
+      const query = withoutUndefined({ ...filters, limit: LIMIT, total: true, cursor });
+      return dataOf(client.GET("/audit", { params: { query }, signal }));
     },
     placeholderData: keepPreviousData,
     refetchInterval: cursor ? false : interval,

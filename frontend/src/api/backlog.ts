@@ -1,7 +1,7 @@
 // How much waits in the outbox and at the broker, since when, and how fast it comes and goes.
 
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
-import { answered, client, type Schemas } from "./client";
+import { client, dataOf, type Schemas } from "./client";
 import { useInterval } from "./live";
 
 export type Backlog = Schemas["BacklogNow"];
@@ -11,7 +11,7 @@ const SPEEDS_CHANGE_EVERY = 5_000;
 
 export const backlog = queryOptions({
   queryKey: ["backlog"] as const,
-  queryFn: ({ signal }) => answered(client.GET("/backlog", { signal })),
+  queryFn: ({ signal }) => dataOf(client.GET("/backlog", { signal })),
   placeholderData: keepPreviousData,
 });
 

@@ -1,17 +1,17 @@
 // Chains: which message led to which, and what became of each.
 
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
-import { answered, client, known, type Schemas } from "./client";
+import { client, dataOf, type Schemas, withoutUndefined } from "./client";
 import { useConnection, useFallbackInterval } from "./live";
 
 export type Chain = Schemas["ChainAnswer"];
 export type ChainMessage = Schemas["NodeAnswer"];
 /** What became of a message in one queue. */
-export type Leg = Schemas["LegAnswer"];
+export type Delivery = Schemas["LegAnswer"];
 /** One attempt of a handler. */
 export type Attempt = Schemas["TryAnswer"];
 /** A chain in a list of them. */
-export type Beginning = Schemas["ChainLine"];
+export type ChainSummary = Schemas["ChainLine"];
 
 /** Every state that a chain can be in, what needs attention first, as the server sorts them. */
 export const LISTED_STATES = [
@@ -30,9 +30,9 @@ export const LISTED_STATES = [
   "discarded",
   "processed",
   "unknown",
-] as const satisfies readonly Beginning["state"][];
+] as const satisfies readonly ChainSummary["state"][];
 
-export interface BeginningFilters {
+export interface ChainFilters {
   state?: (typeof LISTED_STATES)[number] | undefined;
   routing_key?: string | undefined;
   after?: string | undefined;
@@ -41,14 +41,14 @@ export interface BeginningFilters {
 
 const PAGE = 50;
 /** Messages of a chain that are asked for at first, and at most. */
-export const FEWER = 500;
-export const MOST = 2_000;
+export const INITIAL_LIMIT = 500;
+export const MAX_LIMIT = 2_000;
 
-export function beginnings(filters: BeginningFilters, cursor: string | undefined) {
-  const query = known({ ...filters, limit: PAGE, cursor });
+export function chainList(filters: ChainFilters, cursor: string | undefined) {
+  const query = withoutUndefined({ ...filters, limit: PAGE, cursor });
   return queryOptions({
     queryKey: ["chains", "recent", query] as const,
-    queryFn: ({ signal }) => answered(client.GET("/chains", { params: { query }, signal })),
+    queryFn: ({ signal }) => dataOf(client.GET("/chains", { params: { query }, signal })),
     placeholderData: keepPreviousData,
   });
 }
@@ -62,7 +62,7 @@ export function useChain(id: string, most: number) {
     queryFn: ({ signal }) => {
       const path = { tracking_id: isPlain(id) ? id : "-" };
       const query = { max_nodes: most, ...(isPlain(id) ? {} : { id }) };
-      return answered(client.GET("/chains/{tracking_id}", { params: { path, query }, signal }));
+      return dataOf(client.GET("/chains/{tracking_id}", { params: { path, query }, signal }));
     },
     placeholderData: (before, query) => (query?.queryKey[2] === id ? before : undefined),
     refetchInterval: ({ state: { data } }) =>

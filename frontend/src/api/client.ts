@@ -13,14 +13,14 @@ export const client = createClient<paths>({
   headers: { accept: "application/json" },
 });
 
-interface Answered<T> {
+interface ApiResult<T> {
   data?: T;
   error?: unknown;
   response: Response;
 }
 
 /** What was answered, or a `Failure` thrown: `await answered(client.GET("/backlog", …))`. */
-export async function answered<T>(request: Promise<Answered<T>>): Promise<T> {
+export async function dataOf<T>(request: Promise<ApiResult<T>>): Promise<T> {
   const { data, error, response } = await request.catch((thrown: unknown) => {
     if (thrown instanceof DOMException && thrown.name === "AbortError") throw thrown;
     throw failureOf(thrown);
@@ -30,12 +30,12 @@ export async function answered<T>(request: Promise<Answered<T>>): Promise<T> {
 }
 
 /** A query without what is not set. */
-export function known<T extends object>(query: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+export function withoutUndefined<T extends object>(query: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   const set = Object.entries(query).filter(([, value]) => value !== undefined);
   return Object.fromEntries(set) as { [K in keyof T]: Exclude<T[K], undefined> };
 }
 
-/** Whether another try may help: nobody answered, or only a proxy. What the service itself says is shown at once. */
-export function mayHelpToTryAgain(thrown: unknown): boolean {
+/** Whether a retry may help: no response, or only a proxy's. The service's own errors are shown at once. */
+export function isRetryable(thrown: unknown): boolean {
   return thrown instanceof Failure && (thrown.status === 0 || thrown.status === 502 || thrown.status === 504);
 }

@@ -1,10 +1,10 @@
 // Relays, workers, archivers and maintenance, as their last sign of life tells of them.
 
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
-import { answered, client, type Schemas } from "./client";
+import { client, dataOf, type Schemas } from "./client";
 import { useInterval } from "./live";
 
-export type Condition = Schemas["Condition"];
+export type ComponentStatus = Schemas["Condition"];
 
 export interface Component {
   id: string;
@@ -13,20 +13,20 @@ export interface Component {
   host: string;
   processId: number;
   version: string;
-  condition: Condition;
+  condition: ComponentStatus;
   /** Since when it is in that condition. */
   since: string;
   startedAt: string;
   seenAt: string;
   everySeconds: number;
-  doing: Doing;
+  doing: Activity;
   consumers: readonly Consumer[];
   /** The pauses that it honours. */
   holds: readonly { scope: string; name: string }[];
 }
 
 /** What a component said that it was doing. */
-export interface Doing {
+export interface Activity {
   state: string;
   totals: Readonly<Record<string, number>>;
   perSecond: Readonly<Record<string, number>>;
@@ -61,7 +61,7 @@ const SIGNS_COME_EVERY = 5_000;
 export const components = queryOptions({
   queryKey: ["components", "all"] as const,
   queryFn: async ({ signal }) => {
-    const found = await answered(client.GET("/components", { signal }));
+    const found = await dataOf(client.GET("/components", { signal }));
     return { items: found.items.map(componentOf), pauses: found.pauses };
   },
   placeholderData: keepPreviousData,
@@ -77,7 +77,7 @@ export function useSchemas(id: string) {
     queryKey: ["schemas", id] as const,
     queryFn: async ({ signal }): Promise<ReadonlyMap<string, object>> => {
       const query = { schemas: true };
-      const { items } = await answered(client.GET("/components", { params: { query }, signal }));
+      const { items } = await dataOf(client.GET("/components", { params: { query }, signal }));
       const consumers = items.find((one) => one.id === id)?.consumers ?? [];
       return new Map(consumers.flatMap(({ queue, body }) => (body ? [[queue, body] as const] : [])));
     },
@@ -98,13 +98,13 @@ function componentOf(found: Schemas["ComponentNow"]): Component {
     startedAt: found.started_at,
     seenAt: found.seen_at,
     everySeconds: found.every_seconds,
-    doing: doingOf(found.activity),
+    doing: activityOf(found.activity),
     consumers: found.consumers.map(consumerOf),
     holds: found.applied,
   };
 }
 
-function doingOf(told: Schemas["ComponentActivity"]): Doing {
+function activityOf(told: Schemas["ComponentActivity"]): Activity {
   return {
     state: told.state,
     totals: told.totals,

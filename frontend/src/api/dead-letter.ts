@@ -4,20 +4,20 @@ import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query
 import { useRef } from "react";
 import { type JsonNode, memberOf, readJson } from "~/lib/json";
 import { randomKey } from "~/lib/random";
-import { answered, client, type Schemas } from "./client";
+import { client, dataOf, type Schemas } from "./client";
 import type { Resource } from "./queries";
 
 type Shown = Schemas["DeadLetterShown"];
 type EditionShown = Schemas["EditionShown"];
 
-export type Failed = Schemas["FailureShown"];
-export type Life = Schemas["LifeShown"];
+export type FailedAttempt = Schemas["FailureShown"];
+export type Requeue = Schemas["LifeShown"];
 
 export interface Edition extends Omit<EditionShown, "headers"> {
   headers: JsonNode | undefined;
 }
 
-export interface Letter extends Omit<Shown, "headers" | "properties" | "editions"> {
+export interface DeadLetter extends Omit<Shown, "headers" | "properties" | "editions"> {
   headers: JsonNode;
   properties: JsonNode;
   editions: readonly Edition[];
@@ -41,20 +41,20 @@ export function useDownload(id: string) {
   return useMutation({ mutationFn: () => body(id), gcTime: 0 });
 }
 
-export function masked(id: string, signal?: AbortSignal): Promise<Letter> {
+export function masked(id: string, signal?: AbortSignal): Promise<DeadLetter> {
   return read(id, false, signal);
 }
 
-export function reveal(id: string): Promise<Letter> {
+export function reveal(id: string): Promise<DeadLetter> {
   return read(id, true);
 }
 
 export function body(id: string): Promise<Blob> {
-  return answered<Blob>(client.GET("/dlq/{id}/body", { params: { path: { id } }, parseAs: "blob" }));
+  return dataOf<Blob>(client.GET("/dlq/{id}/body", { params: { path: { id } }, parseAs: "blob" }));
 }
 
-async function read(id: string, reveal: boolean, signal?: AbortSignal): Promise<Letter> {
-  const text = await answered<string>(
+async function read(id: string, reveal: boolean, signal?: AbortSignal): Promise<DeadLetter> {
+  const text = await dataOf<string>(
     client.GET("/dlq/{id}", {
       params: { path: { id }, query: reveal ? { reveal } : {} },
       parseAs: "text",
@@ -65,7 +65,7 @@ async function read(id: string, reveal: boolean, signal?: AbortSignal): Promise<
 }
 
 /** A letter out of the text of an answer. */
-export function letterIn(text: string): Letter {
+export function letterIn(text: string): DeadLetter {
   const shown = JSON.parse(text) as Shown;
   const exact = readJson(text);
   const editions = itemsOf(memberOf(exact, "editions"));
@@ -135,7 +135,7 @@ export function requestText(id: string, { edit, reason, force }: EditedRequeue):
 }
 
 async function send(text: string, key: string): Promise<Schemas["ItemAnswer"] | undefined> {
-  const answer = await answered(
+  const answer = await dataOf(
     client.POST("/requeue", {
       body: { selector: {}, force: false, dry_run: false },
       bodySerializer: () => text,

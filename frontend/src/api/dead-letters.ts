@@ -1,7 +1,7 @@
 // The list of dead letters, their groups, and what is noted about groups.
 
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { answered, client, type Schemas } from "./client";
+import { client, dataOf, type Schemas } from "./client";
 
 export type Line = Schemas["DeadLetterLine"];
 export type Facets = Schemas["Facets"];
@@ -35,7 +35,7 @@ export function deadLetters(filters: Filters, sort: "newest" | "oldest", cursor:
     queryKey: ["dead-letters", "list", filters, sort, cursor] as const,
     async queryFn({ signal }): Promise<Page> {
       const query = { ...filters, sort, limit: LIMIT, total: true, facets: true, ...(cursor && { cursor }) };
-      const { total, facets, ...page } = await answered(client.GET("/dlq", { params: { query }, signal }));
+      const { total, facets, ...page } = await dataOf(client.GET("/dlq", { params: { query }, signal }));
       return {
         ...page,
         scope: scopeOf(filters, sort, cursor),
@@ -53,7 +53,7 @@ export function deadLetterGroups(filters: Filters, by: GroupedBy) {
     queryKey: ["groups", filters, by] as const,
     async queryFn({ signal }) {
       const query = { ...filters, by, limit: LIMIT };
-      const groups = await answered(client.GET("/dlq/groups", { params: { query }, signal }));
+      const groups = await dataOf(client.GET("/dlq/groups", { params: { query }, signal }));
       return { ...groups, scope: JSON.stringify([filters, by]) };
     },
     placeholderData: keepPreviousData,
@@ -65,9 +65,7 @@ export function useNoteGroup({ by, id }: Pick<Group, "by" | "id">) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: ({ note, key }: { note: string | null; key: string }) =>
-      answered(
-        client.PUT("/dlq/groups/note", { body: { by, id, note }, headers: { "Idempotency-Key": key } }),
-      ),
+      dataOf(client.PUT("/dlq/groups/note", { body: { by, id, note }, headers: { "Idempotency-Key": key } })),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["groups"] }),
   });
 }

@@ -1,7 +1,7 @@
 import { QueryClient } from "@tanstack/react-query";
 import { act, renderHook } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { listenToEvents, rest, useConnection } from "./live";
+import { listenToEvents, suspendUpdates, useConnection } from "./live";
 
 class FakeStream extends EventTarget {
   static readonly CLOSED = 2;
@@ -94,8 +94,8 @@ describe("the stream", () => {
   });
 
   it("rests while a dialog is open and while it is paused, until neither holds", () => {
-    const closeDialog = rest("dialog");
-    const resume = rest("paused");
+    const closeDialog = suspendUpdates("dialog");
+    const resume = suspendUpdates("paused");
     expect(open()).toEqual([]);
     closeDialog();
     expect(open()).toEqual([]);
@@ -113,7 +113,7 @@ describe("the stream", () => {
     vi.advanceTimersByTime(1_000);
     expect(reads()).toEqual({ operations: 1, "dead-letters": 1, groups: 1, chains: 1 });
     latest().tells("operation");
-    const wake = rest("dialog");
+    const wake = suspendUpdates("dialog");
     vi.advanceTimersByTime(5_000);
     expect(reads().operations).toBe(1);
     wake();

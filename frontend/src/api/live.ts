@@ -16,7 +16,7 @@ export function useConnection(): Connection {
 }
 
 /** Lets the stream rest for a reason until the returned function is called. */
-export function rest(reason: string): () => void {
+export function suspendUpdates(reason: string): () => void {
   const mine = `${reason}#${Math.random()}`;
   resting.set(new Set([...resting.get(), mine]));
   return () => resting.set(new Set([...resting.get()].filter((one) => one !== mine)));

@@ -2,7 +2,7 @@
 
 import { keepPreviousData, queryOptions, useMutation } from "@tanstack/react-query";
 import { type JsonNode, memberOf, readJson } from "~/lib/json";
-import { answered, client, known, type Schemas } from "./client";
+import { client, dataOf, type Schemas, withoutUndefined } from "./client";
 
 export type MessageState = Schemas["MessageLine"]["state"];
 export type MessageLine = Schemas["MessageLine"];
@@ -36,7 +36,7 @@ export function messages(list: MessageList, cursor: string | undefined) {
     queryFn: async ({ signal }) => {
       const query = { ...list, limit: LIMIT, cursor };
       return {
-        ...(await answered(client.GET("/messages", { params: { query: known(query) }, signal }))),
+        ...(await dataOf(client.GET("/messages", { params: { query: withoutUndefined(query) }, signal }))),
         scope,
       };
     },
@@ -49,13 +49,13 @@ export function countOfMessages(list: MessageList) {
   return queryOptions({
     queryKey: ["messages", "count", JSON.stringify(list)] as const,
     queryFn: async ({ signal }) => {
-      const query = known({ ...list, limit: 1, total: true });
-      return (await answered(client.GET("/messages", { params: { query }, signal }))).total ?? null;
+      const query = withoutUndefined({ ...list, limit: 1, total: true });
+      return (await dataOf(client.GET("/messages", { params: { query }, signal }))).total ?? null;
     },
   });
 }
 
-/** How many there are in a state, all filters aside; undefined where nobody knows. */
+/** How many there are in a state, all filters aside; undefined where unknown. */
 export function countIn({ states, sent_kept }: MessagePage, state: MessageState): Counted | undefined {
   return (state === "sent" ? sent_kept : states?.[state]) ?? undefined;
 }
@@ -75,7 +75,7 @@ export function message(id: string) {
   });
 }
 
-/** Shows one unmasked; that somebody did is written to the audit. Nothing keeps it but who asked. */
+/** Shows one unmasked, which is written to the audit log. Only the component that asked keeps it. */
 export function useReveal(id: string) {
   return useMutation({ mutationFn: () => read(id, true), gcTime: 0 });
 }
@@ -83,7 +83,7 @@ export function useReveal(id: string) {
 export type Reveal = ReturnType<typeof useReveal>;
 
 async function read(id: string, reveal: boolean, signal?: AbortSignal): Promise<Message> {
-  const text = await answered<string>(
+  const text = await dataOf<string>(
     client.GET("/messages/{id}", {
       params: { path: { id }, query: reveal ? { reveal } : {} },
       parseAs: "text",

@@ -1,7 +1,7 @@
 // Operations: changes of many dead letters that go on by themselves, and what came of each letter.
 
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { answered, client, known, type Schemas } from "./client";
+import { client, dataOf, type Schemas, withoutUndefined } from "./client";
 import type { Operation } from "./repairs";
 
 export type { Operation };
@@ -32,8 +32,8 @@ export function operations(cursor: string | undefined) {
   return queryOptions({
     queryKey: ["operations", "list", cursor] as const,
     queryFn: async ({ signal }): Promise<Listed> => {
-      const page = answered(
-        client.GET("/operations", { params: { query: known({ limit: 50, cursor }) }, signal }),
+      const page = dataOf(
+        client.GET("/operations", { params: { query: withoutUndefined({ limit: 50, cursor }) }, signal }),
       );
       if (cursor) return await page;
       const [listed, goingOn] = await Promise.all([page, stillGoingOn(signal)]);
@@ -48,7 +48,7 @@ export function operation(id: string) {
   return queryOptions({
     queryKey: ["operations", "one", id] as const,
     queryFn: ({ signal }) =>
-      answered(client.GET("/operations/{id}", { params: { path: { id: asNumber(id) } }, signal })),
+      dataOf(client.GET("/operations/{id}", { params: { path: { id: asNumber(id) } }, signal })),
   });
 }
 
@@ -56,11 +56,11 @@ export function itemsOf(id: string, outcome: Outcome | undefined, cursor: string
   return queryOptions({
     queryKey: ["operations", "items", id, outcome, cursor] as const,
     queryFn: ({ signal }) =>
-      answered(
+      dataOf(
         client.GET("/operations/{id}/items", {
           params: {
             path: { id: asNumber(id) },
-            query: known({ limit: 50, outcome, cursor }),
+            query: withoutUndefined({ limit: 50, outcome, cursor }),
           },
           signal,
         }),
@@ -74,17 +74,17 @@ export function wasEnded(state: Operation["state"]): boolean {
   return state === "stopped" || state === "cancelled";
 }
 
-export type Deed = "pause" | "resume" | "cancel";
+export type OperationAction = "pause" | "resume" | "cancel";
 
 /** Pauses, resumes or cancels an operation; asked for twice, it is the same. */
-export function useOperationDeed(id: string) {
+export function useOperationAction(id: string) {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: (deed: Deed) => {
+    mutationFn: (deed: OperationAction) => {
       const path = { params: { path: { id: asNumber(id) } } };
-      if (deed === "pause") return answered(client.POST("/operations/{id}/pause", path));
-      if (deed === "resume") return answered(client.POST("/operations/{id}/resume", path));
-      return answered(client.POST("/operations/{id}/cancel", path));
+      if (deed === "pause") return dataOf(client.POST("/operations/{id}/pause", path));
+      if (deed === "resume") return dataOf(client.POST("/operations/{id}/resume", path));
+      return dataOf(client.POST("/operations/{id}/cancel", path));
     },
     onSuccess(now) {
       queries.setQueryData(operation(id).queryKey, now);
@@ -96,7 +96,7 @@ export function useOperationDeed(id: string) {
 
 async function stillGoingOn(signal: AbortSignal): Promise<readonly Operation[]> {
   const query = { going_on: true, limit: 50 };
-  return (await answered(client.GET("/operations", { params: { query }, signal }))).items;
+  return (await dataOf(client.GET("/operations", { params: { query }, signal }))).items;
 }
 
 /** The path of the API is typed as a number; ids beyond 2^53 stay what they are. */

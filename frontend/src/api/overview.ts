@@ -1,7 +1,7 @@
 // What the overview shows of other pages' resources: counts, and the first few.
 
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
-import { answered, client, type Schemas } from "./client";
+import { client, dataOf, type Schemas } from "./client";
 import { useFallbackInterval, useInterval } from "./live";
 
 export type FailureGroup = Schemas["DeadLetterGroup"];
@@ -18,7 +18,7 @@ const TOP_GROUPS = 5;
 const NEW_WITHIN = 3_600_000;
 const MINUTE = 60_000;
 
-/** Dead letters about which nobody has decided. */
+/** Open dead letters. */
 const openLetters = queryOptions({
   queryKey: ["dead-letters", "how many"] as const,
   queryFn: ({ signal }) => countLetters({}, signal),
@@ -47,7 +47,7 @@ export function useNewLetters() {
 export function useVerdict() {
   return useQuery({
     queryKey: ["backlog", "verdict"] as const,
-    queryFn: ({ signal }) => answered(client.GET("/health/verdict", { signal })),
+    queryFn: ({ signal }) => dataOf(client.GET("/health/verdict", { signal })),
     placeholderData: keepPreviousData,
     refetchInterval: useInterval(5_000),
   });
@@ -58,7 +58,7 @@ export function useTopGroups() {
   return useQuery({
     queryKey: ["groups", "top"] as const,
     queryFn: ({ signal }) =>
-      answered(client.GET("/dlq/groups", { params: { query: { limit: TOP_GROUPS } }, signal })),
+      dataOf(client.GET("/dlq/groups", { params: { query: { limit: TOP_GROUPS } }, signal })),
     placeholderData: keepPreviousData,
     refetchInterval: useFallbackInterval(),
   });
@@ -69,7 +69,7 @@ export function useRunningOperations() {
   return useQuery({
     queryKey: ["operations", "going on"] as const,
     queryFn: ({ signal }) =>
-      answered(client.GET("/operations", { params: { query: { going_on: true, limit: 5 } }, signal })),
+      dataOf(client.GET("/operations", { params: { query: { going_on: true, limit: 5 } }, signal })),
     placeholderData: keepPreviousData,
     refetchInterval: useFallbackInterval(),
   });
@@ -79,7 +79,7 @@ export function useRunningOperations() {
 export function useLiving() {
   return useQuery({
     queryKey: ["components", "living"] as const,
-    queryFn: ({ signal }) => answered(client.GET("/components", { signal })),
+    queryFn: ({ signal }) => dataOf(client.GET("/components", { signal })),
     placeholderData: keepPreviousData,
     refetchInterval: useInterval(5_000),
   });
@@ -96,6 +96,6 @@ export function lastSentAt(components: readonly Component[]): string | undefined
 
 async function countLetters(filter: { failed_after?: string }, signal: AbortSignal) {
   const query = { ...filter, limit: 1, total: true };
-  const { total } = await answered(client.GET("/dlq", { params: { query }, signal }));
+  const { total } = await dataOf(client.GET("/dlq", { params: { query }, signal }));
   return total ?? { value: 0, relation: "eq" };
 }

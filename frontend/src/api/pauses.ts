@@ -3,7 +3,8 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useRef } from "react";
 import { randomKey } from "~/lib/random";
-import { answered, client, type Schemas } from "./client";
+import * as texts from "~/texts/api";
+import { client, dataOf, type Schemas } from "./client";
 import type { Resource } from "./queries";
 
 export type Pause = Schemas["PauseNow"];
@@ -20,7 +21,7 @@ export function usePause(onPaused: (pause: Pause) => void) {
   const headers = useKeys();
   return useMutation({
     mutationFn: (wanted: Target & { reason: string | null; until: string | null }) =>
-      answered(client.POST("/pause", { body: wanted, headers: headers(wanted) })),
+      dataOf(client.POST("/pause", { body: wanted, headers: headers(wanted) })),
     onSuccess(pause) {
       readAgain(queries);
       onPaused(pause);
@@ -33,7 +34,7 @@ export function useResume(onResumed: (came: Schemas["Resumed"]) => void) {
   const headers = useKeys();
   return useMutation({
     mutationFn: (wanted: Target & { reason: string | null }) =>
-      answered(client.POST("/resume", { body: wanted, headers: headers(wanted) })),
+      dataOf(client.POST("/resume", { body: wanted, headers: headers(wanted) })),
     onSuccess(came) {
       readAgain(queries);
       onResumed(came);
@@ -43,8 +44,8 @@ export function useResume(onResumed: (came: Schemas["Resumed"]) => void) {
 
 /** `all relays`, `worker-1`, `the queue mail`. */
 export function nameOf({ scope, name }: { scope: string; name: string }): string {
-  if (scope === "queue") return `the queue ${name}`;
-  return name ? `the ${scope} ${name}` : `all ${scope}s`;
+  if (scope === "queue") return texts.queueTarget(name);
+  return name ? texts.oneTarget(scope, name) : texts.allTargets(scope);
 }
 
 const CHANGED: readonly Resource[] = ["pauses", "components", "backlog", "messages", "topology"];

@@ -1,5 +1,6 @@
-// What a request that failed throws: the API's own problem details, or that nobody answered.
+// What a request that failed throws: the API's own problem details, or that no response came.
 
+import * as texts from "~/texts/api";
 import type { components } from "./schema";
 
 export type Code = components["schemas"]["Code"] | "unreachable" | "unreadable";
@@ -40,21 +41,21 @@ export function failureOf(thrown: unknown): Failure {
   if (thrown instanceof Failure) return thrown;
   return new Failure({
     code: "unreachable",
-    title: "The service does not answer.",
-    detail: "It may be restarting, or the network is away. What you see is what it answered last.",
+    title: texts.unreachable,
+    detail: texts.unreachableDetail,
     status: 0,
   });
 }
 
-/** Whether nobody known was asking, by whatever answered so. */
-export function isNobody(thrown: unknown): boolean {
+/** Whether authentication is required. */
+export function isUnauthenticated(thrown: unknown): boolean {
   return failureOf(thrown).status === 401;
 }
 
 /** A failure in one line, with its code and with what the log calls it. */
 export function inOneLine(thrown: unknown): string {
   const { message, code, requestId } = failureOf(thrown);
-  return `${message} Code ${code}${requestId ? `, request ${requestId}` : ""}.`;
+  return texts.oneLine(message, code, requestId);
 }
 
 /** The failure that an answer tells of; proxies in between answer in formats of their own. */
@@ -67,9 +68,8 @@ export function failureIn(response: Response, body: unknown): Failure {
   }
   return new Failure({
     code: "unreadable",
-    title: `The answer was ${response.status} ${response.statusText}`.trim(),
-    detail:
-      "It is not one of the admin API's own: something between this page and the service may have given it.",
+    title: texts.unreadable(response.status, response.statusText).trim(),
+    detail: texts.unreadableDetail,
     status: response.status,
     requestId,
     retryAfter,

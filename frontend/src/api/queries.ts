@@ -1,8 +1,8 @@
 // How answers are kept. The first part of each key is the resource: events of the stream name it to read it again.
 
 import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
-import { mayHelpToTryAgain } from "./client";
-import { isNobody } from "./problems";
+import { isRetryable } from "./client";
+import { isUnauthenticated } from "./problems";
 
 /** The first part of every key. */
 export type Resource =
@@ -31,7 +31,7 @@ export function newQueryClient(): QueryClient {
       queries: {
         staleTime: 2_000,
         gcTime: 5 * 60_000,
-        retry: (tries, thrown) => tries < 2 && mayHelpToTryAgain(thrown),
+        retry: (tries, thrown) => tries < 2 && isRetryable(thrown),
         refetchOnWindowFocus: false,
         networkMode: "always",
       },
@@ -42,6 +42,6 @@ export function newQueryClient(): QueryClient {
 
   /** A session that ended meanwhile is noticed by whatever is read or changed next. */
   function askWhoIsLooking(thrown: unknown): void {
-    if (isNobody(thrown)) void queries.resetQueries({ queryKey: ["session"] });
+    if (isUnauthenticated(thrown)) void queries.resetQueries({ queryKey: ["session"] });
   }
 }

@@ -1,6 +1,6 @@
 // Repairs on the wire: what is asked of the API, and what it answers.
 
-import { answered, client, type Schemas } from "./client";
+import { client, dataOf, type Schemas } from "./client";
 
 export type Action = Schemas["Action"];
 export type Operation = Schemas["OperationAnswer"];
@@ -9,7 +9,7 @@ export type Repaired = Schemas["RepairedAnswer"];
 export type Selector = { ids: string[] } | { filter: Schemas["DeadLetterFilters"] } | { group_id: string };
 
 /** What is to be done, to which dead letters: what a dry run is about, and what its token is good for. */
-export interface Wanted {
+export interface RepairRequest {
   action: Action;
   selector: Selector;
   destination: Schemas["RequeueRequest"]["destination"];
@@ -19,14 +19,14 @@ export interface Wanted {
 }
 
 /** How carefully, and why: it may change after the dry run. */
-export interface Manner {
+export interface ExecutionOptions {
   rate: number | undefined;
   canary: Schemas["CanaryRequest"] | undefined;
   stopRatio: number | undefined;
   reason: string | undefined;
 }
 
-export interface Sampled {
+export interface SampleItem {
   id: string;
   queue: string;
   error: { type: string; message: string };
@@ -35,11 +35,11 @@ export interface Sampled {
 }
 
 /** What a dry run found. */
-export interface Plan {
+export interface DryRun {
   count: number;
   byQueue: Record<string, number>;
   byException: Record<string, number>;
-  sample: readonly Sampled[];
+  sample: readonly SampleItem[];
   warnings: readonly string[];
   token: string;
   expiresAt: string;
@@ -47,14 +47,14 @@ export interface Plan {
   at: string | undefined;
 }
 
-export type Answer = { at: "once"; repaired: Repaired } | { at: "length"; operation: Operation };
+export type RepairResult = { at: "once"; repaired: Repaired } | { at: "length"; operation: Operation };
 
-export async function dryRun(wanted: Wanted, signal: AbortSignal): Promise<Plan> {
+export async function dryRun(wanted: RepairRequest, signal: AbortSignal): Promise<DryRun> {
   const { found, at } = await sendTo(wanted, { dry_run: true }, signal);
-  return planOf(found as Schemas["PlanAnswer"], at);
+  return dryRunOf(found as Schemas["PlanAnswer"], at);
 }
 
-function planOf(found: Schemas["PlanAnswer"], at: string | undefined): Plan {
+function dryRunOf(found: Schemas["PlanAnswer"], at: string | undefined): DryRun {
   return {
     count: found.count,
     byQueue: found.by_queue,
@@ -73,7 +73,12 @@ function planOf(found: Schemas["PlanAnswer"], at: string | undefined): Plan {
   };
 }
 
-export async function repair(wanted: Wanted, manner: Manner, token: string, key: string): Promise<Answer> {
+export async function repair(
+  wanted: RepairRequest,
+  manner: ExecutionOptions,
+  token: string,
+  key: string,
+): Promise<RepairResult> {
   const { rate, canary, stopRatio, reason } = manner;
   const careful =
     wanted.action === "requeue"
@@ -111,15 +116,15 @@ interface Further {
   reason?: string;
 }
 
-async function sendTo(wanted: Wanted, further: Further, signal?: AbortSignal, key?: string) {
+async function sendTo(wanted: RepairRequest, further: Further, signal?: AbortSignal, key?: string) {
   const request = posted(wanted, further, signal, key);
-  const found = await answered<Found>(request);
+  const found = await dataOf<Found>(request);
   const { response } = await request;
   const at = new Date(response.headers.get("date") ?? "");
   return { found, at: Number.isNaN(at.getTime()) ? undefined : at.toISOString() };
 }
 
-function posted(wanted: Wanted, further: Further, signal?: AbortSignal, key?: string) {
+function posted(wanted: RepairRequest, further: Further, signal?: AbortSignal, key?: string) {
   const { action, selector, destination, maxItems, force, edit } = wanted;
   const common = { selector, ...(maxItems !== undefined && { max_items: maxItems }), ...further };
   const options = { params: { header: key ? { "Idempotency-Key": key } : {} }, ...(signal && { signal }) };

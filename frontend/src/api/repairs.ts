@@ -9,25 +9,31 @@ import {
 } from "@tanstack/react-query";
 import { useRef } from "react";
 import { randomKey } from "~/lib/random";
-import { answered, client } from "./client";
+import { client, dataOf } from "./client";
 import { failureOf } from "./problems";
 import type { Resource } from "./queries";
-import { type Answer, dryRun, type Manner, repair, type Wanted } from "./repair-requests";
+import {
+  dryRun,
+  type ExecutionOptions,
+  type RepairRequest,
+  type RepairResult,
+  repair,
+} from "./repair-requests";
 
 export {
   type Action,
-  type Answer,
-  type Manner,
+  type DryRun,
+  type ExecutionOptions,
   type Operation,
-  type Plan,
   type Repaired,
+  type RepairRequest,
+  type RepairResult,
   type Selector,
   until,
-  type Wanted,
 } from "./repair-requests";
 
 /** The dry run of what is wanted; its token is good for just that, once, for a quarter of an hour. */
-export function useDryRun(wanted: Wanted) {
+export function useDryRun(wanted: RepairRequest) {
   return useQuery({
     queryKey: ["dry-run", wanted],
     queryFn: ({ signal }) => dryRun(wanted, signal),
@@ -41,11 +47,19 @@ export function useDryRun(wanted: Wanted) {
  * Does what is wanted, and tells what came of it even to a dialog that was closed meanwhile. Sent again unchanged, because no answer came, it has the same key and is not done twice; while an
  * earlier try is still running, its answer is waited for.
  */
-export function useRepair(told: { onAnswer(answer: Answer): void; onFailure(thrown: Error): void }) {
+export function useRepair(told: { onAnswer(answer: RepairResult): void; onFailure(thrown: Error): void }) {
   const queries = useQueryClient();
   const sent = useRef({ text: "", key: "" });
   return useMutation({
-    mutationFn({ wanted, manner, token }: { wanted: Wanted; manner: Manner; token: string }) {
+    mutationFn({
+      wanted,
+      manner,
+      token,
+    }: {
+      wanted: RepairRequest;
+      manner: ExecutionOptions;
+      token: string;
+    }) {
       const text = JSON.stringify([wanted, manner, token]);
       if (sent.current.text !== text) sent.current = { text, key: randomKey() };
       const { key } = sent.current;
@@ -75,7 +89,7 @@ export function mayHaveBeenDone(thrown: unknown): boolean {
 export function useQueueNames(): readonly string[] {
   const { data } = useQuery({
     queryKey: ["backlog", "queue names"],
-    queryFn: ({ signal }) => answered(client.GET("/backlog", { signal })),
+    queryFn: ({ signal }) => dataOf(client.GET("/backlog", { signal })),
     select: ({ queues }) => (queues ?? []).map(({ queue }) => queue).sort(),
     staleTime: 60_000,
   });
@@ -92,7 +106,7 @@ const CHANGED: readonly Resource[] = [
 ];
 
 /** Whether what is kept under a key may still be there: what was deleted for good is not asked for again. */
-function isThereAfter(answer: Answer): (key: QueryKey) => boolean {
+function isThereAfter(answer: RepairResult): (key: QueryKey) => boolean {
   const items = answer.at === "once" ? answer.repaired.items : [];
   const purged = new Set<unknown>(items.filter(({ outcome }) => outcome === "purged").map(({ id }) => id));
   return ([resource, kind, id]) => !(resource === "dead-letters" && kind === "one" && purged.has(id));

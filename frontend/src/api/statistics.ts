@@ -1,10 +1,10 @@
 // What happened step by step. The wire's columns are named here, once.
 
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
-import { answered, client, type Schemas } from "./client";
+import { client, dataOf, type Schemas } from "./client";
 import { useInterval } from "./live";
 
-/** A value for each step; null where nobody told anything, which is not 0. */
+/** A value for each step; null where no data was reported, which is not 0. */
 export type Column = readonly (number | null)[];
 
 /** Times are seconds since the epoch, `step` and ages seconds. */
@@ -38,7 +38,7 @@ export function statistics({ from, to }: Period) {
   return queryOptions({
     queryKey: ["statistics", from, to] as const,
     queryFn: async ({ signal }) =>
-      columns(await answered(client.GET("/stats", { params: { query: { from, to } }, signal }))),
+      columns(await dataOf(client.GET("/stats", { params: { query: { from, to } }, signal }))),
     placeholderData: keepPreviousData,
   });
 }

@@ -1,7 +1,7 @@
 // Exchanges, queues and workers, the ways between them, and what is wrong with those.
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { answered, client, type Schemas } from "./client";
+import { client, dataOf, type Schemas } from "./client";
 import { useInterval } from "./live";
 
 export interface Node {
@@ -9,7 +9,7 @@ export interface Node {
   kind: Schemas["TopologyNode"]["kind"];
   name: string;
   exists: boolean;
-  /** Messages in it that nobody has in hand; undefined where that is not known, or it is no queue. */
+  /** Ready messages, without those in flight; undefined where unknown, or where it is no queue. */
   queued: number | undefined;
   /** Messages that wait in it for their next attempt. */
   retrying: number | undefined;
@@ -41,7 +41,7 @@ const LOOKED_AT_EVERY = 15_000;
 export function useTopology() {
   return useQuery({
     queryKey: ["topology"] as const,
-    queryFn: async ({ signal }) => topologyOf(await answered(client.GET("/topology", { signal }))),
+    queryFn: async ({ signal }) => topologyOf(await dataOf(client.GET("/topology", { signal }))),
     placeholderData: keepPreviousData,
     refetchInterval: useInterval(LOOKED_AT_EVERY),
   });

@@ -2,22 +2,23 @@ import { Tooltip } from "@base-ui/react/tooltip";
 import { QueryClientProvider, useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { Route, Router, Switch as Routes } from "wouter";
-import { listenToEvents, rest } from "~/api/live";
-import { failureOf, isNobody } from "~/api/problems";
+import { listenToEvents, suspendUpdates } from "~/api/live";
+import { failureOf, isUnauthenticated } from "~/api/problems";
 import { newQueryClient } from "~/api/queries";
 import { session } from "~/api/session";
 import { listen } from "~/lib/keyboard";
 import { base } from "~/lib/mount";
 import { usePreferences } from "~/lib/preferences";
 import { listenToLinks, loginOfHost, tokenInAddress } from "~/pages/login/link";
+import * as texts from "~/texts/app";
 import { Announcements, Empty, Loading, Page, Problem } from "~/ui";
 import { Boundary } from "./Boundary";
-import { PLACES } from "./places";
+import { PAGES } from "./pages";
 import { LOADING, Shell } from "./Shell";
 
 const Login = lazy(() => import("~/pages/login/Login"));
 const HostLogin = lazy(() => import("~/pages/login/HostLogin"));
-const Switch = lazy(() => import("~/pages/login/Switch"));
+const Switch = lazy(() => import("~/pages/login/SwitchSession"));
 const queries = newQueryClient();
 /** Of the link that a start in development prints. */
 const LINKED = tokenInAddress();
@@ -32,7 +33,7 @@ export function App() {
         <Router base={base}>
           <Boundary>
             <Suspense>
-              <Entrance />
+              <SessionGate />
             </Suspense>
           </Boundary>
         </Router>
@@ -42,8 +43,8 @@ export function App() {
   );
 }
 
-/** Asks who is looking; nobody known sees the login, with the address as it is, to go on there afterwards. */
-function Entrance() {
+/** Reads the session; without one it shows the login and keeps the address, so that the user returns to it. */
+function SessionGate() {
   const [link, setLink] = useState(LINKED);
   const { data, error, refetch } = useQuery(session);
   const [wasInside, setWasInside] = useState(false);
@@ -54,23 +55,23 @@ function Entrance() {
   if (error && HOST !== undefined && [401, 403].includes(failureOf(error).status)) {
     return <HostLogin at={HOST} of={error} onRetry={() => void refetch()} />;
   }
-  if (error && isNobody(error)) {
+  if (error && isUnauthenticated(error)) {
     return <Login key={link} linked={link} ended={wasInside} onEntered={go} />;
   }
-  if (data) return <Inside />;
+  if (data) return <Dashboard />;
   return (
     <main>
-      <Page title="Outbox">
+      <Page title={texts.product}>
         {error ? <Problem of={error} onRetry={() => void refetch()} /> : <Loading />}
       </Page>
     </main>
   );
 }
 
-function Inside() {
+function Dashboard() {
   const { live } = usePreferences();
   useEffect(() => listenToEvents(queries), []);
-  useEffect(() => (live ? undefined : rest("paused")), [live]);
+  useEffect(() => (live ? undefined : suspendUpdates("paused")), [live]);
   return (
     <Shell>
       <Boundary>
@@ -82,14 +83,12 @@ function Inside() {
           }
         >
           <Routes>
-            {PLACES.flatMap(({ paths, page }) =>
+            {PAGES.flatMap(({ paths, page }) =>
               paths.map((path) => <Route key={paths[0]} path={path} component={page} />),
             )}
             <Route>
-              <Page title="Not found">
-                <Empty title="There is no such page.">
-                  The address may be mistyped, or from another version.
-                </Empty>
+              <Page title={texts.notFound}>
+                <Empty title={texts.noSuchPage}>{texts.noSuchPageHint}</Empty>
               </Page>
             </Route>
           </Routes>

@@ -1,7 +1,8 @@
 import { Component, type ReactNode } from "react";
+import * as texts from "~/texts/app";
 import { Button, Empty, Page } from "~/ui";
 
-/** A page that broke does not take the others with it; another address is tried anew. */
+/** Contains the failure of one page; another address renders again. */
 export class Boundary extends Component<{ children: ReactNode }, { broken: boolean }> {
   override state = { broken: false };
 
@@ -10,28 +11,25 @@ export class Boundary extends Component<{ children: ReactNode }, { broken: boole
   }
 
   override componentDidMount() {
-    window.addEventListener("popstate", this.mend);
-    window.addEventListener("pushState", this.mend);
+    window.addEventListener("popstate", this.reset);
+    window.addEventListener("pushState", this.reset);
   }
 
   override componentWillUnmount() {
-    window.removeEventListener("popstate", this.mend);
-    window.removeEventListener("pushState", this.mend);
+    window.removeEventListener("popstate", this.reset);
+    window.removeEventListener("pushState", this.reset);
   }
 
-  private readonly mend = () => this.setState({ broken: false });
+  private readonly reset = () => this.setState({ broken: false });
 
   override render() {
     if (!this.state.broken) return this.props.children;
     return (
-      <Page title="This page broke">
-        <Empty title="Something is wrong with the dashboard, not with your messages.">
-          After an update of the service the page has to be loaded once more. If it breaks again, its cause is
-          in the browser's console.
-        </Empty>
+      <Page title={texts.pageFailed}>
+        <Empty title={texts.pageFailedTitle}>{texts.pageFailedHint}</Empty>
         <p>
           <Button icon="operations" look="primary" onClick={() => window.location.reload()}>
-            Load it again
+            {texts.reload}
           </Button>
         </p>
       </Page>

@@ -3,12 +3,13 @@ import { useEffect, useState } from "react";
 import { useNow } from "~/lib/clock";
 import { age } from "~/lib/format";
 import { prefer, usePreferences } from "~/lib/preferences";
-import { Badge, IconButton, useLiveWords } from "~/ui";
+import * as texts from "~/texts/app";
+import { Badge, IconButton, useLiveStatus } from "~/ui";
 import styles from "./Shell.module.css";
 
 /** Whether what one sees follows what happens, and how old it is. */
 export function Live() {
-  const { words, tone } = useLiveWords();
+  const { words, tone } = useLiveStatus();
   const { live } = usePreferences();
   return (
     <span className={styles.live}>
@@ -18,7 +19,7 @@ export function Live() {
       <ReadAge />
       <IconButton
         icon={live ? "pause" : "play"}
-        label={live ? "Pause the live view" : "Resume the live view"}
+        label={live ? texts.pauseLive : texts.resumeLive}
         onClick={() => prefer({ live: !live })}
       />
     </span>
@@ -31,9 +32,9 @@ function ReadAge() {
   if (at === 0) return null;
   const words = age((now - at) / 1000);
   return (
-    <span className={styles.age} title={`What is shown was read ${words} ago`}>
+    <span className={styles.age} title={texts.readAgo(words)}>
       {words}
-      <span className="unseen"> since something was read</span>
+      <span className="unseen"> {texts.sinceUpdate}</span>
     </span>
   );
 }

@@ -6,9 +6,10 @@ import { inOneLine } from "~/api/problems";
 import { session, useLogOut } from "~/api/session";
 import { count } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
+import * as texts from "~/texts/app";
 import { announce, Button, Icon, IconButton } from "~/ui";
 import { Live } from "./Live";
-import { PLACES, type Place } from "./places";
+import { PAGES, type PageEntry } from "./pages";
 import styles from "./Shell.module.css";
 import { useMenu } from "./useMenu";
 
@@ -22,11 +23,11 @@ export function Shell({ children }: { children: ReactNode }) {
   const [location, navigate] = useLocation();
   const menu = useMenu(location);
   const [help, setHelp] = useState(false);
-  useShortcuts("Everywhere", [
-    { keys: "?", label: "List the shortcuts", run: () => setHelp(true) },
-    ...PLACES.map(({ key, name, paths }) => ({
+  useShortcuts(texts.everywhere, [
+    { keys: "?", label: texts.listShortcuts, run: () => setHelp(true) },
+    ...PAGES.map(({ key, name, paths }) => ({
       keys: `g ${key}`,
-      label: `Go to ${name}`,
+      label: texts.goTo(name),
       run: () => navigate(paths[0]),
     })),
   ]);
@@ -34,13 +35,13 @@ export function Shell({ children }: { children: ReactNode }) {
   return (
     <div className={styles.shell}>
       <button type="button" className={styles.skip} onClick={skip}>
-        Skip to the page
+        {texts.skip}
       </button>
       <header className={styles.bar}>
         <IconButton
           ref={menu.button}
           icon={menu.open ? "cross" : "menu"}
-          label={menu.open ? "Close the menu" : "Open the menu"}
+          label={menu.open ? texts.closeMenu : texts.openMenu}
           aria-expanded={menu.open}
           aria-controls="pages"
           onClick={menu.turn}
@@ -53,19 +54,19 @@ export function Shell({ children }: { children: ReactNode }) {
         <div className={styles.brandRow}>
           <Brand />
         </div>
-        <nav aria-label="Pages">
+        <nav aria-label={texts.pages}>
           <ul className={styles.places}>
-            {PLACES.map((place) => (
-              <Entry key={place.name} place={place} />
+            {PAGES.map((place) => (
+              <NavigationItem key={place.name} place={place} />
             ))}
           </ul>
         </nav>
         <div className={styles.end}>
           <Live />
           <Button look="quiet" icon="keyboard" onClick={() => setHelp(true)}>
-            Shortcuts
+            {texts.shortcuts}
           </Button>
-          <Person />
+          <CurrentUser />
         </div>
       </aside>
       <main className={styles.main} inert={menu.open}>
@@ -113,12 +114,12 @@ function whenTitled(act: (title: HTMLElement) => void): () => void {
 function Brand() {
   return (
     <Link href="/" className={styles.brand ?? ""}>
-      <img src="./icon.svg" alt="" width="24" height="24" /> Outbox
+      <img src="./icon.svg" alt="" width="24" height="24" /> {texts.product}
     </Link>
   );
 }
 
-function Entry({ place: { paths, name, icon } }: { place: Place }) {
+function NavigationItem({ place: { paths, name, icon } }: { place: PageEntry }) {
   const [below] = useRoute(`${paths[0]}/*?`);
   const [exact] = useRoute(paths[0]);
   const here = paths[0] === "/" ? exact : below;
@@ -140,16 +141,16 @@ function OpenLetters() {
   return (
     <span className={styles.count}>
       {count(data)}
-      <span className="unseen"> open</span>
+      <span className="unseen"> {texts.open}</span>
     </span>
   );
 }
 
 function say(thrown: unknown): void {
-  announce(`You are still logged in: ${inOneLine(thrown)}`, "bad");
+  announce(texts.logOutFailed(inOneLine(thrown)), "bad");
 }
 
-function Person() {
+function CurrentUser() {
   const { data } = useQuery(session);
   const logOut = useLogOut();
   if (!data) return null;
@@ -160,11 +161,11 @@ function Person() {
         <br />
         <span className={styles.role}>
           {data.role}
-          {data.read_only && ", read-only"}
+          {data.read_only && texts.readOnlySuffix}
         </span>
       </span>
       {data.authenticated_by === "session" && (
-        <IconButton icon="out" label="Log out" onClick={() => void logOut().catch(say)} />
+        <IconButton icon="out" label={texts.logOut} onClick={() => void logOut().catch(say)} />
       )}
     </div>
   );

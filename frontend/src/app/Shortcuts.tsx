@@ -1,17 +1,13 @@
-import { type Offered, useOffered } from "~/lib/keyboard";
+import { type ActiveShortcut, useActiveShortcuts } from "~/lib/keyboard";
+import * as texts from "~/texts/app";
 import { Dialog } from "~/ui";
 import styles from "./Shortcuts.module.css";
 
 /** Lists what the keyboard can do on this page. */
 export default function Shortcuts({ onClose }: { onClose(): void }) {
-  const groups = grouped(useOffered());
+  const groups = grouped(useActiveShortcuts());
   return (
-    <Dialog
-      open
-      onClose={onClose}
-      title="Keyboard shortcuts"
-      description="On this page; each works while you are not typing."
-    >
+    <Dialog open onClose={onClose} title={texts.shortcutsTitle} description={texts.shortcutsHint}>
       {[...groups].map(([group, shortcuts]) => (
         <section key={group} className={styles.group}>
           <h3>{group}</h3>
@@ -33,8 +29,8 @@ export default function Shortcuts({ onClose }: { onClose(): void }) {
   );
 }
 
-function grouped(offered: readonly Offered[]): Map<string, Offered[]> {
-  const groups = new Map<string, Offered[]>();
+function grouped(offered: readonly ActiveShortcut[]): Map<string, ActiveShortcut[]> {
+  const groups = new Map<string, ActiveShortcut[]>();
   const taken = new Set<string>();
   for (const shortcut of offered) {
     if (taken.has(shortcut.keys)) continue; // the latest offer of the same keys wins

@@ -1,5 +1,6 @@
 import { type RefObject, useEffect, useRef, useState } from "react";
 import { useShortcuts } from "~/lib/keyboard";
+import * as texts from "~/texts/app";
 
 export interface Menu {
   open: boolean;
@@ -19,7 +20,7 @@ export function useMenu(location: string): Menu {
     setOpen(false);
     button.current?.focus();
   }
-  useShortcuts("Menu", [{ keys: "Escape", label: "Close the menu", run: close }], open);
+  useShortcuts(texts.menu, [{ keys: "Escape", label: texts.closeMenu, run: close }], open);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another address closes the menu
   useEffect(() => setOpen(false), [location]);
   useEffect(() => {

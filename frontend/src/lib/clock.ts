@@ -28,7 +28,7 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** Milliseconds since the epoch, anew each second. */
+/** Milliseconds since the epoch, updated each second. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => now);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { readJson } from "./json";
-import { placeOf, writeJson, wrongIn } from "./json-text";
+import { jsonProblemIn, positionOf, writeJson } from "./json-text";
 
 describe("JSON as text", () => {
   it("is written with numbers, order and repeated keys as they were read", () => {
@@ -13,9 +13,9 @@ describe("JSON as text", () => {
   });
 
   it("says at which line and column it is wrong, and nothing when it is right", () => {
-    expect(wrongIn('{\n  "a": 1,\n}')).toMatchObject({ line: 3, column: 1 });
-    expect(wrongIn("[1, tru]")).toMatchObject({ line: 1, column: 5, what: "a value is missing" });
-    expect(wrongIn("[1]")).toBeUndefined();
-    expect(placeOf("ab\ncd", 4)).toEqual({ line: 2, column: 2 });
+    expect(jsonProblemIn('{\n  "a": 1,\n}')).toMatchObject({ line: 3, column: 1 });
+    expect(jsonProblemIn("[1, tru]")).toMatchObject({ line: 1, column: 5, what: "a value is missing" });
+    expect(jsonProblemIn("[1]")).toBeUndefined();
+    expect(positionOf("ab\ncd", 4)).toEqual({ line: 2, column: 2 });
   });
 });

@@ -46,30 +46,30 @@ function writeAll(
   parts.push(values.length > 0 ? line : "", brackets.charAt(1));
 }
 
-export interface Place {
+export interface Position {
   line: number;
   column: number;
 }
 
 /** The line and column of a position in a text, both from 1. */
-export function placeOf(text: string, at: number): Place {
+export function positionOf(text: string, at: number): Position {
   const before = text.slice(0, at);
   return { line: before.split("\n").length, column: at - before.lastIndexOf("\n") };
 }
 
-export interface Wrong extends Place {
+export interface JsonProblem extends Position {
   what: string;
 }
 
 /** What is wrong with a text that should be JSON, and where; undefined when nothing is. */
-export function wrongIn(text: string): Wrong | undefined {
+export function jsonProblemIn(text: string): JsonProblem | undefined {
   try {
     readJson(text);
     return undefined;
   } catch (thrown) {
     if (!(thrown instanceof JsonError)) throw thrown;
     const what = thrown.message.replace(/ at character \d+$/, "");
-    return { what: PLAIN[what] ?? what, ...placeOf(text, thrown.at) };
+    return { what: PLAIN[what] ?? what, ...positionOf(text, thrown.at) };
   }
 }
 

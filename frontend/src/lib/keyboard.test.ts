@@ -1,6 +1,6 @@
 import { renderHook } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { listen, useOffered, useShortcuts } from "./keyboard";
+import { listen, useActiveShortcuts, useShortcuts } from "./keyboard";
 
 let stop = () => {};
 beforeEach(() => {
@@ -54,7 +54,7 @@ describe("shortcuts", () => {
     expect(run).toHaveBeenCalledOnce();
   });
 
-  it("are left alone while somebody types, in a dialog, and with Ctrl, Alt or Meta", () => {
+  it("are left alone while the user types, in a dialog, and with Ctrl, Alt or Meta", () => {
     const { run } = offer("j");
     press("j", put("<input data-here>"));
     press("j", put("<textarea data-here></textarea>"));
@@ -114,7 +114,7 @@ describe("shortcuts", () => {
     press("x");
     expect(first).not.toHaveBeenCalled();
     expect(second).toHaveBeenCalledTimes(1);
-    const { result } = renderHook(useOffered);
+    const { result } = renderHook(useActiveShortcuts);
     expect(result.current).toMatchObject([{ group: "Rows", keys: "x", label: "Select" }]);
   });
 });

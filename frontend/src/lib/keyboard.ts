@@ -11,14 +11,14 @@ export interface Shortcut {
   run(event: KeyboardEvent): void;
 }
 
-export interface Offered extends Shortcut {
+export interface ActiveShortcut extends Shortcut {
   group: string;
 }
 
-const offered = store<readonly Offered[]>([]);
+const offered = store<readonly ActiveShortcut[]>([]);
 
 /** What is offered now, those of components that came last first. */
-export function useOffered(): readonly Offered[] {
+export function useActiveShortcuts(): readonly ActiveShortcut[] {
   return useStore(offered);
 }
 
@@ -29,7 +29,7 @@ export function useShortcuts(group: string, shortcuts: readonly Shortcut[], enab
   const names = shortcuts.map(({ keys, label }) => `${keys}\n${label}`).join("\n\n");
   useEffect(() => {
     if (!enabled || !names) return;
-    const mine: Offered[] = names.split("\n\n").map((name, index) => {
+    const mine: ActiveShortcut[] = names.split("\n\n").map((name, index) => {
       const [keys = "", label = ""] = name.split("\n");
       return { group, keys, label, run: (event) => latest.current[index]?.run(event) };
     });

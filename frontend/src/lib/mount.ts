@@ -1,4 +1,4 @@
-// Where the dashboard and the API beside it are mounted: the page's base address, which the server wrote into it.
+// Where the dashboard and the API are mounted: the page's base address, which the server wrote into it.
 
 /** `https://host/a/b/outbox/ui/` */
 export const pages = new URL(".", document.baseURI);

@@ -21,7 +21,7 @@ const CHOICES: { [K in keyof Preferences]: readonly Preferences[K][] } = {
   live: [true, false],
 };
 
-const preferences = store<Preferences>(kept());
+const preferences = store<Preferences>(storedPreferences());
 
 export function usePreferences(): Preferences {
   return useStore(preferences);
@@ -39,7 +39,7 @@ export function prefer(changes: Partial<Preferences>): void {
 }
 
 /** What storage holds, as far as it makes sense. */
-export function kept(): Preferences {
+export function storedPreferences(): Preferences {
   try {
     const found: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
     return { ...DEFAULTS, ...(sensible(found) as Partial<Preferences>) };

@@ -1,4 +1,4 @@
-/** A key that nobody else has: 128 random bits as hexadecimal text. `crypto.randomUUID` exists on secure pages only. */
+/** A unique key: 128 random bits as hexadecimal text. `crypto.randomUUID` exists on secure pages only. */
 export function randomKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

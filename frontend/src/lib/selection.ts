@@ -17,7 +17,7 @@ export interface Selection {
 
 const NOTHING: Selected = { kind: "some", ids: new Set() };
 
-/** A selection that lasts as long as its `scope` (the filter): turning pages keeps it, another filter begins anew. */
+/** A selection that lasts as long as its `scope` (the filter): turning pages keeps it, another filter clears it. */
 export function useSelection(shown: readonly string[], scope: string): Selection {
   const [kept, setKept] = useState<{ scope: string; selected: Selected; last?: string }>({
     scope,

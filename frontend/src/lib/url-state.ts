@@ -49,7 +49,7 @@ export function whole(least: number, most: number): Parameter<number | undefined
 }
 
 export interface Writing {
-  /** Replace the entry of the browser's history instead of adding one: for typing, and for what nobody goes back to. */
+  /** Replace the entry of the browser's history instead of adding one: for typing, and for changes that need no way back. */
   replace?: boolean;
 }
 

@@ -1,5 +1,6 @@
 import { Button as BaseButton } from "@base-ui/react/button";
 import type { ComponentProps, ReactNode } from "react";
+import * as texts from "~/texts/ui";
 import styles from "./Button.module.css";
 import { Hint } from "./Hint";
 import { Icon, type IconName } from "./icons";
@@ -28,7 +29,7 @@ export function Button({ look = "plain", icon, whyNot, busy = false, children, .
     >
       {icon && <Icon name={icon} />}
       {children}
-      {busy && <span className="unseen">, under way</span>}
+      {busy && <span className="unseen">{texts.busy}</span>}
     </BaseButton>
   );
   return whyNot === undefined ? button : <Hint text={whyNot}>{button}</Hint>;

@@ -1,8 +1,9 @@
+import * as texts from "~/texts/ui";
 import { announce } from "./announcements";
 import { Button, IconButton } from "./Button";
 
 /** Copies a text, and says so. */
-export async function copy(text: string, what = "Copied"): Promise<void> {
+export async function copy(text: string, what = texts.copied): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
     announce(what);
@@ -25,7 +26,7 @@ function copyBySelection(text: string): void {
 }
 
 export function CopyButton({ text, label, children }: { text: string; label: string; children?: string }) {
-  const act = () => void copy(text, `${label}: done`);
+  const act = () => void copy(text, texts.copiedWhat(label));
   if (children === undefined) return <IconButton icon="copy" label={label} onClick={act} />;
   return (
     <Button icon="copy" onClick={act}>

@@ -1,6 +1,8 @@
 import { Dialog as BaseDialog } from "@base-ui/react/dialog";
 import { type ReactNode, type RefObject, useEffect, useRef } from "react";
-import { rest } from "~/api/live";
+import { suspendUpdates } from "~/api/live";
+import * as common from "~/texts/common";
+import * as texts from "~/texts/ui";
 import { Button, IconButton } from "./Button";
 import styles from "./Dialog.module.css";
 
@@ -29,10 +31,10 @@ export function Dialog({
   unsaved = false,
   children,
 }: DialogProps) {
-  useEffect(() => (open ? rest("dialog") : undefined), [open]);
+  useEffect(() => (open ? suspendUpdates("dialog") : undefined), [open]);
   const popup = useFocusInside(open);
   function close() {
-    if (!unsaved || window.confirm("Close this and lose what you typed?")) onClose();
+    if (!unsaved || window.confirm(texts.unsaved)) onClose();
   }
   return (
     <BaseDialog.Root open={open} onOpenChange={(now) => !now && close()}>
@@ -54,7 +56,7 @@ export function Dialog({
                 </BaseDialog.Description>
               )}
             </div>
-            <IconButton icon="cross" label="Close" onClick={close} />
+            <IconButton icon="cross" label={common.close} onClick={close} />
           </header>
           <div className={styles.body}>{children}</div>
           {actions && <footer className={styles.foot}>{actions}</footer>}

@@ -1,5 +1,6 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
+import * as texts from "~/texts/ui";
 import styles from "./Loaded.module.css";
 import { Problem } from "./Problem";
 
@@ -26,7 +27,7 @@ export function Loaded<T>({
 export function Loading({ lines = 3 }: { lines?: number }) {
   return (
     <div className={styles.loading} role="status">
-      <span className="unseen">Loading …</span>
+      <span className="unseen">{texts.loading}</span>
       {Array.from({ length: lines }, (_, line) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the lines are alike and never move
         <div key={line} className={styles.line} />

@@ -5,17 +5,17 @@ export interface PageProps {
   title: string;
   /** What the browser's tab says, where that is more than the title. */
   tab?: string;
-  /** Beside the title: a badge, a link back. */
-  beside?: ReactNode;
+  /** Next to the title: a badge, a link back. */
+  aside?: ReactNode;
   /** The page's buttons. */
   actions?: ReactNode;
-  /** Takes the whole width and height, for lists with details beside them. */
+  /** Takes the whole width and height, for lists with a side panel. */
   wide?: boolean;
   children: ReactNode;
 }
 
 /** A page: one `h1`, a title for the tab, and where focus goes after a change of pages. */
-export function Page({ title, tab = title, beside, actions, wide = false, children }: PageProps) {
+export function Page({ title, tab = title, aside, actions, wide = false, children }: PageProps) {
   useEffect(() => {
     document.title = `${tab} · Outbox`;
   }, [tab]);
@@ -25,7 +25,7 @@ export function Page({ title, tab = title, beside, actions, wide = false, childr
         <h1 id="page-title" tabIndex={-1}>
           {title}
         </h1>
-        {beside}
+        {aside}
         {actions && <div className={styles.actions}>{actions}</div>}
       </header>
       {children}

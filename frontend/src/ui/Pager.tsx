@@ -1,18 +1,18 @@
-import { number } from "~/lib/format";
+import * as texts from "~/texts/ui";
 import { Button } from "./Button";
 import styles from "./Pager.module.css";
 
 const BY_TIME = {
-  before: "Newer",
-  first: "These are the newest.",
-  after: "Older",
-  last: "There are no older ones.",
+  before: texts.newer,
+  first: texts.noNewer,
+  after: texts.older,
+  last: texts.noOlder,
 };
 const BY_PLACE = {
-  before: "Previous",
-  first: "This is the first page.",
-  after: "Next",
-  last: "This is the last page.",
+  before: texts.previous,
+  first: texts.firstPage,
+  after: texts.next,
+  last: texts.lastPage,
 };
 
 /** Steps through a list by its cursors. Newest first: the page after is older; else `order` is by place. */
@@ -34,7 +34,7 @@ export function Pager({
   const words = order === "time" ? BY_TIME : BY_PLACE;
   if (!next && !previous) return null;
   return (
-    <nav className={styles.pager} aria-label="Pages of the list">
+    <nav className={styles.pager} aria-label={texts.listPages}>
       <Button
         icon="left"
         busy={busy}
@@ -43,7 +43,7 @@ export function Pager({
       >
         {words.before}
       </Button>
-      <span className={styles.shown}>{number(shown)} on this page</span>
+      <span className={styles.shown}>{texts.onThisPage(shown)}</span>
       <Button busy={busy} whyNot={next ? undefined : words.last} onClick={() => next && onTurn(next)}>
         {words.after}
       </Button>

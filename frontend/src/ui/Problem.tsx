@@ -1,4 +1,6 @@
 import { failureOf } from "~/api/problems";
+import * as common from "~/texts/common";
+import * as texts from "~/texts/ui";
 import { Button } from "./Button";
 import { CopyButton } from "./Copy";
 import { Icon } from "./icons";
@@ -15,19 +17,19 @@ export function Problem({ of, onRetry }: { of: unknown; onRetry?: () => void }) 
         <p>{failure.message}</p>
         <p className={styles.facts}>
           <span>
-            Code <code>{failure.code}</code>
+            {texts.code} <code>{failure.code}</code>
           </span>
           {failure.requestId && (
             <span>
-              Request <code>{failure.requestId}</code>{" "}
-              <CopyButton text={failure.requestId} label="Copy the request's id" />
+              {texts.request} <code>{failure.requestId}</code>{" "}
+              <CopyButton text={failure.requestId} label={texts.copyRequestId} />
             </span>
           )}
-          {failure.retryAfter && <span>The service asks to wait {failure.retryAfter} s.</span>}
+          {failure.retryAfter && <span>{texts.retryAfter(failure.retryAfter)}</span>}
         </p>
         {onRetry && (
           <Button icon="operations" onClick={onRetry}>
-            Try again
+            {common.tryAgain}
           </Button>
         )}
       </div>

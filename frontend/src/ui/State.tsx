@@ -1,9 +1,9 @@
 import { Badge } from "./Badge";
-import { lookOf } from "./states";
+import { stateStyle } from "./states";
 
 /** The badge of a state by its name in the API. */
 export function State({ of }: { of: string }) {
-  const { label, tone, icon } = lookOf(of);
+  const { label, tone, icon } = stateStyle(of);
   return (
     <Badge tone={tone} {...(icon ? { icon } : {})}>
       {label}

@@ -5,7 +5,7 @@ import styles from "./Tabs.module.css";
 export interface Tab<T extends string> {
   value: T;
   label: ReactNode;
-  /** Beside the label: how many. */
+  /** The count next to the label. */
   count?: string | undefined;
 }
 

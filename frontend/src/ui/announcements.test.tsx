@@ -26,7 +26,7 @@ describe("announcements", () => {
     expect(shown("Copied the id")).toBe(2);
   });
 
-  it("go by themselves, but failures stay until somebody dismisses them", async () => {
+  it("go by themselves, but failures stay until they are dismissed", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     render(<Announcements />);
     act(() => announce("Requeued 3"));

@@ -1,6 +1,7 @@
 // What happened, said once at the edge of the screen and to screen readers. One at a time, and never the same twice in a row.
 
 import { Toast } from "@base-ui/react/toast";
+import * as texts from "~/texts/ui";
 import styles from "./announcements.module.css";
 import { IconButton } from "./Button";
 import { Icon } from "./icons";
@@ -47,7 +48,7 @@ function Shown() {
     >
       <Icon name={toast.type === "bad" ? "dead" : "check"} />
       <Toast.Description className={styles.text ?? ""} />
-      <Toast.Close aria-hidden={false} render={<IconButton icon="cross" label="Dismiss" />} />
+      <Toast.Close aria-hidden={false} render={<IconButton icon="cross" label={texts.dismiss} />} />
     </Toast.Root>
   ));
 }

@@ -8,7 +8,7 @@ import styles from "./fields.module.css";
 interface Labelled {
   label: ReactNode;
   hint?: ReactNode;
-  /** What is wrong with the value; shown beside it and read out. */
+  /** What is wrong with the value; shown next to it and read out. */
   error?: string | undefined;
 }
 

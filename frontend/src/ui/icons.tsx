@@ -1,4 +1,4 @@
-// Line icons on a 16 pixel grid. They stand beside words; where one stands alone, its button has a name.
+// Line icons on a 16 pixel grid. They accompany words; an icon alone stands in a button with a name.
 
 import type { ReactNode } from "react";
 

@@ -1,9 +1,8 @@
 // What pages are made of.
 
-export { ShownAge, useLiveWords } from "./Age";
+export { AsOf, useLiveStatus } from "./AsOf";
 export { Announcements, announce } from "./announcements";
 export { Badge, type Tone } from "./Badge";
-export { Beside } from "./Beside";
 export { Button, type ButtonProps, IconButton } from "./Button";
 export { CopyButton, copy } from "./Copy";
 export { Dialog, DialogClose, type DialogProps } from "./Dialog";
@@ -16,8 +15,9 @@ export { Page } from "./Page";
 export { Pager } from "./Pager";
 export { Panel } from "./Panel";
 export { Problem } from "./Problem";
+export { SidePanel } from "./SidePanel";
 export { State } from "./State";
-export { lookOf } from "./states";
+export { stateStyle } from "./states";
 export { Table } from "./Table";
 export { type Tab, Tabs } from "./Tabs";
 export { Ago, Moment, Span } from "./Time";

@@ -1,10 +1,11 @@
 import { useMemo } from "react";
 import { type Entry, useAudit } from "~/api/audit";
 import { useWhyNot } from "~/api/session";
-import { count, plural } from "~/lib/format";
-import { useHeld } from "~/lib/held";
+import { count } from "~/lib/format";
+import { useStableList } from "~/lib/stable-list";
 import { maybe, text, useUrlState } from "~/lib/url-state";
-import { Button, Empty, Loaded, Loading, Page, Pager, ShownAge } from "~/ui";
+import * as texts from "~/texts/audit";
+import { AsOf, Button, Empty, Loaded, Loading, Page, Pager } from "~/ui";
 import { type Filter, FilterBar } from "~/ui/filters";
 import styles from "./Audit.module.css";
 import { ACTIONS } from "./actions";
@@ -27,8 +28,8 @@ export default function Audit() {
   const whyNot = useWhyNot("read_audit");
   if (whyNot === undefined) return <Readable />;
   return (
-    <Page title="Audit">
-      <Empty title="The audit is not for everybody.">{whyNot}</Empty>
+    <Page title={texts.title}>
+      <Empty title={texts.forbidden}>{whyNot}</Empty>
     </Page>
   );
 }
@@ -38,24 +39,24 @@ function Readable() {
   const [{ cursor, open, ...filters }, change] = state;
   const query = useAudit(filters, cursor);
   const items = query.isPlaceholderData ? undefined : query.data?.items;
-  const held = useHeld(items, JSON.stringify([filters, cursor]), idOf);
+  const held = useStableList(items, JSON.stringify([filters, cursor]), idOf);
   const shown = query.isPlaceholderData ? (query.data?.items ?? []) : held.items;
   const known = useMemo(() => filtersFor(query.data?.items ?? []), [query.data]);
   const total = query.data?.total;
   return (
     <Page
-      title="Audit"
-      beside={
+      title={texts.title}
+      aside={
         query.data && (
           <span className={styles.quiet}>
-            {total && `${count(total)} ${total.value === 1 ? "entry" : "entries"} · `}
-            <ShownAge at={query.dataUpdatedAt} />
+            {total && `${texts.entries(count(total), total.value)} · `}
+            <AsOf at={query.dataUpdatedAt} />
           </span>
         )
       }
     >
       <FilterBar
-        label="Filter the audit"
+        label={texts.filter}
         filters={known}
         state={state}
         also={{ cursor: undefined, open: undefined }}
@@ -66,7 +67,7 @@ function Readable() {
             {held.fresh > 0 && !cursor && (
               <p>
                 <Button icon="up" onClick={held.show}>
-                  {plural(held.fresh, "new entry", "new entries")}, show
+                  {texts.fresh(held.fresh)}
                 </Button>
               </p>
             )}
@@ -96,17 +97,9 @@ function Readable() {
 
 function Nothing({ filtered }: { filtered: boolean }) {
   if (!filtered) {
-    return (
-      <Empty title="Nobody has done anything yet.">
-        Logins, repairs, pauses, what was revealed, what failed and what was denied are written down here.
-      </Empty>
-    );
+    return <Empty title={texts.empty}>{texts.emptyHint}</Empty>;
   }
-  return (
-    <Empty title="Nothing fits these filters.">
-      Names and actions have to be given whole. Take a filter away to see more.
-    </Empty>
-  );
+  return <Empty title={texts.noMatch}>{texts.noMatchHint}</Empty>;
 }
 
 function filtersFor(items: readonly Entry[]): readonly Filter<keyof typeof PARAMETERS>[] {
@@ -115,16 +108,16 @@ function filtersFor(items: readonly Entry[]): readonly Filter<keyof typeof PARAM
     {
       kind: "text",
       name: "actor",
-      label: "Who",
+      label: texts.actor,
       suggestions: some(items.map(({ actor }) => actor)),
-      hint: "The whole name.",
+      hint: texts.actorHint,
       first: true,
     },
-    { kind: "text", name: "action", label: "Action", suggestions: ACTIONS, hint: "As in dlq.requeue." },
+    { kind: "text", name: "action", label: texts.action, suggestions: ACTIONS, hint: texts.actionHint },
     {
       kind: "choice",
       name: "outcome",
-      label: "Outcome",
+      label: texts.outcome,
       options: [
         ["done", "done"],
         ["failed", "failed"],
@@ -134,11 +127,11 @@ function filtersFor(items: readonly Entry[]): readonly Filter<keyof typeof PARAM
     {
       kind: "text",
       name: "target",
-      label: "Target",
+      label: texts.target,
       suggestions: some(items.map(({ target }) => target)),
-      hint: "The whole target: 17, operation 3.",
+      hint: texts.targetHint,
     },
-    { kind: "time", name: "after", label: "After" },
-    { kind: "time", name: "before", label: "Before" },
+    { kind: "time", name: "after", label: texts.after },
+    { kind: "time", name: "before", label: texts.before },
   ];
 }

@@ -2,6 +2,7 @@ import { Fragment, useRef } from "react";
 import { Link } from "wouter";
 import type { Entry } from "~/api/audit";
 import { useShortcuts } from "~/lib/keyboard";
+import * as texts from "~/texts/audit";
 import { Badge, CopyButton, Facts, Icon, Moment, Table } from "~/ui";
 import styles from "./Audit.module.css";
 import { pageOf, wordsOf } from "./actions";
@@ -19,14 +20,18 @@ export function Entries({
   onNarrow(changes: { actor?: string; target?: string }): void;
 }) {
   const place = useRef<HTMLDivElement>(null);
-  useShortcuts("Audit", [
-    { keys: "j", label: "Next entry", run: () => step(place.current, 1) },
-    { keys: "k", label: "Entry before", run: () => step(place.current, -1) },
-    { keys: "Escape", label: "Close the details", run: () => open && onOpen(undefined) },
+  useShortcuts(texts.title, [
+    { keys: "j", label: texts.next, run: () => step(place.current, 1) },
+    { keys: "k", label: texts.previous, run: () => step(place.current, -1) },
+    { keys: "Escape", label: texts.close, run: () => open && onOpen(undefined) },
   ]);
   return (
     <div ref={place} className={styles.list}>
-      <Table folds label="Audit" head={["When", "Who", "What", "To what", "Outcome"]}>
+      <Table
+        folds
+        label={texts.title}
+        head={[texts.time, texts.actor, texts.action, texts.target, texts.outcome]}
+      >
         {items.map((entry) => (
           <Fragment key={entry.id}>
             <Row entry={entry} open={open === entry.id} onOpen={onOpen} />
@@ -74,7 +79,7 @@ function Row({ entry, open, onOpen }: { entry: Entry; open: boolean; onOpen(id: 
       </td>
       <td role="cell">
         {entry.outcome === "done" ? (
-          <Badge tone="good">done</Badge>
+          <Badge tone="good">{texts.done}</Badge>
         ) : (
           <Badge tone={entry.outcome === "denied" ? "bad" : "warn"} icon="lost">
             {entry.outcome}
@@ -97,29 +102,29 @@ function Details({
     <div className={styles.inside}>
       <Facts
         of={[
-          ["At", <Moment key="" at={of.at} milliseconds />],
-          ["Reason", of.reason],
-          ["From", of.address],
+          [texts.time, <Moment key="" at={of.at} milliseconds />],
+          [texts.reason, of.reason],
+          [texts.address, of.address],
           [
-            "Request",
+            texts.request,
             of.request_id && (
               <>
-                <code>{of.request_id}</code> <CopyButton text={of.request_id} label="Copy the request's id" />
+                <code>{of.request_id}</code> <CopyButton text={of.request_id} label={texts.copyRequest} />
               </>
             ),
           ],
-          ["Named by the client", of.client_request_id && <code key="">{of.client_request_id}</code>],
-          ["Entry", of.id],
+          [texts.clientAddress, of.client_request_id && <code key="">{of.client_request_id}</code>],
+          [texts.entry, of.id],
         ]}
       />
       {details && <pre className={styles.json}>{details}</pre>}
       <p className={styles.narrow}>
         <button type="button" className="as-link" onClick={() => onNarrow({ actor: of.actor })}>
-          Everything that {of.actor} did
+          {texts.byActor(of.actor)}
         </button>
         {of.target && (
           <button type="button" className="as-link" onClick={() => onNarrow({ target: of.target })}>
-            Everything done to {of.target}
+            {texts.onTarget(of.target)}
           </button>
         )}
       </p>

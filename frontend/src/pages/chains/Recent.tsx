@@ -1,52 +1,52 @@
 import { useQuery } from "@tanstack/react-query";
 import { type RefObject, useMemo, useRef } from "react";
-import { type Beginning, beginnings, LISTED_STATES } from "~/api/chains";
+import { type ChainSummary, chainList, LISTED_STATES } from "~/api/chains";
 import { useFallbackInterval } from "~/api/live";
-import { plural } from "~/lib/format";
-import { useHeld } from "~/lib/held";
 import { useShortcuts } from "~/lib/keyboard";
+import { useStableList } from "~/lib/stable-list";
 import { useUrlState } from "~/lib/url-state";
-import { Button, Empty, Loaded, lookOf, Page, Pager, Panel, ShownAge } from "~/ui";
+import * as texts from "~/texts/chains";
+import { AsOf, Button, Empty, Loaded, Page, Pager, Panel, stateStyle } from "~/ui";
 import { type Filter, FilterBar } from "~/ui/filters";
 import { recentChains } from "./address";
 import { RecentTable } from "./RecentTable";
 import { Search } from "./Search";
 
-const STATES = LISTED_STATES.map((state) => [state, lookOf(state).label] as const);
+const STATES = LISTED_STATES.map((state) => [state, stateStyle(state).label] as const);
 
 /** The chains that began last, and the way to any other by an id. */
 export function Recent() {
   const state = useUrlState(recentChains);
   const [{ state: worst, routing_key, after, before, cursor }, change] = state;
-  const options = beginnings({ state: worst, routing_key, after, before }, cursor);
+  const options = chainList({ state: worst, routing_key, after, before }, cursor);
   const query = useQuery({ ...options, refetchInterval: useFallbackInterval() });
   const { data, isPlaceholderData } = query;
   const scope = JSON.stringify(options.queryKey);
-  const held = useHeld(isPlaceholderData ? undefined : data?.items, scope, idOf);
+  const held = useStableList(isPlaceholderData ? undefined : data?.items, scope, idOf);
   const shown = isPlaceholderData ? (data?.items ?? []) : held.items;
   const filtered = [worst, routing_key, after, before].some((value) => value !== undefined);
   const table = useRef<HTMLDivElement>(null);
   useRowKeys(table);
   return (
-    <Page title="Chains" actions={<Search keys="i" />}>
-      <p>A chain is what one message set off: the messages that its handlers published, theirs, and so on.</p>
+    <Page title={texts.title} actions={<Search keys="i" />}>
+      <p>{texts.introduction}</p>
       <FilterBar
-        label="Filter chains"
+        label={texts.filter}
         filters={useFilters(shown)}
         state={state}
         also={{ cursor: undefined }}
       />
       <Panel
-        title="Recent chains"
+        title={texts.recent}
         flush
         aside={
           <>
             {!isPlaceholderData && held.fresh > 0 && (
               <Button icon="up" onClick={held.show}>
-                {held.fresh} new, show
+                {texts.fresh(held.fresh)}
               </Button>
             )}
-            {data && <ShownAge at={query.dataUpdatedAt} />}
+            {data && <AsOf at={query.dataUpdatedAt} />}
           </>
         }
       >
@@ -75,27 +75,27 @@ export function Recent() {
   );
 }
 
-function idOf({ root_id }: Beginning): string {
+function idOf({ root_id }: ChainSummary): string {
   return root_id;
 }
 
 function useFilters(
-  shown: readonly Beginning[],
+  shown: readonly ChainSummary[],
 ): readonly Filter<"state" | "routing_key" | "after" | "before">[] {
   return useMemo(() => {
     const keys = [...new Set(shown.map(({ routing_key }) => routing_key))].sort();
     return [
-      { kind: "choice", name: "state", label: "Worst state", options: STATES },
+      { kind: "choice", name: "state", label: texts.status, options: STATES },
       {
         kind: "text",
         name: "routing_key",
-        label: "First routing key",
+        label: texts.firstRoutingKey,
         suggestions: keys,
-        hint: "The routing key of the first message, exactly.",
+        hint: texts.firstRoutingKeyHint,
         first: true,
       },
-      { kind: "time", name: "after", label: "Began after" },
-      { kind: "time", name: "before", label: "Began before" },
+      { kind: "time", name: "after", label: texts.startedAfter },
+      { kind: "time", name: "before", label: texts.startedBefore },
     ];
   }, [shown]);
 }
@@ -107,25 +107,16 @@ function useRowKeys(table: RefObject<HTMLElement | null>): void {
     const at = links.findIndex((link) => link.closest("tr")?.contains(document.activeElement));
     links[at < 0 ? 0 : Math.min(Math.max(at + by, 0), links.length - 1)]?.focus();
   }
-  useShortcuts("Chains", [
-    { keys: "j", label: "Next chain", run: () => step(1) },
-    { keys: "k", label: "Previous chain", run: () => step(-1) },
+  useShortcuts(texts.title, [
+    { keys: "j", label: texts.nextChain, run: () => step(1) },
+    { keys: "k", label: texts.previousChain, run: () => step(-1) },
   ]);
 }
 
 function Nothing({ filtered, onward }: { filtered: boolean; onward: boolean }) {
   if (onward) {
-    return (
-      <Empty title="None of the chains on this page fits.">
-        One page looks at up to {plural(1_000, "chain")}. Older ones may fit: go on with “Older” below.
-      </Empty>
-    );
+    return <Empty title={texts.noMatchHere}>{texts.noMatchHereHint}</Empty>;
   }
-  if (filtered) return <Empty title="No chain fits these filters.">Take one away to see more.</Empty>;
-  return (
-    <Empty title="The history knows of no chain yet.">
-      Chains appear here once their first message was sent, as long as relays and workers keep the history on.
-      Messages that are still in the outbox are found by their id.
-    </Empty>
-  );
+  if (filtered) return <Empty title={texts.noMatch}>{texts.noMatchHint}</Empty>;
+  return <Empty title={texts.empty}>{texts.emptyHint}</Empty>;
 }

@@ -1,15 +1,23 @@
 import { Link } from "wouter";
-import { type Beginning, chainAddress } from "~/api/chains";
+import { type ChainSummary, chainAddress } from "~/api/chains";
 import { number } from "~/lib/format";
+import * as texts from "~/texts/chains";
 import { Ago, Icon, Span, State, Table } from "~/ui";
 import styles from "./RecentTable.module.css";
 
-const HEAD = ["First message", "Worst state", "Began", "Took", "Messages", "Deaths"];
+const HEAD = [
+  texts.firstMessage,
+  texts.status,
+  texts.started,
+  texts.duration,
+  texts.messages,
+  texts.deadLetters,
+];
 
-export function RecentTable({ chains }: { chains: readonly Beginning[] }) {
+export function RecentTable({ chains }: { chains: readonly ChainSummary[] }) {
   const longest = Math.max(...chains.map(({ duration_seconds }) => duration_seconds ?? 0));
   return (
-    <Table label="Recent chains" head={HEAD}>
+    <Table label={texts.recent} head={HEAD}>
       {chains.map((chain) => (
         <Row key={chain.root_id} chain={chain} longest={longest} />
       ))}
@@ -17,7 +25,7 @@ export function RecentTable({ chains }: { chains: readonly Beginning[] }) {
   );
 }
 
-function Row({ chain, longest }: { chain: Beginning; longest: number }) {
+function Row({ chain, longest }: { chain: ChainSummary; longest: number }) {
   const { root_id, routing_key, state, sent_at, duration_seconds: seconds, messages, deaths, more } = chain;
   return (
     <tr className={styles.row}>
@@ -39,7 +47,7 @@ function Row({ chain, longest }: { chain: Beginning; longest: number }) {
           style={{ width: `${longest > 0 ? ((seconds ?? 0) / longest) * 100 : 0}%` }}
         />
       </td>
-      <td className={styles.moment} title={more ? "There is more of it than was counted." : undefined}>
+      <td className={styles.moment} title={more ? texts.moreThanCounted : undefined}>
         {number(messages)}
         {more && "+"}
       </td>

@@ -2,6 +2,7 @@ import { type FormEvent, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { chainAddress } from "~/api/chains";
 import { useShortcuts } from "~/lib/keyboard";
+import * as texts from "~/texts/chains";
 import { Button } from "~/ui";
 import styles from "./Search.module.css";
 
@@ -10,7 +11,7 @@ export function Search({ keys = "/" }: { keys?: string }) {
   const [, navigate] = useLocation();
   const [typed, setTyped] = useState("");
   const field = useRef<HTMLInputElement>(null);
-  useShortcuts("Chains", [{ keys, label: "Look up an id", run: () => field.current?.focus() }]);
+  useShortcuts(texts.title, [{ keys, label: texts.lookUp, run: () => field.current?.focus() }]);
   const id = typed.trim();
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -22,7 +23,7 @@ export function Search({ keys = "/" }: { keys?: string }) {
     <search className={styles.place}>
       <form className={styles.search} onSubmit={submit}>
         <label className="unseen" htmlFor="chain-id">
-          Id of any message of a chain
+          {texts.anyId}
         </label>
         <input
           ref={field}
@@ -31,13 +32,13 @@ export function Search({ keys = "/" }: { keys?: string }) {
           value={typed}
           size={38}
           maxLength={4_000}
-          placeholder="Id of any message"
+          placeholder={texts.anyIdShort}
           autoComplete="off"
           spellCheck={false}
           onChange={(event) => setTyped(event.target.value)}
         />
-        <Button type="submit" icon="search" whyNot={id ? undefined : "Type or paste an id first."}>
-          Find
+        <Button type="submit" icon="search" whyNot={id ? undefined : texts.enterId}>
+          {texts.find}
         </Button>
       </form>
     </search>

@@ -3,12 +3,14 @@ import type { Component } from "~/api/components";
 import { useNow } from "~/lib/clock";
 import { age, secondsSince } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
+import * as texts from "~/texts/components";
 import { Ago, Badge, Icon, State, Table } from "~/ui";
+import { activityOf, queuesOf } from "./activity";
 import styles from "./Components.module.css";
-import { Detail, type Pausing } from "./Detail";
-import { doing, queuesOf } from "./doing";
+import { Detail } from "./Detail";
+import type { PauseActions } from "./PauseButton";
 
-export interface ComponentTableProps extends Pausing {
+export interface ComponentTableProps extends PauseActions {
   items: readonly Component[];
   /** Ids of those that the service no longer tells of. */
   gone: ReadonlySet<string>;
@@ -19,17 +21,17 @@ export interface ComponentTableProps extends Pausing {
 /** One row each; the one that is open shows everything that is known of it below. */
 export function ComponentTable({ items, gone, open, onOpen, ...pausing }: ComponentTableProps) {
   const place = useRef<HTMLDivElement>(null);
-  useShortcuts("Components", [
-    { keys: "j", label: "Next component", run: () => step(place.current, 1) },
-    { keys: "k", label: "Component before", run: () => step(place.current, -1) },
-    { keys: "Escape", label: "Close what is open", run: () => open && onOpen(undefined) },
+  useShortcuts(texts.title, [
+    { keys: "j", label: texts.next, run: () => step(place.current, 1) },
+    { keys: "k", label: texts.previous, run: () => step(place.current, -1) },
+    { keys: "Escape", label: texts.close, run: () => open && onOpen(undefined) },
   ]);
   return (
     <div ref={place} className={styles.list}>
       <Table
         folds
-        label="Components"
-        head={["Component", "Condition", "Does", "Last sign", "Host", "Version"]}
+        label={texts.title}
+        head={[texts.component, texts.status, texts.activity, texts.lastHeartbeat, texts.host, texts.version]}
       >
         {items.map((one) => (
           <Fragment key={one.id}>
@@ -86,33 +88,33 @@ function Row({
         </button>
       </th>
       <td role="cell">
-        {gone ? <Badge icon="stop">gone</Badge> : <State of={one.condition} />}
+        {gone ? <Badge icon="stop">{texts.gone}</Badge> : <State of={one.condition} />}
         <span className={styles.below}>
-          for <Lasting since={one.since} />
+          {texts.forTime} <Lasting since={one.since} />
         </span>
       </td>
       <td role="cell">
         <ul className={styles.does}>
-          {doing(one).map((said) => (
+          {activityOf(one).map((said) => (
             <li key={said}>{said}</li>
           ))}
           {one.doing.lastError && one.condition !== "stopped" && (
             <li className={styles.below}>
-              last error <Ago at={one.doing.lastError.at} />
+              {texts.lastErrorShort} <Ago at={one.doing.lastError.at} />
             </li>
           )}
         </ul>
       </td>
       <td role="cell" className={styles.nowrap}>
-        <span className={styles.label}>Last sign </span>
+        <span className={styles.label}>{texts.lastHeartbeat} </span>
         <Ago at={one.seenAt} />
       </td>
       <td role="cell">
-        <span className={styles.label}>Host </span>
-        {one.host} <span className={styles.below}>process {one.processId}</span>
+        <span className={styles.label}>{texts.host} </span>
+        {one.host} <span className={styles.below}>{texts.process(one.processId)}</span>
       </td>
       <td role="cell">
-        <span className={styles.label}>Version </span>
+        <span className={styles.label}>{texts.version} </span>
         {one.version}
       </td>
     </tr>

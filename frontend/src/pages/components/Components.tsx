@@ -2,29 +2,29 @@ import { useState } from "react";
 import { type Component, useComponents } from "~/api/components";
 import type { Pause, Target } from "~/api/pauses";
 import { useWhyNot } from "~/api/session";
-import { plural } from "~/lib/format";
-import { useHeld } from "~/lib/held";
 import { useShortcuts } from "~/lib/keyboard";
+import { useStableList } from "~/lib/stable-list";
 import { choice, text, useUrlState } from "~/lib/url-state";
-import { Button, Empty, Loaded, Loading, Page, ShownAge, Tabs } from "~/ui";
+import * as texts from "~/texts/components";
+import { AsOf, Button, Empty, Loaded, Loading, Page, Tabs } from "~/ui";
+import { sortedComponents, summary } from "./activity";
 import styles from "./Components.module.css";
 import { ComponentTable } from "./ComponentTable";
-import type { Pausing } from "./Detail";
-import { inOrder, summary } from "./doing";
+import type { PauseActions } from "./PauseButton";
 import { PauseDialog } from "./PauseDialog";
 import { Pauses } from "./Pauses";
 import { ResumeDialog } from "./ResumeDialog";
 
 const KINDS = ["all", "relay", "worker", "archiver", "maintenance"] as const;
 const NAMES = {
-  all: "All",
-  relay: "Relays",
-  worker: "Workers",
-  archiver: "Archivers",
-  maintenance: "Maintenance",
+  all: texts.all,
+  relay: texts.relays,
+  worker: texts.workers,
+  archiver: texts.archivers,
+  maintenance: texts.maintenance,
 };
 const PARAMETERS = { kind: choice(KINDS, "all"), open: text };
-const NOBODY: Target = { scope: "relay", name: "" };
+const ALL_RELAYS: Target = { scope: "relay", name: "" };
 const idOf = ({ id }: Component) => id;
 
 /** Who lives, what each of them does, and what is paused. */
@@ -33,16 +33,16 @@ export default function Components() {
   const whyNot = useWhyNot("pause");
   const [pausing, setPausing] = useState<Target>();
   const [resuming, setResuming] = useState<Pause>();
-  useShortcuts("Components", [
-    { keys: "p", label: "Pause a relay, worker or queue", run: () => !whyNot && setPausing(NOBODY) },
+  useShortcuts(texts.title, [
+    { keys: "p", label: texts.pauseSomething, run: () => !whyNot && setPausing(ALL_RELAYS) },
   ]);
   return (
     <Page
-      title="Components"
-      beside={query.data && <Standing all={query.data.items} at={query.dataUpdatedAt} />}
+      title={texts.title}
+      aside={query.data && <Standing all={query.data.items} at={query.dataUpdatedAt} />}
       actions={
-        <Button icon="pause" whyNot={whyNot} onClick={() => setPausing(NOBODY)}>
-          Pause something …
+        <Button icon="pause" whyNot={whyNot} onClick={() => setPausing(ALL_RELAYS)}>
+          {texts.pauseButton}
         </Button>
       }
     >
@@ -69,18 +69,18 @@ export default function Components() {
 function Standing({ all, at }: { all: readonly Component[]; at: number }) {
   return (
     <span className={styles.standing}>
-      {summary(all)} · <ShownAge at={at} />
+      {summary(all)} · <AsOf at={at} />
     </span>
   );
 }
 
-function Listed({ items, ...pausing }: Pausing & { items: readonly Component[] }) {
+function Listed({ items, ...pausing }: PauseActions & { items: readonly Component[] }) {
   const [{ kind, open }, change] = useUrlState(PARAMETERS);
   const those = items.filter((one) => kind === "all" || one.kind === kind);
-  const held = useHeld(inOrder(those), kind, idOf);
+  const held = useStableList(sortedComponents(those), kind, idOf);
   return (
     <Tabs
-      label="Kinds of components"
+      label={texts.kinds}
       value={kind}
       onChoose={(chosen) => change({ kind: chosen, open: undefined })}
       tabs={KINDS.map((value) => ({
@@ -92,12 +92,12 @@ function Listed({ items, ...pausing }: Pausing & { items: readonly Component[] }
       {held.fresh > 0 && (
         <p className={styles.fresh}>
           <Button icon="down" onClick={held.show}>
-            {plural(held.fresh, "new component")}, show
+            {texts.fresh(held.fresh)}
           </Button>
         </p>
       )}
       {held.items.length === 0 ? (
-        <Nobody kind={kind} />
+        <NoComponents kind={kind} />
       ) : (
         <ComponentTable
           items={held.items}
@@ -111,18 +111,9 @@ function Listed({ items, ...pausing }: Pausing & { items: readonly Component[] }
   );
 }
 
-function Nobody({ kind }: { kind: (typeof KINDS)[number] }) {
+function NoComponents({ kind }: { kind: (typeof KINDS)[number] }) {
   if (kind === "archiver") {
-    return (
-      <Empty title="There is no archiver.">
-        One is needed with RabbitMQ only, to take dead letters into the database: outbox archiver.
-      </Empty>
-    );
+    return <Empty title={texts.noArchiver}>{texts.noArchiverHint}</Empty>;
   }
-  return (
-    <Empty title={kind === "all" ? "Nobody has given a sign of life." : `There is no ${kind}.`}>
-      Relays publish what is in the outbox, workers handle what arrives: outbox relay, outbox worker. Who
-      ended is listed for a day.
-    </Empty>
-  );
+  return <Empty title={kind === "all" ? texts.empty : texts.emptyKind(kind)}>{texts.emptyHint}</Empty>;
 }

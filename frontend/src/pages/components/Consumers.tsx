@@ -2,22 +2,30 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { type Component, type Consumer, useSchemas } from "~/api/components";
 import { number, span } from "~/lib/format";
+import * as texts from "~/texts/components";
 import { Button, CopyButton, Dialog, Table } from "~/ui";
 import styles from "./Components.module.css";
-import { type Pausing, Turn } from "./Detail";
+import { type PauseActions, PauseButton } from "./PauseButton";
 
 /** What a worker runs, queue by queue. */
-export function Consumers({ of, ...pausing }: Pausing & { of: Component }) {
+export function Consumers({ of, ...pausing }: PauseActions & { of: Component }) {
   const schemas = useSchemas(of.id);
   const [shown, setShown] = useState<{ queue: string; schema: object }>();
-  if (of.consumers.length === 0)
-    return <p className={styles.below}>It has not said which queues it consumes.</p>;
+  if (of.consumers.length === 0) return <p className={styles.below}>{texts.consumersUnknown}</p>;
   return (
     <div className={styles.consumers}>
-      <h3>Consumers</h3>
+      <h3>{texts.consumers}</h3>
       <Table
-        label="Consumers"
-        head={["Queue", "Binding key", "Prefetch", "Handler", "Retries after", "Schema", ""]}
+        label={texts.consumers}
+        head={[
+          texts.queue,
+          texts.bindingKey,
+          texts.prefetch,
+          texts.handler,
+          texts.retriesAfter,
+          texts.schema,
+          "",
+        ]}
       >
         {of.consumers.map((one) => (
           <tr key={`${one.queue} ${one.bindingKey}`}>
@@ -38,7 +46,7 @@ export function Consumers({ of, ...pausing }: Pausing & { of: Component }) {
               />
             </td>
             <td>
-              <Turn target={{ scope: "queue", name: one.queue }} {...pausing} />
+              <PauseButton target={{ scope: "queue", name: one.queue }} {...pausing} />
             </td>
           </tr>
         ))}
@@ -48,11 +56,11 @@ export function Consumers({ of, ...pausing }: Pausing & { of: Component }) {
           open
           wide
           title={titleOf(shown.schema)}
-          description={`The JSON schema of bodies that the handler of ${shown.queue} takes.`}
+          description={texts.schemaTitle(shown.queue)}
           onClose={() => setShown(undefined)}
           actions={
-            <CopyButton text={pretty(shown.schema)} label="Copy the schema">
-              {"Copy"}
+            <CopyButton text={pretty(shown.schema)} label={texts.copySchema}>
+              {texts.copy}
             </CopyButton>
           }
         >
@@ -77,11 +85,11 @@ function Schema({
   if (query.isError) {
     return (
       <Button look="quiet" icon="operations" onClick={() => query.refetch()}>
-        Not read: try again
+        {texts.schemaRetry}
       </Button>
     );
   }
-  if (!of) return "any body";
+  if (!of) return texts.anyBody;
   return (
     <Button look="quiet" icon="eye" onClick={() => onShow(of)}>
       {titleOf(of)}
@@ -92,22 +100,22 @@ function Schema({
 /** How messages come to the handler. */
 export function handling(one: Consumer): string {
   const said = [
-    one.batch ? "in batches" : "one by one",
-    one.ordered && "in the order of their keys",
-    one.inbox && "each once, by the inbox",
-    one.timeoutSeconds !== undefined && `for at most ${span(one.timeoutSeconds)}`,
+    one.batch ? texts.inBatches : texts.oneByOne,
+    one.ordered && texts.inKeyOrder,
+    one.inbox && texts.deduplicated,
+    one.timeoutSeconds !== undefined && texts.timeout(span(one.timeoutSeconds)),
   ];
   return said.filter(Boolean).join(", ");
 }
 
 function retries(one: Consumer): string {
   const delays = one.retryDelays.map((delay) => span(delay)).join(", ");
-  if (one.retriesComputed) return delays ? `${delays}, or as computed` : "as computed";
-  return delays || "none";
+  if (one.retriesComputed) return delays ? texts.delaysOrComputed(delays) : texts.computed;
+  return delays || texts.noRetries;
 }
 
 function titleOf(schema: object): string {
-  return "title" in schema && typeof schema.title === "string" ? schema.title : "Schema";
+  return "title" in schema && typeof schema.title === "string" ? schema.title : texts.schema;
 }
 
 function pretty(schema: object): string {

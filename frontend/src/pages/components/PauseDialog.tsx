@@ -1,22 +1,23 @@
 import { type FormEvent, useId, useState } from "react";
 import type { Component } from "~/api/components";
 import { nameOf, type Scope, type Target, usePause } from "~/api/pauses";
-import { plural } from "~/lib/format";
 import { usePreferences } from "~/lib/preferences";
+import * as common from "~/texts/common";
+import * as texts from "~/texts/components";
 import { announce, Button, Choice, Dialog, DialogClose, Problem, TextArea, TextField } from "~/ui";
 import styles from "./Components.module.css";
-import { ENDS, type End, endOf } from "./until";
+import { ENDS, type End, endOf } from "./pause-end";
 
 const SCOPES = [
-  ["relay", "Relays"],
-  ["worker", "Workers"],
-  ["queue", "A queue"],
+  ["relay", texts.relays],
+  ["worker", texts.workers],
+  ["queue", texts.aQueue],
 ] as const;
 
 const MEANING: Record<Scope, string> = {
-  relay: "It publishes nothing new; messages wait in the outbox.",
-  worker: "It takes no new messages; they wait in their queues, or go to other workers.",
-  queue: "No worker takes new messages from it; they wait in the queue.",
+  relay: texts.relayMeaning,
+  worker: texts.workerMeaning,
+  queue: texts.queueMeaning,
 };
 
 /** Asks what is to take nothing new, why, and for how long. */
@@ -37,7 +38,7 @@ export function PauseDialog({
   const { zone } = usePreferences();
   const form = useId();
   const pause = usePause((paused) => {
-    announce(`Paused ${nameOf(paused)}.`);
+    announce(texts.paused(nameOf(paused)));
     onClose();
   });
   const wanted = { scope, name: name.trim() };
@@ -53,33 +54,33 @@ export function PauseDialog({
     <Dialog
       open
       onClose={onClose}
-      title="Pause"
-      description={`${MEANING[scope]} What is in hand is finished.`}
+      title={texts.pause}
+      description={texts.withInFlight(MEANING[scope])}
       unsaved={reason !== "" && !pause.isPending}
       actions={
         <>
-          <DialogClose>Cancel</DialogClose>
+          <DialogClose>{common.cancel}</DialogClose>
           <Button type="submit" form={form} look="primary" icon="pause" busy={pause.isPending} whyNot={wrong}>
-            Pause {wrong ? "" : nameOf(wanted)}
+            {texts.pauseTarget(wrong ? "" : nameOf(wanted))}
           </Button>
         </>
       }
     >
       <form id={form} className={styles.form} onSubmit={submit}>
-        <Choice<Scope> label="What" value={scope} onChoose={setScope} options={SCOPES} />
+        <Choice<Scope> label={texts.scope} value={scope} onChoose={setScope} options={SCOPES} />
         <Name scope={scope} name={name} components={components} onType={setName} />
         <TextArea
-          label="Reason"
-          hint="For those who find it paused, and for the audit."
+          label={texts.reason}
+          hint={texts.reasonHint}
           rows={2}
           maxLength={2000}
           value={reason}
           onChange={(event) => setReason(event.target.value)}
         />
-        <Choice<End> label="It ends" value={end} onChoose={setEnd} options={ENDS} />
+        <Choice<End> label={texts.ends} value={end} onChoose={setEnd} options={ENDS} />
         {end === "at" && (
           <TextField
-            label={`Time, ${zone === "utc" ? "UTC" : "local"}`}
+            label={texts.endTime(zone === "utc" ? "UTC" : "local")}
             type="datetime-local"
             value={at}
             onChange={(event) => setAt(event.target.value)}
@@ -106,9 +107,9 @@ function Name({
   return (
     <>
       <TextField
-        label={scope === "queue" ? "Queue" : `Name of the ${scope}`}
+        label={scope === "queue" ? texts.queue : texts.nameOfScope(scope)}
         hint={concerned(components, scope, name.trim())}
-        placeholder={scope === "queue" ? "" : `Empty for all ${scope}s`}
+        placeholder={scope === "queue" ? "" : texts.emptyForAll(scope)}
         list={id}
         autoComplete="off"
         spellCheck={false}
@@ -139,20 +140,20 @@ export function namesOf(components: readonly Component[], scope: Scope): readonl
 
 /** Whom a pause would concern now. */
 export function concerned(components: readonly Component[], scope: Scope, name: string): string {
-  if (scope === "queue" && !name) return "The queue that is to be left alone.";
+  if (scope === "queue" && !name) return texts.queueHint;
   const those = living(components).filter((one) =>
     scope === "queue"
       ? one.consumers.some(({ queue }) => queue === name)
       : one.kind === scope && (name === "" || one.name === name),
   );
   const kind = scope === "queue" ? "worker" : scope;
-  if (those.length === 0) return `This concerns nobody who lives now; it holds for whoever starts.`;
-  return `This concerns ${plural(those.length, kind)}: ${those.map((one) => one.name).join(", ")}.`;
+  if (those.length === 0) return texts.appliesLater;
+  return texts.appliesTo(those.length, kind, those.map((one) => one.name).join(", "));
 }
 
 function whatIsWrong(wanted: Target, end: End, at: string, zone: "local" | "utc"): string | undefined {
-  if (wanted.scope === "queue" && !wanted.name) return "Say which queue.";
-  if (endOf(end, at, zone) === undefined) return "Say a time that lies ahead.";
+  if (wanted.scope === "queue" && !wanted.name) return texts.queueRequired;
+  if (endOf(end, at, zone) === undefined) return texts.futureRequired;
   return undefined;
 }
 

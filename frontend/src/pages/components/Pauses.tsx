@@ -1,7 +1,9 @@
 import { Link } from "wouter";
 import { nameOf, type Pause } from "~/api/pauses";
 import { useWhyNot } from "~/api/session";
-import { capital, plural } from "~/lib/format";
+import { capital } from "~/lib/format";
+import * as common from "~/texts/common";
+import * as texts from "~/texts/components";
 import { Ago, Badge, Button, Panel } from "~/ui";
 import styles from "./Components.module.css";
 
@@ -10,7 +12,7 @@ export function Pauses({ pauses, onResume }: { pauses: readonly Pause[]; onResum
   const whyNot = useWhyNot("pause");
   if (pauses.length === 0) return null;
   return (
-    <Panel title={`Paused: ${plural(pauses.length, "pause")}`}>
+    <Panel title={texts.pausedCount(pauses.length)}>
       <ul className={styles.pauses}>
         {pauses.map((pause) => (
           <li key={`${pause.scope} ${pause.name}`} className={styles.pause}>
@@ -20,13 +22,14 @@ export function Pauses({ pauses, onResume }: { pauses: readonly Pause[]; onResum
               </p>
               {pause.reason && <p>{pause.reason}</p>}
               <p className={styles.quiet}>
-                asked for by {pause.requested_by ?? "somebody"} <Ago at={pause.requested_at} />,{" "}
+                {texts.requestedBy(pause.requested_by ?? common.unknownActor)} <Ago at={pause.requested_at} />
+                ,{" "}
                 {pause.until ? (
                   <>
-                    ends <Ago at={pause.until} />
+                    {texts.endsAt} <Ago at={pause.until} />
                   </>
                 ) : (
-                  "until somebody resumes it"
+                  texts.untilResumed
                 )}
               </p>
               <Concerned of={pause} />
@@ -34,10 +37,10 @@ export function Pauses({ pauses, onResume }: { pauses: readonly Pause[]; onResum
             <Button
               icon="play"
               whyNot={whyNot}
-              aria-label={`Resume ${nameOf(pause)}`}
+              aria-label={texts.resumeTarget(nameOf(pause))}
               onClick={() => onResume(pause)}
             >
-              Resume …
+              {texts.resumeMore}
             </Button>
           </li>
         ))}
@@ -48,20 +51,15 @@ export function Pauses({ pauses, onResume }: { pauses: readonly Pause[]; onResum
 
 function Progress({ of }: { of: Pause }) {
   const applied = of.components.filter(({ state }) => state === "applied").length;
-  if (of.state === "unmet")
-    return <Badge icon="info">nobody is concerned; it holds for whoever starts</Badge>;
-  if (of.state === "applied") return <Badge tone="good">applied</Badge>;
-  return (
-    <Badge tone="warn">
-      applied by {applied} of {of.components.length}
-    </Badge>
-  );
+  if (of.state === "unmet") return <Badge icon="info">{texts.noneAffected}</Badge>;
+  if (of.state === "applied") return <Badge tone="good">{texts.applied}</Badge>;
+  return <Badge tone="warn">{texts.appliedBy(applied, of.components.length)}</Badge>;
 }
 
 const STATES = {
-  applied: { tone: "good", words: "takes nothing new" },
-  pending: { tone: "warn", words: "finishes what is in hand" },
-  silent: { tone: "neutral", words: "lost, cannot say" },
+  applied: { tone: "good", words: texts.takesNothing },
+  pending: { tone: "warn", words: texts.finishing },
+  silent: { tone: "neutral", words: texts.silent },
 } as const;
 
 function Concerned({ of }: { of: Pause }) {

@@ -1,5 +1,7 @@
 import { type FormEvent, useId, useState } from "react";
 import { nameOf, type Pause, useResume } from "~/api/pauses";
+import * as common from "~/texts/common";
+import * as texts from "~/texts/components";
 import { Ago, announce, Button, Dialog, Facts, Problem, TextArea } from "~/ui";
 import styles from "./Components.module.css";
 
@@ -10,8 +12,8 @@ export function ResumeDialog({ pause, onClose }: { pause: Pause; onClose(): void
   const name = nameOf(pause);
   const resume = useResume(({ resumed, still_paused_by }) => {
     const still = still_paused_by.map(nameOf).join(", ");
-    const what = resumed ? `Resumed ${name}.` : `Somebody had resumed ${name} already.`;
-    announce(still ? `${what} Some of it stays paused, by the pause of ${still}.` : what);
+    const what = resumed ? texts.resumed(name) : texts.alreadyResumed(name);
+    announce(still ? texts.stillPaused(what, still) : what);
     onClose();
   });
   function submit(event: FormEvent) {
@@ -23,13 +25,13 @@ export function ResumeDialog({ pause, onClose }: { pause: Pause; onClose(): void
     <Dialog
       open
       onClose={onClose}
-      title={`Resume ${name}`}
-      description="It takes up its work again at once."
+      title={texts.resumeTarget(name)}
+      description={texts.resumeHint}
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{common.cancel}</Button>
           <Button type="submit" form={form} look="primary" icon="play" busy={resume.isPending}>
-            Resume {name}
+            {texts.resumeTarget(name)}
           </Button>
         </>
       }
@@ -37,14 +39,14 @@ export function ResumeDialog({ pause, onClose }: { pause: Pause; onClose(): void
       <form id={form} className={styles.form} onSubmit={submit}>
         <Facts
           of={[
-            ["Paused by", pause.requested_by ?? "somebody"],
-            ["Paused", <Ago key="" at={pause.requested_at} />],
-            ["Reason", pause.reason ?? "none was given"],
-            ["Ends by itself", pause.until ? <Ago key="" at={pause.until} /> : "never"],
+            [texts.pausedBy, pause.requested_by ?? common.unknownActor],
+            [texts.pausedAt, <Ago key="" at={pause.requested_at} />],
+            [texts.reason, pause.reason ?? texts.noReason],
+            [texts.endsAutomatically, pause.until ? <Ago key="" at={pause.until} /> : "never"],
           ]}
         />
         <TextArea
-          label="Reason for resuming, for the audit"
+          label={texts.resumeReason}
           rows={2}
           maxLength={2000}
           value={reason}

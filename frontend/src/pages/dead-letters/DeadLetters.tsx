@@ -2,19 +2,20 @@ import { useEffect, useRef } from "react";
 import { useLocation, useParams } from "wouter";
 import type { Status } from "~/api/dead-letters";
 import { useUrlState } from "~/lib/url-state";
-import { Beside, Page, Tabs } from "~/ui";
+import * as texts from "~/texts/dead-letters";
+import { Page, SidePanel, Tabs } from "~/ui";
 import styles from "./DeadLetters.module.css";
 import { Detail } from "./detail/Detail";
+import { FilterFields } from "./FilterFields";
 import { Groups } from "./groups/Groups";
 import { List } from "./list/List";
+import { ListNotices } from "./list/ListNotices";
 import { rowOf } from "./list/Row";
-import { Standing } from "./list/Standing";
 import { useList } from "./list/useList";
-import { Narrowing } from "./Narrowing";
 import { addressOf, filtersOf, PARAMETERS, STATUSES } from "./parameters";
-import { Views } from "./Views";
+import { ViewSwitch } from "./ViewSwitch";
 
-/** What failed for good: by what it has in common, or one by one, with the one that is open beside the list. */
+/** What failed for good: by what it has in common, or one by one, with the open one in the side panel. */
 export default function DeadLetters() {
   const id = useParams<{ id?: string }>().id;
   const state = useUrlState(PARAMETERS);
@@ -26,18 +27,18 @@ export default function DeadLetters() {
   useReturn(id);
   const groups = place.view === "groups" && id === undefined;
   return (
-    <Page title="Dead letters" tab={id === undefined ? "Dead letters" : `Dead letter ${id}`} wide>
+    <Page title={texts.title} tab={id === undefined ? texts.title : texts.titleOf(id)} wide>
       <div className={styles.page} data-open={id !== undefined || undefined}>
         <div className={styles.top}>
-          <Standing page={list.query.data} />
+          <ListNotices page={list.query.data} />
           <div className={styles.tools}>
-            <Narrowing state={state} facets={list.query.data?.facets} />
-            <Views state={state} onLeave={() => id !== undefined && go(undefined)} />
+            <FilterFields state={state} facets={list.query.data?.facets} />
+            <ViewSwitch state={state} onLeave={() => id !== undefined && go(undefined)} />
           </div>
         </div>
         <div className={styles.list}>
           <Tabs<Status>
-            label="Status"
+            label={texts.status}
             tabs={STATUSES.map(([value, label]) => ({ value, label, count: list.countOf(value) }))}
             value={place.status}
             onChoose={(status) => change({ status, cursor: undefined })}
@@ -50,17 +51,17 @@ export default function DeadLetters() {
           </Tabs>
         </div>
         {id !== undefined && (
-          <Beside>
+          <SidePanel>
             <Detail
               key={id}
               id={id}
-              before={list.beside(id, -1)}
-              after={list.beside(id, 1)}
+              before={list.neighbour(id, -1)}
+              after={list.neighbour(id, 1)}
               selecting={list.selecting}
               onGo={go}
-              onSettled={() => go(list.beside(id, 1) ?? list.beside(id, -1))}
+              onSettled={() => go(list.neighbour(id, 1) ?? list.neighbour(id, -1))}
             />
-          </Beside>
+          </SidePanel>
         )}
       </div>
     </Page>

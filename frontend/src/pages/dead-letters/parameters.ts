@@ -2,6 +2,7 @@
 
 import type { Filters, Status } from "~/api/dead-letters";
 import { choice, maybe, text, type Values, whole } from "~/lib/url-state";
+import * as texts from "~/texts/dead-letters";
 
 export const PARAMETERS = {
   view: choice(["messages", "groups"], "messages"),
@@ -30,7 +31,7 @@ export function filtersOf({ view, by, sort, cursor, ...filters }: Place): Filter
   return Object.fromEntries(set) as unknown as Filters;
 }
 
-/** Whether anything narrows the list besides the status. */
+/** Whether anything narrows the list apart from the status. */
 export function isNarrowed({ status: _, ...others }: Filters): boolean {
   return Object.keys(others).length > 0;
 }
@@ -42,8 +43,8 @@ export function addressOf(id: string | undefined): string {
 }
 
 export const STATUSES: readonly (readonly [Status, string])[] = [
-  ["open", "Open"],
-  ["requeued", "Requeued"],
-  ["discarded", "Discarded"],
-  ["any", "All"],
+  ["open", texts.open],
+  ["requeued", texts.requeued],
+  ["discarded", texts.discarded],
+  ["any", texts.anyStatus],
 ];

@@ -1,4 +1,6 @@
 import { failureOf } from "~/api/problems";
+import * as common from "~/texts/common";
+import * as texts from "~/texts/login";
 import { Button, Page } from "~/ui";
 import styles from "./Login.module.css";
 
@@ -8,23 +10,23 @@ export default function HostLogin({ at, of, onRetry }: { at: string; of: unknown
   return (
     <main className={styles.place}>
       <div className={styles.column}>
-        <img src="./icon.svg" alt="Outbox" width="44" height="44" />
-        <Page title="Log in">
+        <img src="./icon.svg" alt={texts.product} width="44" height="44" />
+        <Page title={texts.title}>
           <div className={styles.form}>
             <p>
-              The application that this dashboard is part of says who is asking. It does not know you, and
-              answered <strong>{failure.status}</strong>:
+              {texts.hostUnknown} <strong>{failure.status}</strong>:
             </p>
             <pre className={styles.answer}>{answerOf(failure.more.body, failure.message)}</pre>
             {at ? (
               <p>
-                <a href={at}>Log in to the application</a>, then come back.
+                <a href={at}>{texts.hostLogin}</a>
+                {texts.thenReturn}
               </p>
             ) : (
-              <p>Log in to the application as you always do, then come back.</p>
+              <p>{texts.hostLoginFirst}</p>
             )}
             <Button icon="operations" onClick={onRetry}>
-              Try again
+              {common.tryAgain}
             </Button>
           </div>
         </Page>

@@ -2,9 +2,10 @@ import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { type Failure, failureOf } from "~/api/problems";
 import { logIn, session } from "~/api/session";
+import * as texts from "~/texts/login";
 import { Button, Page, Problem, TextField } from "~/ui";
 import styles from "./Login.module.css";
-import { TooMany } from "./TooMany";
+import { RateLimited } from "./RateLimited";
 
 /** Asks for a token, and logs in by itself with the one that the address carried. */
 export default function Login({
@@ -13,7 +14,7 @@ export default function Login({
   onEntered,
 }: {
   linked?: string | undefined;
-  /** Somebody was inside in this tab: the session ended, or they logged out. */
+  /** A user was logged in in this tab: the session ended, or they logged out. */
   ended?: boolean;
   onEntered?: () => void;
 }) {
@@ -54,29 +55,25 @@ export default function Login({
   return (
     <main className={styles.place}>
       <div className={styles.column}>
-        <img src="./icon.svg" alt="Outbox" width="44" height="44" />
-        <Page title="Log in">
+        <img src="./icon.svg" alt={texts.product} width="44" height="44" />
+        <Page title={texts.title}>
           <form className={styles.form} onSubmit={submit}>
-            {ended && (
-              <p className={styles.ended}>
-                You are no longer logged in. After this you go on where you were.
-              </p>
-            )}
+            {ended && <p className={styles.ended}>{texts.sessionEnded}</p>}
             <TextField
               ref={field}
-              label="Token"
+              label={texts.token}
               type="password"
               name="token"
               autoComplete="current-password"
               autoFocus
               spellCheck={false}
-              placeholder="outbox_…"
+              placeholder={texts.tokenFormat}
               error={isWrong ? wrong(linked) : undefined}
               value={token}
               onChange={(event) => setToken(event.target.value)}
             />
             {refused && refused.failure.code === "too-many-logins" ? (
-              <TooMany seconds={refused.failure.retryAfter} at={refused.at} />
+              <RateLimited seconds={refused.failure.retryAfter} at={refused.at} />
             ) : (
               refused && !isWrong && <Problem of={refused.failure} />
             )}
@@ -85,14 +82,13 @@ export default function Login({
               look="primary"
               icon="key"
               busy={busy}
-              whyNot={token.trim() || busy ? undefined : "Type the token first."}
+              whyNot={token.trim() || busy ? undefined : texts.tokenRequired}
             >
-              Log in
+              {texts.title}
             </Button>
             <p>
-              With the token that you were given. Whoever runs this service makes one with{" "}
-              <code>outbox token</code>. This browser keeps a session that scripts cannot read, and not the
-              token.
+              {texts.howToGetToken} <code>{texts.tokenCommand}</code>
+              {texts.sessionKept}
             </p>
           </form>
         </Page>
@@ -102,7 +98,5 @@ export default function Login({
 }
 
 function wrong(linked: string | undefined): string {
-  return linked
-    ? "The token of this link is not good any more. A restart in development makes another one."
-    : "No such token is known here. It may be mistyped, or was taken out.";
+  return linked ? texts.linkExpired : texts.wrongToken;
 }

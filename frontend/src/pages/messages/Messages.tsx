@@ -3,19 +3,20 @@ import { useLocation, useParams } from "wouter";
 import type { MessageState } from "~/api/messages";
 import { capital } from "~/lib/format";
 import { useUrlState } from "~/lib/url-state";
-import { Beside, lookOf, Page, Tabs } from "~/ui";
+import * as texts from "~/texts/messages";
+import { Page, SidePanel, stateStyle, Tabs } from "~/ui";
 import { Detail } from "./detail/Detail";
+import { FilterFields } from "./FilterFields";
 import { List } from "./list/List";
 import { rowOf } from "./list/Row";
 import { useList } from "./list/useList";
 import styles from "./Messages.module.css";
-import { Narrowing } from "./Narrowing";
 import { addressOf, PARAMETERS, STATES } from "./parameters";
 
 const ALL = "all";
 const TABS: readonly (MessageState | typeof ALL)[] = [ALL, ...STATES];
 
-/** What is in the outbox, by where it is; one message beside the list, with why it is there. */
+/** What is in the outbox, by where it is; one message in the side panel, with its status. */
 export default function Messages() {
   const id = useParams<{ id?: string }>().id;
   const state = useUrlState(PARAMETERS);
@@ -25,17 +26,17 @@ export default function Messages() {
   const go = (to: string) => navigate(addressOf(to), { replace: id !== undefined });
   useReturn(id);
   return (
-    <Page title="Messages" tab={id === undefined ? "Messages" : `Message ${id}`} wide>
+    <Page title={texts.title} tab={id === undefined ? texts.title : texts.titleOf(id)} wide>
       <div className={styles.page} data-open={id !== undefined || undefined}>
         <div className={styles.top}>
-          <Narrowing state={state} shown={list.held.items} />
+          <FilterFields state={state} shown={list.held.items} />
         </div>
         <div className={styles.views}>
           <Tabs
-            label="State"
+            label={texts.status}
             tabs={TABS.map((value) => ({
               value,
-              label: value === ALL ? "All" : capital(lookOf(value).label),
+              label: value === ALL ? texts.all : capital(stateStyle(value).label),
               count: list.countOf(value === ALL ? undefined : value),
             }))}
             value={place.state ?? ALL}
@@ -52,16 +53,16 @@ export default function Messages() {
                 />
               </div>
               {id !== undefined && (
-                <Beside>
+                <SidePanel>
                   <Detail
                     key={id}
                     id={id}
-                    before={list.beside(id, -1)}
-                    after={list.beside(id, 1)}
+                    before={list.neighbour(id, -1)}
+                    after={list.neighbour(id, 1)}
                     onGo={go}
                     onClose={() => navigate(addressOf(undefined))}
                   />
-                </Beside>
+                </SidePanel>
               )}
             </div>
           </Tabs>

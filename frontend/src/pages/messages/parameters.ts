@@ -25,7 +25,7 @@ export function listOf({ cursor: _, ...list }: Place): MessageList {
   return Object.fromEntries(set) as MessageList;
 }
 
-/** Whether anything narrows the list besides the state. */
+/** Whether anything narrows the list apart from the state. */
 export function isNarrowed({ state: _, ...filters }: MessageList): boolean {
   return Object.keys(filters satisfies MessageFilters).length > 0;
 }

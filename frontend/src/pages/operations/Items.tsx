@@ -2,19 +2,20 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { useConnection } from "~/api/live";
 import { FAILURES_FIRST, type Item, itemsOf, type Operation } from "~/api/operations";
-import { capital, number, plural } from "~/lib/format";
-import { useHeld } from "~/lib/held";
+import { capital, number } from "~/lib/format";
+import { useStableList } from "~/lib/stable-list";
 import { maybe, text, useUrlState } from "~/lib/url-state";
+import * as texts from "~/texts/operations";
 import {
   Badge,
   Button,
   Empty,
   type IconName,
   Loaded,
-  lookOf,
   Pager,
   Panel,
   State,
+  stateStyle,
   Table,
   Tabs,
   type Tone,
@@ -36,18 +37,18 @@ export function Items({ of, at }: { of: Operation; at: number }) {
   });
   const shown = FAILURES_FIRST.filter((one) => one === outcome || (of.counts[one] ?? 0) > 0);
   const tabs = [
-    { value: "all" as const, label: "All", count: number(of.total) },
+    { value: "all" as const, label: texts.all, count: number(of.total) },
     ...shown.map((one) => ({
       value: one,
-      label: capital(lookOf(one).label),
+      label: capital(stateStyle(one).label),
       count: number(of.counts[one] ?? 0),
     })),
   ];
   const scope = query.isPlaceholderData ? "" : `${outcome} ${cursor}`;
   return (
-    <Panel title="What came of each">
+    <Panel title={texts.items}>
       <Tabs
-        label="Outcomes"
+        label={texts.outcomesFilter}
         tabs={tabs}
         value={outcome ?? "all"}
         onChoose={(to) => change({ outcome: to === "all" ? undefined : to, cursor: undefined })}
@@ -81,12 +82,12 @@ function Letters({
   scope: string;
   outcome?: string | undefined;
 }) {
-  const { items, gone, fresh, show } = useHeld(latest, scope, idOf);
+  const { items, gone, fresh, show } = useStableList(latest, scope, idOf);
   const changed = Math.max(fresh, gone.size);
   if (items.length === 0 && fresh === 0)
     return (
-      <Empty title={outcome ? `None is ${lookOf(outcome).label}.` : "It has no dead letters."}>
-        {outcome ? "Other outcomes are in the tabs above." : "Nothing fitted when it began."}
+      <Empty title={outcome ? texts.noneWithOutcome(stateStyle(outcome).label) : texts.noItems}>
+        {outcome ? texts.otherOutcomes : texts.noItemsHint}
       </Empty>
     );
   return (
@@ -94,11 +95,11 @@ function Letters({
       {changed > 0 && (
         <p className={styles.fresh}>
           <Button icon="operations" onClick={show}>
-            {plural(changed, "row has", "rows have")} changed, show
+            {texts.changedRows(changed)}
           </Button>
         </p>
       )}
-      <Table label="What came of each" head={["Dead letter", "Outcome", "Result", "Why"]}>
+      <Table label={texts.items} head={[texts.deadLetter, texts.outcome, texts.result, texts.reason]}>
         {items.map(({ id, outcome: came, reason, result, failed_attempts }) => (
           <tr key={id}>
             <th scope="row">
@@ -124,17 +125,17 @@ function Became({ result, failed }: { result: NonNullable<Item["result"]>; faile
       <Badge tone={tone} icon={icon}>
         {label}
       </Badge>
-      {failed > 0 && ` after ${plural(failed, "failed attempt")}`}
+      {failed > 0 && texts.afterFailures(failed)}
     </>
   );
 }
 
 const RESULTS: Record<NonNullable<Item["result"]>, { label: string; tone: Tone; icon: IconName }> = {
-  waiting: { label: "waiting", tone: "neutral", icon: "clock" },
-  retrying: { label: "retrying", tone: "warn", icon: "operations" },
-  handled: { label: "handled", tone: "good", icon: "check" },
-  failed_again: { label: "failed again", tone: "bad", icon: "dead" },
-  unknown: { label: "unknown", tone: "neutral", icon: "info" },
+  waiting: { label: texts.waitingResult, tone: "neutral", icon: "clock" },
+  retrying: { label: texts.retryingResult, tone: "warn", icon: "operations" },
+  handled: { label: texts.handledResult, tone: "good", icon: "check" },
+  failed_again: { label: texts.failedAgainResult, tone: "bad", icon: "dead" },
+  unknown: { label: texts.unknownResult, tone: "neutral", icon: "info" },
 };
 
 function idOf({ id }: Item): string {

@@ -3,12 +3,13 @@ import { Link } from "wouter";
 import { useConnection } from "~/api/live";
 import { type Operation, operation } from "~/api/operations";
 import { usePreferences } from "~/lib/preferences";
+import * as texts from "~/texts/operations";
 import { Ago, Facts, Icon, Loaded, Moment, Page, Panel, State } from "~/ui";
-import { Deeds } from "./Deeds";
-import { HowFar } from "./HowFar";
+import { Actions } from "./Actions";
 import { Items } from "./Items";
 import styles from "./OneOperation.module.css";
-import { isOpen, meantBy, optionsInWords, stateOf, titleOf } from "./words";
+import { Progress } from "./Progress";
+import { isOpen, optionSentences, selectionOf, stateOf, titleOf } from "./request";
 
 /** The stream tells of the latest operations only; one that goes on, or has messages without a result, is read this often. */
 const EVERY = 3_000;
@@ -23,20 +24,20 @@ export function OneOperation({ id }: { id: string }) {
   const { data } = query;
   return (
     <Page
-      title={data ? titleOf(data) : `Operation ${id}`}
-      tab={data ? `Operation ${id}: ${stateOf(data)}` : `Operation ${id}`}
-      beside={data && <State of={stateOf(data)} />}
-      actions={data && <Deeds of={data} />}
+      title={data ? titleOf(data) : texts.titleOf(id)}
+      tab={data ? texts.titleWithState(id, stateOf(data)) : texts.titleOf(id)}
+      aside={data && <State of={stateOf(data)} />}
+      actions={data && <Actions of={data} />}
     >
       <p>
         <Link href="/operations" className={styles.back ?? ""}>
-          <Icon name="left" /> All operations
+          <Icon name="left" /> {texts.allOperations}
         </Link>
       </p>
       <Loaded query={query}>
         {(found) => (
           <>
-            <HowFar of={found} />
+            <Progress of={found} />
             <Asked of={found} />
             <Items of={found} at={query.dataUpdatedAt} />
           </>
@@ -47,23 +48,23 @@ export function OneOperation({ id }: { id: string }) {
 }
 
 function Asked({ of }: { of: Operation }) {
-  const options = optionsInWords(of);
+  const options = optionSentences(of);
   return (
-    <Panel title="What was asked for">
+    <Panel title={texts.request}>
       <Facts
         of={[
-          ["Operation", of.id],
-          ["Which", <Which key="which" of={of} />],
-          ["How", options.length > 0 && options.map((sentence) => <p key={sentence}>{sentence}</p>)],
-          ["Reason", of.reason],
-          ["By", of.requested_by],
+          [texts.operation, of.id],
+          [texts.selection, <Which key="which" of={of} />],
+          [texts.options, options.length > 0 && options.map((sentence) => <p key={sentence}>{sentence}</p>)],
+          [texts.reason, of.reason],
+          [texts.startedBy, of.requested_by],
           [
-            "Begun",
+            texts.started,
             <span key="begun">
               <Moment at={of.created_at} /> (<Ago at={of.created_at} />)
             </span>,
           ],
-          ["Ended", of.finished_at && <Moment at={of.finished_at} />],
+          [texts.ended, of.finished_at && <Moment at={of.finished_at} />],
         ]}
       />
     </Panel>
@@ -73,12 +74,12 @@ function Asked({ of }: { of: Operation }) {
 /** Which dead letters were meant; they were fixed when it began. */
 function Which({ of }: { of: Operation }) {
   const { zone } = usePreferences();
-  const meant = meantBy(of, zone);
+  const meant = selectionOf(of, zone);
   if (meant.kind === "filter")
     return (
       <>
-        Dead letters {meant.phrases.join(", ") || "of any kind"}, as they were when it began.{" "}
-        <Link href={meant.address}>Show them</Link>
+        {texts.selectionHint(meant.phrases.join(", ") || texts.anyDeadLetter)}{" "}
+        <Link href={meant.address}>{texts.showSelection}</Link>
       </>
     );
   const others = meant.count - meant.ids.length;
@@ -90,7 +91,7 @@ function Which({ of }: { of: Operation }) {
           <Link href={`/dead-letters/${encodeURIComponent(id)}?status=any`}>{id}</Link>
         </span>
       ))}
-      {others > 0 && ` and ${others} more`}
+      {others > 0 && texts.andMore(others)}
     </>
   );
 }

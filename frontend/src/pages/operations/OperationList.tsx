@@ -2,15 +2,16 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { useConnection } from "~/api/live";
 import { type Listed, type Operation, operations } from "~/api/operations";
-import { number, plural } from "~/lib/format";
-import { useHeld } from "~/lib/held";
+import { number } from "~/lib/format";
+import { useStableList } from "~/lib/stable-list";
 import { text, useUrlState } from "~/lib/url-state";
+import * as texts from "~/texts/operations";
 import { Ago, Button, Empty, Loaded, Page, Pager, Panel, State, Table } from "~/ui";
-import { DiedAgain } from "./DiedAgain";
+import { FailedAgain } from "./FailedAgain";
 import styles from "./OperationList.module.css";
-import { Progress } from "./Progress";
+import { ProgressBar } from "./ProgressBar";
+import { isOpen, stateOf, titleOf } from "./request";
 import { useRows } from "./useRows";
-import { isOpen, stateOf, titleOf } from "./words";
 
 const PARAMETERS = { cursor: text };
 
@@ -26,8 +27,8 @@ export function OperationList() {
     refetchInterval: ({ state }) => (state.data?.items.some(isOpen) && !rests ? EVERY : false),
   });
   return (
-    <Page title="Operations">
-      <Panel title="Changes of many dead letters">
+    <Page title={texts.title}>
+      <Panel title={texts.subtitle}>
         <Loaded query={query}>
           {(page) => (
             <List
@@ -54,28 +55,22 @@ function List({
   busy: boolean;
   onTurn(cursor: string): void;
 }) {
-  const { items, fresh, show } = useHeld(page.items, scope, idOf);
+  const { items, fresh, show } = useStableList(page.items, scope, idOf);
   const rows = useRows(
-    "Operations",
+    texts.title,
     items.map(({ id }) => `/operations/${id}`),
   );
-  if (items.length === 0)
-    return (
-      <Empty title="There have been no operations.">
-        Requeueing more than 100 dead letters, all that a filter matches, or some carefully makes one. It is
-        shown here with its progress, and stays for the record.
-      </Empty>
-    );
+  if (items.length === 0) return <Empty title={texts.empty}>{texts.emptyHint}</Empty>;
   return (
     <>
       {fresh > 0 && (
         <p className={styles.fresh}>
           <Button icon="up" onClick={show}>
-            {plural(fresh, "new operation")}, show
+            {texts.fresh(fresh)}
           </Button>
         </p>
       )}
-      <Table label="Operations" head={HEAD}>
+      <Table label={texts.title} head={HEAD}>
         {items.map((one, index) => (
           <Row key={one.id} of={one} current={rows.current === index} />
         ))}
@@ -85,7 +80,16 @@ function List({
   );
 }
 
-const HEAD = ["Operation", "What", "State", "Progress", "Handled", "Failed again", "By", "Begun"];
+const HEAD = [
+  texts.operation,
+  texts.action,
+  texts.status,
+  texts.progress,
+  texts.handled,
+  texts.failedAgainFigure,
+  texts.startedBy,
+  texts.started,
+];
 
 function Row({ of, current }: { of: Operation; current: boolean }) {
   return (
@@ -103,14 +107,12 @@ function Row({ of, current }: { of: Operation; current: boolean }) {
         <State of={stateOf(of)} />
       </td>
       <td className={styles.progress}>
-        <Progress of={of} thin />
-        <span className={styles.numbers}>
-          {number(of.settled)} of {number(of.total)}
-        </span>
+        <ProgressBar of={of} thin />
+        <span className={styles.numbers}>{texts.ofTotal(of.settled, of.total)}</span>
       </td>
       <td>{of.results ? number(of.results.handled) : "—"}</td>
       <td>
-        <DiedAgain of={of} />
+        <FailedAgain of={of} />
       </td>
       <td>{of.requested_by ?? "—"}</td>
       <td>

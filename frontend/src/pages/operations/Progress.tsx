@@ -1,39 +1,118 @@
-import { FAILURES_FIRST, type Operation, wasEnded } from "~/api/operations";
-import { number } from "~/lib/format";
+import type { ReactNode } from "react";
+import type { Operation } from "~/api/operations";
+import { useNow } from "~/lib/clock";
+import { age, number, rate, secondsSince, span } from "~/lib/format";
+import * as texts from "~/texts/operations";
+import { Icon, type IconName, Panel } from "~/ui";
+import { FailedAgain } from "./FailedAgain";
 import styles from "./Progress.module.css";
+import { ProgressBar, percent } from "./ProgressBar";
+import { isOpen } from "./request";
 
-/** How far an operation is, each outcome with a part of the bar as long as its share. */
-export function Progress({ of, thin = false }: { of: Operation; thin?: boolean }) {
-  const { id, total, settled, counts, state } = of;
-  const untouched = wasEnded(state) ? ["pending", "skipped"] : ["pending"];
-  const parts = FAILURES_FIRST.filter((outcome) => !untouched.includes(outcome)).toReversed();
+/** Progress, speed, what is left, and why it stands still if it does. */
+export function Progress({ of }: { of: Operation }) {
+  const { total, settled, going_on, state, results } = of;
   return (
-    <div
-      className={styles.track}
-      data-thin={thin || undefined}
-      role="progressbar"
-      aria-label={`Progress of operation ${id}`}
-      aria-valuemin={0}
-      aria-valuemax={100}
-      aria-valuenow={percent(of)}
-      aria-valuetext={`${number(settled)} of ${number(total)}`}
-    >
-      {parts.map((outcome) => {
-        const count = counts[outcome] ?? 0;
-        return count > 0 ? (
-          <span
-            key={outcome}
-            className={styles.part}
-            data-outcome={outcome}
-            style={{ width: `${(100 * count) / Math.max(total, 1)}%` }}
-          />
-        ) : null;
-      })}
+    <Panel title={texts.progress}>
+      <div className={styles.far}>
+        <ProgressBar of={of} />
+        <dl className={styles.numbers}>
+          <Figure name={results ? texts.sent : texts.doneFigure}>
+            {texts.ofTotal(results ? results.sent : settled, total)}{" "}
+            <span className={styles.quiet}>({percent(of)} %)</span>
+          </Figure>
+          <Figure name={going_on ? texts.rateSoFar : texts.rate}>{rate(of.letters_per_second)}</Figure>
+          {going_on ? (
+            <Figure name={texts.timeLeft}>{state === "paused" ? "paused" : <Left of={of} />}</Figure>
+          ) : (
+            <Figure name={texts.duration}>{span(durationOf(of))}</Figure>
+          )}
+        </dl>
+        {results && <Outcomes of={of} results={results} />}
+        <Phase of={of} />
+      </div>
+    </Panel>
+  );
+}
+
+/** What became of the messages that it has sent. */
+function Outcomes({ of, results }: { of: Operation; results: NonNullable<Operation["results"]> }) {
+  const { waiting, retrying, handled, unknown } = results;
+  return (
+    <dl className={styles.numbers} aria-label={texts.outcomes}>
+      <Figure name={texts.waiting}>{number(waiting)}</Figure>
+      <Figure name={texts.retrying}>{number(retrying)}</Figure>
+      <Figure name={texts.handled}>{number(handled)}</Figure>
+      <Figure name={texts.failedAgainFigure}>
+        <FailedAgain of={of} />
+      </Figure>
+      {unknown > 0 && <Figure name={texts.unknown}>{number(unknown)}</Figure>}
+    </dl>
+  );
+}
+
+function Figure({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
     </div>
   );
 }
 
-/** Whole percent; 100 only when it is all. */
-export function percent({ settled, total }: Operation): number {
-  return total === 0 ? 100 : Math.floor((100 * settled) / total);
+/** How long the others will take. */
+function Left({ of: { remaining_seconds } }: { of: Operation }) {
+  return remaining_seconds === null ? texts.noEstimate : texts.about(span(remaining_seconds));
+}
+
+/** In a sentence: what it waits for, or how it ended. */
+function Phase({ of }: { of: Operation }) {
+  const now = useNow();
+  const { state, options, canary_until, total, settled, stopped_because, results } = of;
+  const left = total - settled;
+  const watched = canary_until ? -secondsSince(canary_until, now) : 0;
+  if (state === "stopped")
+    return (
+      <Sentence icon="stop" tone="bad">
+        {texts.stopped(stopped_because, left)}
+      </Sentence>
+    );
+  if (state === "cancelled")
+    return (
+      <Sentence icon="cross" tone="neutral">
+        {texts.cancelled(settled, total, of.action)}
+      </Sentence>
+    );
+  if (state === "paused")
+    return (
+      <Sentence icon="pause" tone="warn">
+        {texts.paused(left)}
+      </Sentence>
+    );
+  if (state === "running" && options.canary && watched > 0)
+    return (
+      <Sentence icon="eye" tone="info">
+        {texts.canarySent(options.canary.count, left, age(watched))}
+      </Sentence>
+    );
+  if (state === "finished" && results && isOpen(of))
+    return (
+      <Sentence icon="clock" tone="info">
+        {texts.allSent(results.waiting + results.retrying)}
+      </Sentence>
+    );
+  return null;
+}
+
+function Sentence({ icon, tone, children }: { icon: IconName; tone: string; children: ReactNode }) {
+  return (
+    <p className={styles.sentence} data-tone={tone}>
+      <Icon name={icon} />
+      <span>{children}</span>
+    </p>
+  );
+}
+
+function durationOf({ created_at, finished_at }: Operation): number | null {
+  return finished_at ? secondsSince(created_at, new Date(finished_at).getTime()) : null;
 }

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
 import { useShortcuts } from "~/lib/keyboard";
+import * as texts from "~/texts/operations";
 
 /** `j` and `k` go through rows, `Enter` opens: the row in question, and focus on its link. */
 export function useRows(group: string, addresses: readonly string[]): { current: number | undefined } {
@@ -13,11 +14,11 @@ export function useRows(group: string, addresses: readonly string[]): { current:
     document.querySelectorAll<HTMLElement>("[data-row]")[next]?.focus();
   };
   useShortcuts(group, [
-    { keys: "j", label: "Next row", run: () => step(1) },
-    { keys: "k", label: "Previous row", run: () => step(-1) },
+    { keys: "j", label: texts.nextRow, run: () => step(1) },
+    { keys: "k", label: texts.previousRow, run: () => step(-1) },
     {
       keys: "Enter",
-      label: "Open",
+      label: texts.open,
       run() {
         const address = current === undefined ? undefined : addresses[current];
         if (address) navigate(address);

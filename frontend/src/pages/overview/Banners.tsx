@@ -1,6 +1,7 @@
 import { Link } from "wouter";
 import type { Backlog } from "~/api/backlog";
 import type { Pause } from "~/api/overview";
+import * as texts from "~/texts/overview";
 import { Ago, Icon, Moment } from "~/ui";
 import styles from "./Banners.module.css";
 
@@ -16,14 +17,12 @@ export function Banners({
     <>
       {backlog?.degraded.includes("database") && (
         <Banner tone="bad">
-          <strong>The database does not answer.</strong> The numbers are the last that it gave,{" "}
-          <Ago at={backlog.as_of} />.
+          <strong>{texts.databaseDown}</strong> {texts.shownFrom} <Ago at={backlog.as_of} />.
         </Banner>
       )}
       {backlog?.degraded.includes("broker") && (
         <Banner tone="bad">
-          <strong>The broker does not answer.</strong> What lies in its queues is not known.{" "}
-          {backlog.broker_error}
+          <strong>{texts.brokerDown}</strong> {texts.brokerDownHint(backlog.broker_error ?? null)}
         </Banner>
       )}
       {pauses.map((pause) => (
@@ -47,28 +46,28 @@ function Banner({ tone, children }: { tone: "warn" | "bad"; children: React.Reac
 function Paused({ pause }: { pause: Pause }) {
   return (
     <>
-      <strong>{whatIsPaused(pause)}</strong> {pause.requested_by ? `by ${pause.requested_by}, ` : ""}
+      <strong>{pauseTitle(pause)}</strong> {pause.requested_by ? texts.pausedBy(pause.requested_by) : ""}
       <Ago at={pause.requested_at} />
       {pause.reason ? `: ${asSentence(pause.reason)}` : "."} {STATES[pause.state]}{" "}
       {pause.until && (
         <>
-          It ends at <Moment at={pause.until} short />.
+          {texts.endsAt} <Moment at={pause.until} short />.
         </>
       )}{" "}
-      <Link href="/components">See who is paused</Link>
+      <Link href="/components">{texts.showPauses}</Link>
     </>
   );
 }
 
 const STATES: Record<Pause["state"], string> = {
-  applied: "What was in hand is done.",
-  pending: "Something is still in hand.",
-  unmet: "It concerns nobody who is alive, and holds for whoever starts.",
+  applied: texts.pauseApplied,
+  pending: texts.pausePending,
+  unmet: texts.pauseUnmet,
 };
 
-export function whatIsPaused({ scope, name }: Pick<Pause, "scope" | "name">): string {
-  if (scope === "queue") return `The queue ${name} is paused`;
-  return name ? `The ${scope} ${name} is paused` : `All ${scope}s are paused`;
+export function pauseTitle({ scope, name }: Pick<Pause, "scope" | "name">): string {
+  if (scope === "queue") return texts.queuePaused(name);
+  return name ? texts.onePaused(scope, name) : texts.allPaused(scope);
 }
 
 function asSentence(text: string): string {

@@ -2,6 +2,7 @@ import { useMemo } from "react";
 import { type Statistics, useStatistics } from "~/api/statistics";
 import { number, rate, span } from "~/lib/format";
 import { useUrlState } from "~/lib/url-state";
+import * as texts from "~/texts/overview";
 import { Loaded, Loading, Panel } from "~/ui";
 import {
   brushed,
@@ -23,18 +24,18 @@ export function Charts() {
   const query = useStatistics(periodOf(range));
   const zoom = (from: number, to: number) => change(valuesOf(brushed(from, to, Date.now() / 1000)));
   return (
-    <section className={styles.history} aria-label="Over time">
+    <section className={styles.history} aria-label={texts.overTime}>
       <header className={styles.historyHead}>
-        <span className="quiet">Over time</span>
+        <span className="quiet">{texts.overTime}</span>
         <TimeRange range={range} onChoose={(chosen) => change(valuesOf(chosen))} />
       </header>
       <Loaded query={query} loading={<Loading lines={6} />}>
         {(statistics) => (
           <div className={styles.charts}>
-            <Panel title="Backlog and its oldest age">
+            <Panel title={texts.backlogChart}>
               <BacklogChart statistics={statistics} onZoom={zoom} />
             </Panel>
-            <Panel title="Throughput">
+            <Panel title={texts.throughputChart}>
               <ThroughputChart statistics={statistics} onZoom={zoom} />
             </Panel>
           </div>
@@ -54,8 +55,8 @@ function BacklogChart({ statistics, onZoom }: ChartProps) {
     const { backlog, oldestAge } = statistics;
     return [
       {
-        name: "Backlog",
-        meaning: "The most unsent messages that a relay measured in the step",
+        name: texts.backlog,
+        meaning: texts.backlogMeaning,
         values: backlog,
         colour: 1,
         mark: "none",
@@ -64,8 +65,8 @@ function BacklogChart({ statistics, onZoom }: ChartProps) {
         format: number,
       },
       {
-        name: "Oldest age",
-        meaning: "How long the oldest due message had waited at most",
+        name: texts.oldestAge,
+        meaning: texts.oldestAgeMeaning,
         values: oldestAge,
         colour: 3,
         mark: "diamond",
@@ -76,13 +77,13 @@ function BacklogChart({ statistics, onZoom }: ChartProps) {
   }, [statistics]);
   return (
     <TimeChart
-      label="Backlog and the age of its oldest message over time"
+      label={texts.backlogLabel}
       steps={statistics}
       lines={lines}
       onBrush={onZoom}
-      empty="No relay measured the backlog then. Lines begin as soon as one runs; statistics are kept when it stops."
-      gaps="Gaps: no relay reported anything."
-      note={statistics.widened && `Steps are longer because ${statistics.widened}.`}
+      empty={texts.backlogEmpty}
+      gaps={texts.backlogGaps}
+      note={statistics.widened && texts.longerSteps(statistics.widened)}
     />
   );
 }
@@ -94,8 +95,8 @@ function ThroughputChart({ statistics, onZoom }: ChartProps) {
     return [
       {
         ...line,
-        name: "In",
-        meaning: "Created, per second",
+        name: texts.incoming,
+        meaning: texts.inMeaning,
         values: perSecond(created, statistics),
         colour: 1,
         mark: "none",
@@ -103,24 +104,24 @@ function ThroughputChart({ statistics, onZoom }: ChartProps) {
       },
       {
         ...line,
-        name: "Out",
-        meaning: "Sent to the broker, per second",
+        name: texts.outgoing,
+        meaning: texts.outMeaning,
         values: perSecond(sent, statistics),
         colour: 2,
         mark: "circle",
       },
       {
         ...line,
-        name: "Handled",
-        meaning: "Handled by workers, per second",
+        name: texts.handled,
+        meaning: texts.handledMeaning,
         values: perSecond(processed, statistics),
         colour: 4,
         mark: "square",
       },
       {
         ...line,
-        name: "Died",
-        meaning: "Became dead letters, per second",
+        name: texts.deadLettered,
+        meaning: texts.deadLetteredMeaning,
         values: perSecond(dead, statistics),
         colour: 5,
         mark: "triangle",
@@ -129,12 +130,12 @@ function ThroughputChart({ statistics, onZoom }: ChartProps) {
   }, [statistics]);
   return (
     <TimeChart
-      label="Messages per second over time"
+      label={texts.throughputLabel}
       steps={statistics}
       lines={lines}
       onBrush={onZoom}
-      empty="Neither a relay nor a worker told anything then. Lines begin as soon as one runs; statistics are kept when it stops."
-      gaps="Gaps: nothing was reported. Workers report only while they handle messages."
+      empty={texts.throughputEmpty}
+      gaps={texts.throughputGaps}
     />
   );
 }

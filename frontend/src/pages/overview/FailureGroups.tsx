@@ -2,8 +2,9 @@ import { Fragment, useState } from "react";
 import { Link } from "wouter";
 import { type FailureGroup, useTopGroups } from "~/api/overview";
 import { useWhyNot } from "~/api/session";
-import { number, plural } from "~/lib/format";
+import { number } from "~/lib/format";
 import { RepairDialog } from "~/pages/repairs";
+import * as texts from "~/texts/overview";
 import { Ago, Button, Empty, Loaded, Panel } from "~/ui";
 import { Sparkline } from "~/ui/charts";
 import styles from "./FailureGroups.module.css";
@@ -13,13 +14,15 @@ export function FailureGroups() {
   const groups = useTopGroups();
   const [repaired, repair] = useState<FailureGroup>();
   return (
-    <Panel title="Top failure groups" flush aside={<Link href="/dead-letters?view=groups">All groups</Link>}>
+    <Panel
+      title={texts.failureGroups}
+      flush
+      aside={<Link href="/dead-letters?view=groups">{texts.allGroups}</Link>}
+    >
       <Loaded query={groups}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty title="No dead letters are open.">
-              Messages that fail for good would be gathered here by what failed.
-            </Empty>
+            <Empty title={texts.noOpen}>{texts.noOpenHint}</Empty>
           ) : (
             <ul className={styles.groups}>
               {items.map((group) => (
@@ -33,7 +36,7 @@ export function FailureGroups() {
         <RepairDialog
           action="requeue"
           selector={{ group_id: repaired.id }}
-          describe={`${plural(repaired.open, "dead letter")} of “${repaired.title}”`}
+          describe={texts.deadLettersOf(repaired.open, repaired.title)}
           onClose={() => repair(undefined)}
         />
       )}
@@ -52,17 +55,17 @@ function Group({ group, onRequeue }: { group: FailureGroup; onRequeue(): void })
         </Link>
         <span className={styles.facts}>
           <span>
-            Last <Ago at={last_seen} />
+            {texts.last} <Ago at={last_seen} />
           </span>
           <Sparkline values={sparkline} label={deaths(sparkline)} />
           {note && <span className={styles.note}>{note.text}</span>}
         </span>
       </div>
       <span className={styles.open}>
-        <strong>{number(open)}</strong> open
+        <strong>{number(open)}</strong> {texts.open}
       </span>
-      <Button icon="operations" whyNot={whyNot} aria-label={`Requeue the group ${title}`} onClick={onRequeue}>
-        Requeue
+      <Button icon="operations" whyNot={whyNot} aria-label={texts.requeueGroup(title)} onClick={onRequeue}>
+        {texts.requeue}
       </Button>
     </li>
   );
@@ -82,5 +85,5 @@ function Breakable({ text }: { text: string }) {
 function deaths(sparkline: readonly number[]): string {
   const sum = sparkline.reduce((one, other) => one + other, 0);
   const latest = sparkline.at(-1) ?? 0;
-  return `${plural(sum, "death")} in the last 24 hours, ${number(latest)} of them in the last hour`;
+  return texts.failuresInDay(sum, latest);
 }

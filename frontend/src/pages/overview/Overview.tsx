@@ -1,5 +1,6 @@
 import { useBacklog } from "~/api/backlog";
 import { useLiving } from "~/api/overview";
+import * as texts from "~/texts/overview";
 import { Loaded, Loading, Page } from "~/ui";
 import { Banners } from "./Banners";
 import { Charts } from "./Charts";
@@ -13,7 +14,7 @@ export default function Overview() {
   const backlog = useBacklog();
   const components = useLiving();
   return (
-    <Page title="Overview">
+    <Page title={texts.title}>
       <Banners backlog={backlog.data} pauses={components.data?.pauses} />
       <Loaded query={backlog} loading={<Loading lines={4} />}>
         {(now) => (

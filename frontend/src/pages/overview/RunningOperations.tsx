@@ -1,7 +1,8 @@
 import { Link } from "wouter";
 import type { Schemas } from "~/api/client";
 import { useRunningOperations } from "~/api/overview";
-import { capital, number, plural, span } from "~/lib/format";
+import { capital } from "~/lib/format";
+import * as texts from "~/texts/overview";
 import { Empty, Loaded, Panel, State } from "~/ui";
 import styles from "./RunningOperations.module.css";
 
@@ -10,13 +11,15 @@ type Operation = Schemas["OperationAnswer"];
 /** Changes of many dead letters that have not ended. */
 export function RunningOperations() {
   return (
-    <Panel title="Running operations" flush aside={<Link href="/operations">All operations</Link>}>
+    <Panel
+      title={texts.runningOperations}
+      flush
+      aside={<Link href="/operations">{texts.allOperations}</Link>}
+    >
       <Loaded query={useRunningOperations()}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty title="No operation is running.">
-              Requeueing many dead letters at once makes one; how far it is would be seen here.
-            </Empty>
+            <Empty title={texts.noOperations}>{texts.noOperationsHint}</Empty>
           ) : (
             <ul className={styles.operations}>
               {items.map((operation) => (
@@ -32,18 +35,17 @@ export function RunningOperations() {
 
 function Running({ operation }: { operation: Operation }) {
   const { id, action, state, settled, total, progress, remaining_seconds: remaining, died_again } = operation;
-  const name = `${capital(action)} of ${plural(total, "dead letter")}`;
+  const name = texts.operationOn(capital(action), total);
   return (
     <li className={styles.operation}>
       <div className={styles.head}>
         <Link href={`/operations/${encodeURIComponent(id)}`}>{name}</Link>
         <State of={state} />
       </div>
-      <progress value={progress} max={1} className={styles.progress} aria-label={`Progress: ${name}`} />
+      <progress value={progress} max={1} className={styles.progress} aria-label={texts.progressOf(name)} />
       <p className={styles.facts}>
-        {number(settled)} of {number(total)} done
-        {state === "running" && remaining !== null && `, about ${span(remaining)} left`}
-        {died_again > 0 && <strong>, {number(died_again)} died again</strong>}
+        {texts.progress(settled, total, state === "running" ? remaining : null)}
+        {died_again > 0 && <strong>{texts.failedAgain(died_again)}</strong>}
       </p>
     </li>
   );

@@ -6,13 +6,13 @@ import styles from "./Tiles.module.css";
 export function Tile({
   name,
   value,
-  beside,
+  aside,
   tone = "neutral",
   children,
 }: {
   name: string;
   value: ReactNode;
-  beside?: ReactNode;
+  aside?: ReactNode;
   tone?: Tone;
   children: ReactNode;
 }) {
@@ -20,7 +20,7 @@ export function Tile({
     <section className={styles.tile} data-tone={tone} aria-label={name}>
       <h2 className={styles.name}>{name}</h2>
       <p className={styles.value}>
-        {value} {beside}
+        {value} {aside}
       </p>
       <div className={styles.meaning}>{children}</div>
     </section>

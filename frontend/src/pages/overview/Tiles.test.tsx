@@ -96,6 +96,6 @@ describe("the numbers of now", () => {
   });
 
   it("tell who was lost lately, not who was replaced long ago", () => {
-    expect(tile("Alive").text).toContain("1 was lost in the last 15 min.");
+    expect(tile("Alive").text).toContain("1 lost in the last 15 min.");
   });
 });

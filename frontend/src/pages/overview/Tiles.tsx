@@ -2,9 +2,19 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { type Backlog, inQueues, type WaitingState } from "~/api/backlog";
 import { type Living, useNewLetters, useOpenLetters, useVerdict } from "~/api/overview";
-import { capital, count, number, plural, rate, span } from "~/lib/format";
+import { capital, count, number, rate, span } from "~/lib/format";
+import * as texts from "~/texts/overview";
 import { Badge, Loading, Problem } from "~/ui";
-import { ALIVE, flow, freshInWords, judged, living, oldestWaiting, toneOf, WORTH_TELLING } from "./health";
+import {
+  ALIVE,
+  countAlive,
+  flow,
+  MIN_BACKLOG_SECONDS,
+  newInLastHour,
+  oldestWaiting,
+  toneOf,
+  waitingStatus,
+} from "./health";
 import { Tile } from "./Tile";
 import styles from "./Tiles.module.css";
 
@@ -30,24 +40,26 @@ export function Tiles({
 function Oldest({ backlog }: { backlog: Backlog }) {
   const { data: verdict } = useVerdict();
   const waiting = oldestWaiting(backlog);
-  const { tone, word } = judged(verdict, waiting);
+  const { tone, word } = waitingStatus(verdict, waiting);
   return (
     <Tile
-      name="Oldest waiting"
+      name={texts.oldestWaiting}
       tone={tone}
       value={
         <Link href={`/messages?state=${waiting?.state ?? "pending"}`}>
-          {waiting ? span(waiting.seconds) : "None"}
+          {waiting ? span(waiting.seconds) : texts.none}
         </Link>
       }
-      beside={waiting && <span className={styles.unit}>{waiting.state}</span>}
+      aside={waiting && <span className={styles.unit}>{waiting.state}</span>}
     >
       <Badge tone={tone}>{word}</Badge>
       {verdict && (
         <>
           <br />
-          Late after {span(verdict.thresholds.late_after_seconds)}, overdue after{" "}
-          {span(verdict.thresholds.overdue_after_seconds)}.
+          {texts.thresholds(
+            span(verdict.thresholds.late_after_seconds),
+            span(verdict.thresholds.overdue_after_seconds),
+          )}
         </>
       )}
     </Tile>
@@ -62,12 +74,12 @@ function Waiting({ backlog }: { backlog: Backlog }) {
   const queued = inQueues(backlog);
   return (
     <Tile
-      name="Backlog"
+      name={texts.backlog}
       value={<Link href="/messages?state=pending">{count(states.pending)}</Link>}
-      beside={<span className={styles.unit}>pending</span>}
+      aside={<span className={styles.unit}>{texts.pending}</span>}
     >
-      {!backlog.complete && "A first estimate. "}
-      {drained !== null && drained > WORTH_TELLING && `Sent in about ${span(drained)}. `}
+      {!backlog.complete && texts.estimate}
+      {drained !== null && drained > MIN_BACKLOG_SECONDS && texts.sentIn(span(drained))}
       {others.map((state) => (
         <span key={state} className={styles.part}>
           <Link href={`/messages?state=${state}`}>
@@ -75,9 +87,7 @@ function Waiting({ backlog }: { backlog: Backlog }) {
           </Link>
         </span>
       ))}
-      <Link href="/topology">
-        {queued === undefined ? "Queues are not known" : `${number(queued)} in queues`}
-      </Link>
+      <Link href="/topology">{queued === undefined ? texts.queuesUnknown : texts.inQueues(queued)}</Link>
     </Tile>
   );
 }
@@ -86,14 +96,14 @@ function Speed({ backlog }: { backlog: Backlog }) {
   const { incoming, outgoing } = backlog.per_second;
   return (
     <Tile
-      name="In and out"
+      name={texts.inAndOut}
       value={
         <span className={styles.speeds}>
           <Link href="/messages">
-            {rate(incoming)} <span className={styles.unit}>in</span>
+            {rate(incoming)} <span className={styles.unit}>{texts.inUnit}</span>
           </Link>
           <Link href="/components">
-            {rate(outgoing)} <span className={styles.unit}>out</span>
+            {rate(outgoing)} <span className={styles.unit}>{texts.outUnit}</span>
           </Link>
         </span>
       }
@@ -107,17 +117,17 @@ function Letters() {
   const open = useOpenLetters();
   const fresh = useNewLetters();
   const { data: verdict } = useVerdict();
-  if (!open.data) return <Waits name="Dead letters" error={open.error} />;
+  if (!open.data) return <Waits name={texts.deadLetters} error={open.error} />;
   return (
     <Tile
-      name="Dead letters"
+      name={texts.deadLetters}
       tone={open.data.value > 0 ? toneOf(verdict, ["dead_letters"]) : "neutral"}
       value={<Link href="/dead-letters">{count(open.data)}</Link>}
-      beside={<span className={styles.unit}>open</span>}
+      aside={<span className={styles.unit}>{texts.open}</span>}
     >
       {fresh.data && (
         <Link href={`/dead-letters?failed_after=${encodeURIComponent(fresh.data.since)}`}>
-          {capital(freshInWords(fresh.data.total))}
+          {capital(newInLastHour(fresh.data.total))}
         </Link>
       )}
     </Tile>
@@ -126,25 +136,23 @@ function Letters() {
 
 function Alive({ components }: { components: UseQueryResult<Pick<Living, "items" | "as_of">> }) {
   const { data: verdict } = useVerdict();
-  if (!components.data) return <Waits name="Alive" error={components.error} />;
+  if (!components.data) return <Waits name={texts.components} error={components.error} />;
   const { items, as_of: asOf } = components.data;
   const within = verdict?.thresholds.lost_for_seconds ?? 0;
-  const relays = living(items, "relay", asOf, within);
-  const workers = living(items, "worker", asOf, within);
+  const relays = countAlive(items, "relay", asOf, within);
+  const workers = countAlive(items, "worker", asOf, within);
   const [late, lost] = [relays.late + workers.late, relays.lost + workers.lost];
   return (
     <Tile
-      name="Alive"
+      name={texts.components}
       tone={toneOf(verdict, ALIVE)}
       value={
         <Link href="/components" className={styles.speeds ?? ""}>
           <span>
-            {number(relays.alive)}{" "}
-            <span className={styles.unit}>{relays.alive === 1 ? "relay" : "relays"}</span>
+            {number(relays.alive)} <span className={styles.unit}>{texts.relays(relays.alive)}</span>
           </span>
           <span>
-            {number(workers.alive)}{" "}
-            <span className={styles.unit}>{workers.alive === 1 ? "worker" : "workers"}</span>
+            {number(workers.alive)} <span className={styles.unit}>{texts.workers(workers.alive)}</span>
           </span>
         </Link>
       }
@@ -155,11 +163,8 @@ function Alive({ components }: { components: UseQueryResult<Pick<Living, "items"
 }
 
 function missed(late: number, lost: number, within: number): string {
-  if (late + lost === 0) return "All have been heard of as often as they should.";
-  const parts = [
-    late > 0 && `${plural(late, "is", "are")} late`,
-    lost > 0 && `${plural(lost, "was", "were")} lost in the last ${span(within)}`,
-  ];
+  if (late + lost === 0) return texts.allOnTime;
+  const parts = [late > 0 && texts.late(late), lost > 0 && texts.lost(lost, span(within))];
   return `${parts.filter(Boolean).join(", ")}.`;
 }
 

@@ -2,6 +2,7 @@ import { Link } from "wouter";
 import type { Backlog } from "~/api/backlog";
 import { type Finding, type Living, lastSentAt, useVerdict } from "~/api/overview";
 import { useStatistics } from "~/api/statistics";
+import * as texts from "~/texts/overview";
 import { Ago, Icon, Problem } from "~/ui";
 import { isIdle, lastSent, lastSentByMinutes, whereOf } from "./health";
 import styles from "./Verdict.module.css";
@@ -15,7 +16,7 @@ export function Verdict({ backlog, living }: { backlog: Backlog; living: Living 
   }
   const found = verdict.findings.filter(({ code }) => code !== "paused");
   return (
-    <ul className={styles.troubles} aria-label="What is wrong">
+    <ul className={styles.troubles} aria-label={texts.problems}>
       {found.map((finding) => (
         <Found key={`${finding.code} ${finding.subject_kind} ${finding.subject}`} finding={finding} />
       ))}
@@ -35,7 +36,7 @@ function Found({ finding }: { finding: Finding }) {
         {since && (
           <span className="quiet">
             {" "}
-            since <Ago at={since} />
+            {texts.since} <Ago at={since} />
           </span>
         )}
       </span>
@@ -58,7 +59,7 @@ function Well({
     <p className={styles.well} data-sure={isSure || undefined}>
       <Icon name={isSure ? "check" : "info"} />
       <span>
-        {isSure && (isIdle(backlog) ? "Nothing pending. " : "Messages are on their way, all in time. ")}
+        {isSure && (isIdle(backlog) ? texts.nothingPending : texts.allOnSchedule)}
         {at !== undefined && lastSent(at, living?.as_of ?? at)}
         {living && at === undefined && <SentByMinutes />}
       </span>

@@ -2,15 +2,15 @@ import { describe, expect, it } from "vitest";
 import type { Backlog } from "~/api/backlog";
 import type { Component, Finding, Verdict } from "~/api/overview";
 import {
+  countAlive,
   flow,
   isIdle,
-  judged,
   lastSent,
   lastSentByMinutes,
-  living,
   oldestWaiting,
   perSecond,
   toneOf,
+  waitingStatus,
   whereOf,
 } from "./health";
 
@@ -61,11 +61,11 @@ function verdict(...findings: Finding[]): Verdict {
 describe("what the numbers mean", () => {
   it("calls the oldest waiting message what the verdict calls it", () => {
     const waiting = { state: "held", seconds: 240 } as const;
-    expect(judged(undefined, waiting).word).toBe("…");
-    expect(judged(verdict(), waiting)).toEqual({ tone: "good", word: "In time" });
-    expect(judged(verdict(finding("messages_held", "warning")), waiting).word).toBe("Late");
-    expect(judged(verdict(finding("outbox_late", "error")), waiting).word).toBe("Overdue");
-    expect(judged(verdict(), null).word).toBe("Nothing waits");
+    expect(waitingStatus(undefined, waiting).word).toBe("…");
+    expect(waitingStatus(verdict(), waiting)).toEqual({ tone: "good", word: "On time" });
+    expect(waitingStatus(verdict(finding("messages_held", "warning")), waiting).word).toBe("Late");
+    expect(waitingStatus(verdict(finding("outbox_late", "error")), waiting).word).toBe("Overdue");
+    expect(waitingStatus(verdict(), null).word).toBe("Nothing waiting");
   });
 
   it("shows the age of held messages where they have waited for longer than the pending ones", () => {
@@ -92,8 +92,8 @@ describe("what the numbers mean", () => {
 
   it("counts who was lost lately, not who was replaced long ago", () => {
     const lost = { kind: "relay", condition: "lost", since: "2026-11-20T19:30:00Z" } as Component;
-    expect(living([lost], "relay", "2026-11-20T19:40:00Z", 900).lost).toBe(1);
-    expect(living([lost], "relay", "2026-11-20T19:50:00Z", 900).lost).toBe(0);
+    expect(countAlive([lost], "relay", "2026-11-20T19:40:00Z", 900).lost).toBe(1);
+    expect(countAlive([lost], "relay", "2026-11-20T19:50:00Z", 900).lost).toBe(0);
   });
 
   it("leads from each finding to where it can be looked at", () => {
@@ -119,18 +119,18 @@ describe("what the numbers mean", () => {
     expect(lastSentByMinutes({ ...hour, sent: [4, 2, 1], asOf: start + 130 })).toBe(
       "Last sent less than a minute ago.",
     );
-    expect(lastSentByMinutes({ ...hour, sent: [null, 0, null] })).toBe("Nothing was sent in the last hour.");
+    expect(lastSentByMinutes({ ...hour, sent: [null, 0, null] })).toBe("No messages sent in the last hour.");
   });
 
   it("tells that a backlog grows only when it is worth more than seconds of work", () => {
     const speed = { incoming: 100, outgoing: 50 };
     const growing = { per_second: speed, drained_in_seconds: null };
-    expect(flow(backlog(growing, { pending: some(5_000) }))).toContain("grows");
-    expect(flow(backlog(growing, { pending: some(20) }))).not.toContain("grows");
+    expect(flow(backlog(growing, { pending: some(5_000) }))).toContain("growing");
+    expect(flow(backlog(growing, { pending: some(20) }))).not.toContain("growing");
     expect(flow(backlog({ per_second: speed, drained_in_seconds: 90 }, { pending: some(5_000) }))).toBe(
-      "As much goes as comes.",
+      "In and out are balanced.",
     );
-    expect(flow(backlog())).toBe("Nothing comes, and nothing goes.");
+    expect(flow(backlog())).toBe("No traffic.");
   });
 
   it("divides the newest step by what is over of it, and leaves out what has hardly begun", () => {

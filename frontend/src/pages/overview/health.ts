@@ -4,6 +4,7 @@ import { type Backlog, inQueues } from "~/api/backlog";
 import type { Component, Finding, FindingCode, Verdict } from "~/api/overview";
 import type { Column, Statistics } from "~/api/statistics";
 import { age, type Counted, count } from "~/lib/format";
+import * as texts from "~/texts/overview";
 import type { Tone } from "~/ui";
 
 /** What waits though it should not, and for how long: the oldest of the pending, held and stalled messages. */
@@ -47,27 +48,31 @@ export function toneOf(verdict: Verdict | undefined, codes: readonly FindingCode
   return found.some(({ severity }) => severity === "error") ? "bad" : "warn";
 }
 
-export interface Judgement {
+export interface WaitingStatus {
   tone: Tone;
   word: string;
 }
 
 /** How grave it is that the oldest message waits, as the verdict says. */
-export function judged(verdict: Verdict | undefined, waiting: Waiting | null): Judgement {
+export function waitingStatus(verdict: Verdict | undefined, waiting: Waiting | null): WaitingStatus {
   const tone = toneOf(verdict, WAITS);
-  const words: Partial<Record<Tone, string>> = { bad: "Overdue", warn: "Late", good: "In time" };
-  return { tone, word: waiting ? (words[tone] ?? "…") : "Nothing waits" };
+  const words: Partial<Record<Tone, string>> = {
+    bad: texts.overdue,
+    warn: texts.lateWord,
+    good: texts.onTime,
+  };
+  return { tone, word: waiting ? (words[tone] ?? "…") : texts.nothingWaiting };
 }
 
 /** Seconds of work: a backlog that is smaller comes and goes by itself. */
-export const WORTH_TELLING = 10;
+export const MIN_BACKLOG_SECONDS = 10;
 
 /** Whether more comes than goes, and how that reads. */
 export function flow({ states, per_second: speed, drained_in_seconds: drained }: Backlog): string {
-  if (speed.incoming === null || speed.outgoing === null) return "Not all is known yet.";
-  if (speed.incoming === 0 && speed.outgoing === 0) return "Nothing comes, and nothing goes.";
-  const grows = drained === null && states.pending.value > speed.incoming * WORTH_TELLING;
-  return grows ? "More comes than goes: the backlog grows." : "As much goes as comes.";
+  if (speed.incoming === null || speed.outgoing === null) return texts.collecting;
+  if (speed.incoming === 0 && speed.outgoing === 0) return texts.noTraffic;
+  const grows = drained === null && states.pending.value > speed.incoming * MIN_BACKLOG_SECONDS;
+  return grows ? texts.growing : texts.balanced;
 }
 
 export interface Alive {
@@ -77,7 +82,12 @@ export interface Alive {
 }
 
 /** How many of a kind live, and how many were lost in the last `within` seconds, as of then. */
-export function living(components: readonly Component[], kind: string, asOf: string, within: number): Alive {
+export function countAlive(
+  components: readonly Component[],
+  kind: string,
+  asOf: string,
+  within: number,
+): Alive {
   const ofKind = components.filter((one) => one.kind === kind);
   const count = (condition: string) => ofKind.filter((one) => one.condition === condition);
   const lost = count("lost").filter(({ since }) => Date.parse(asOf) - Date.parse(since) < within * 1000);
@@ -105,9 +115,9 @@ export function isIdle(backlog: Backlog): boolean {
   return waits.every(({ value }) => value === 0) && (inQueues(backlog) ?? 0) === 0;
 }
 
-/** `Last sent 3 s ago.`, by the clock of whoever says both. */
+/** `Last sent 3 s ago.`, by the server's clock. */
 export function lastSent(at: string, asOf: string): string {
-  return `Last sent ${age((Date.parse(asOf) - Date.parse(at)) / 1000)} ago.`;
+  return texts.lastSent(age((Date.parse(asOf) - Date.parse(at)) / 1000));
 }
 
 /** The same as exactly as the steps of the last hour tell. */
@@ -118,9 +128,9 @@ export function lastSentByMinutes({
   asOf,
 }: Pick<Statistics, "sent" | "startsAt" | "step" | "asOf">): string {
   const begin = startsAt[latestOf(sent) ?? -1];
-  if (begin === undefined) return "Nothing was sent in the last hour.";
+  if (begin === undefined) return texts.nothingSent;
   const ended = asOf - (begin + step);
-  return ended <= 0 ? "Last sent less than a minute ago." : `Last sent about ${age(ended)} ago.`;
+  return ended <= 0 ? texts.sentJustNow : texts.lastSentAbout(age(ended));
 }
 
 function latestOf(column: Column): number | undefined {
@@ -129,8 +139,8 @@ function latestOf(column: Column): number | undefined {
 }
 
 /** `2 new in the last hour`. */
-export function freshInWords(fresh: Counted): string {
-  return `${fresh.value > 0 ? count(fresh) : "none"} new in the last hour`;
+export function newInLastHour(fresh: Counted): string {
+  return texts.newInHour(fresh.value > 0 ? count(fresh) : texts.noneNew);
 }
 
 const PROCESSES: readonly string[] = ["relay", "worker", "archiver", "maintenance"];

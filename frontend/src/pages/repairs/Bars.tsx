@@ -1,4 +1,5 @@
 import { number } from "~/lib/format";
+import * as texts from "~/texts/repairs";
 import styles from "./Bars.module.css";
 
 const MOST = 6;
@@ -35,7 +36,7 @@ export function Bars({
         ))}
         {others.length > 0 && (
           <li>
-            <span className={styles.name}>and {number(others.length)} more</span>
+            <span className={styles.name}>{texts.andMore(others.length)}</span>
             <span />
             <span className={styles.count}>{number(others.reduce((sum, [, count]) => sum + count, 0))}</span>
           </li>

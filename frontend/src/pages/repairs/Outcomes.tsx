@@ -1,9 +1,10 @@
 import { Link } from "wouter";
 import type { Repaired } from "~/api/repairs";
-import { plural } from "~/lib/format";
+import * as common from "~/texts/common";
+import * as texts from "~/texts/repairs";
 import { Button, Dialog, State, Table } from "~/ui";
+import { ACTION_TEXTS } from "./action-texts";
 import styles from "./Outcomes.module.css";
-import { WORDS } from "./words";
 
 const ORDER = ["refused", "not-found", "skipped"];
 
@@ -21,10 +22,10 @@ export function Outcomes({
       open
       wide
       onClose={onClose}
-      title={`${WORDS[action].verb}: what came of ${plural(items.length, "dead letter")}`}
+      title={texts.outcomesOf(ACTION_TEXTS[action].verb, items.length)}
       actions={
         <Button look="primary" onClick={onClose}>
-          Close
+          {common.close}
         </Button>
       }
     >
@@ -37,7 +38,7 @@ export function Outcomes({
             </li>
           ))}
       </ul>
-      <Table label="What came of each" head={["Dead letter", "Outcome", "Why"]}>
+      <Table label={texts.outcomes} head={[texts.deadLetter, texts.outcome, texts.reason]}>
         {sorted.map(({ id, outcome, reason }) => (
           <tr key={id}>
             <th scope="row">

@@ -2,9 +2,9 @@ import { QueryClientProvider, QueryObserver } from "@tanstack/react-query";
 import { cleanup, configure, render, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { deadLetter, type Letter } from "~/api/dead-letter";
+import { type DeadLetter, deadLetter } from "~/api/dead-letter";
 import { newQueryClient } from "~/api/queries";
-import type { RepairDialogProps } from "./index";
+import type { RepairDialogProps } from "./types";
 
 /** Requests that change something or look, in their order, and what each is answered. */
 const served = vi.hoisted(() => {
@@ -23,7 +23,7 @@ const served = vi.hoisted(() => {
     state.requests.push({ path, body, key: request.headers.get("idempotency-key") });
     const answers = body.dry_run ? state.looks : state.deeds;
     const answer = answers.length > 1 ? answers.shift() : answers[0];
-    if (!answer) throw new TypeError("nobody answers");
+    if (!answer) throw new TypeError("no response");
     return answer();
   };
   const ADA = {
@@ -81,9 +81,11 @@ function shown(props: Partial<RepairDialogProps> = {}) {
   );
   const { rerender } = render(tree(given));
   const read = (id: string) =>
-    new QueryObserver(queries, { ...deadLetter(id), initialData: {} as Letter, staleTime: 60_000 }).subscribe(
-      () => {},
-    );
+    new QueryObserver(queries, {
+      ...deadLetter(id),
+      initialData: {} as DeadLetter,
+      staleTime: 60_000,
+    }).subscribe(() => {});
   const change = (changes: Partial<RepairDialogProps>) => rerender(tree({ ...given, ...changes }));
   return { onClose, onDone, change, read, user: userEvent.setup() };
 }
@@ -104,18 +106,16 @@ describe("the dialog that repairs", () => {
     const { user, read } = shown({ action: "purge" });
     for (const id of ["17", "18"]) read(id);
     await user.type(screen.getByLabelText("Reason"), "a test");
-    await user.click(await button("Delete for good 2"));
+    await user.click(await button("Delete permanently 2"));
     await waitFor(() => expect(served.reads).toContainEqual(expect.stringMatching(/dlq\/18$/)));
     expect(served.reads).not.toContainEqual(expect.stringMatching(/dlq\/17$/));
   });
 
   it("speaks of one where it is about one dead letter", async () => {
     shown({ selector: { ids: ["17"] } });
-    expect(screen.getByRole("checkbox", { name: /^Also if it is older/ })).toBeDefined();
-    expect(screen.getByRole("option", { name: "The queue that it died in" })).toBeDefined();
-    expect(
-      screen.getByRole("option", { name: "Every queue that its routing key leads to now" }),
-    ).toBeDefined();
+    expect(screen.getByRole("checkbox", { name: /^Requeue even if it is older/ })).toBeDefined();
+    expect(screen.getByRole("option", { name: "Original queue" })).toBeDefined();
+    expect(screen.getByRole("option", { name: "Republish to all bound queues" })).toBeDefined();
   });
 
   it("asks again under the same key when the answer was lost", async () => {
@@ -125,7 +125,7 @@ describe("the dialog that repairs", () => {
     served.deeds = [lost, done(["17", "requeued"], ["18", "skipped", "in operation 7"])];
     const { user, onDone } = shown();
     await user.click(await button("Requeue 2"));
-    await user.click(await button("Ask again"));
+    await user.click(await button("Try again"));
     const row = await screen.findByRole("row", { name: /18/ });
     expect(within(row).getByText("in operation 7")).toBeDefined();
     const [first, second] = deeds();
@@ -139,7 +139,7 @@ describe("the dialog that repairs", () => {
     await button("Requeue 2");
     change({ selector: { ids: [] }, describe: "nothing" });
     served.looks = [plan(1)];
-    await user.type(screen.getByLabelText("At most"), "1");
+    await user.type(screen.getByLabelText("Limit"), "1");
     await button("Requeue 1");
     expect(looks().map(({ body }) => body.selector)).toEqual([{ ids: ["17", "18"] }, { ids: ["17", "18"] }]);
   });
@@ -160,8 +160,8 @@ describe("the dialog that repairs", () => {
     const { user } = shown({ selector: { group_id: "8f1c" } });
     await user.type(await screen.findByLabelText("Type 224 to confirm"), "224");
     await user.click(await button("Requeue 224"));
-    expect(await screen.findByText(/found 224; by now there are 226/)).toBeDefined();
-    await user.click(await button("Leave out what died since"));
+    expect(await screen.findByText(/found 224 dead letters, now there are 226/)).toBeDefined();
+    await user.click(await button("Exclude new dead letters"));
     await waitFor(() => expect(looks()).toHaveLength(2));
     expect(looks()[1]?.body.selector).toEqual({
       filter: { group_id: "8f1c", failed_before: "2026-11-20T20:15:04.000Z" },
@@ -173,7 +173,7 @@ describe("the dialog that repairs", () => {
     served.deeds = [refusal(428, "confirmation-required", { reason: "expired" })];
     const { user } = shown();
     await user.click(await button("Requeue 2"));
-    expect(await screen.findByText(/The dry run was too old/)).toBeDefined();
+    expect(await screen.findByText(/The dry run expired/)).toBeDefined();
     await button("Requeue 3");
   });
 
@@ -196,20 +196,20 @@ describe("the dialog that repairs", () => {
     const { user } = shown();
     await button("Requeue 2");
     served.looks = [plan(1)];
-    await user.type(screen.getByLabelText("Messages a second"), "5");
-    await user.type(screen.getByLabelText("At most"), "12");
+    await user.type(screen.getByLabelText("Maximum rate (messages/s)"), "5");
+    await user.type(screen.getByLabelText("Limit"), "12");
     await button("Requeue 1");
     expect(looks().map(({ body }) => body.max_items)).toEqual([undefined, 12]);
   });
 
-  it("says what the service refuses beside the field that it is about", async () => {
+  it("says what the service refuses next to the field that it is about", async () => {
     const errors = [{ at: "body.rate_per_second", message: "slower, please" }];
     served.deeds = [refusal(422, "invalid-request", { errors })];
     const { user } = shown();
-    await user.type(await screen.findByLabelText("Messages a second"), "9");
+    await user.type(await screen.findByLabelText("Maximum rate (messages/s)"), "9");
     await user.click(await button("Requeue 2"));
     await screen.findAllByText("slower, please");
-    const field = screen.getByLabelText("Messages a second");
+    const field = screen.getByLabelText("Maximum rate (messages/s)");
     expect(field.getAttribute("aria-invalid")).toBe("true");
     expect(screen.queryByText("It was refused.")).toBeNull();
   });
@@ -218,11 +218,11 @@ describe("the dialog that repairs", () => {
     served.deeds = [done(["17", "purged"])];
     const { user } = shown({ action: "purge", selector: { ids: ["17"] } });
     await screen.findByText(/would be deleted/);
-    expect(screen.getByRole("button", { name: /^Delete for good/ }).getAttribute("aria-disabled")).toBe(
+    expect(screen.getByRole("button", { name: /^Delete permanently/ }).getAttribute("aria-disabled")).toBe(
       "true",
     );
     await user.type(screen.getByLabelText("Reason"), "a test");
-    await user.click(await button(/^Delete for good/));
+    await user.click(await button(/^Delete permanently/));
     await waitFor(() => expect(deeds()[0]?.body).toMatchObject({ purge: true, reason: "a test" }));
   });
 
@@ -245,8 +245,8 @@ describe("the dialog that repairs", () => {
     served.looks = [plan(1)];
     shown({ selector: { ids: ["17"] } });
     await button("Requeue 1");
-    expect(screen.queryByRole("group", { name: "How carefully" })).toBeNull();
-    expect(screen.queryByLabelText("At most")).toBeNull();
+    expect(screen.queryByRole("group", { name: "Safety" })).toBeNull();
+    expect(screen.queryByLabelText("Limit")).toBeNull();
   });
 
   it("has focus itself where it begins with a choice, or else its first field has", async () => {

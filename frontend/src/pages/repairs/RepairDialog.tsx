@@ -1,15 +1,17 @@
 import { type FormEvent, useEffect, useId, useState } from "react";
 import { number } from "~/lib/format";
+import * as common from "~/texts/common";
+import * as texts from "~/texts/repairs";
 import { Button, Dialog, DialogClose, TextField } from "~/ui";
-import type { RepairDialogProps } from "./index";
-import { Manners } from "./Manners";
+import { ACTION_TEXTS, meaningOf } from "./action-texts";
+import { DryRunResult } from "./DryRunResult";
 import { Outcomes } from "./Outcomes";
 import { isOpenEnded } from "./options";
 import styles from "./RepairDialog.module.css";
-import { Seen } from "./Seen";
-import { Trouble } from "./Trouble";
-import { type Repairing, useRepairing } from "./useRepairing";
-import { meaningOf, WORDS } from "./words";
+import { RepairOptions } from "./RepairOptions";
+import { RepairProblem } from "./RepairProblem";
+import type { RepairDialogProps } from "./types";
+import { type RepairForm, useRepairForm } from "./useRepairForm";
 
 /** Shows what a dry run found, asks how and why, does it, and says what came of it. */
 export function RepairDialog({ onClose, onDone, ...given }: RepairDialogProps) {
@@ -18,9 +20,9 @@ export function RepairDialog({ onClose, onDone, ...given }: RepairDialogProps) {
   const props = { ...meant, onClose, onDone };
   const { action, describe } = meant;
   useFocusLeft();
-  const words = WORDS[action];
+  const words = ACTION_TEXTS[action];
   const form = useId();
-  const repairing = useRepairing(props);
+  const repairing = useRepairForm(props);
   const { repair, isLost } = repairing;
   const answer = repair.data;
 
@@ -41,10 +43,10 @@ export function RepairDialog({ onClose, onDone, ...given }: RepairDialogProps) {
       actions={<Actions form={form} repairing={repairing} {...props} />}
     >
       <form id={form} className={styles.form} onSubmit={submit}>
-        <Trouble repairing={repairing} />
+        <RepairProblem repairing={repairing} />
         <div className={styles.columns} inert={repair.isPending || isLost}>
-          <Seen action={action} selector={props.selector} repairing={repairing} />
-          <Manners repairing={repairing} {...props} />
+          <DryRunResult action={action} selector={props.selector} repairing={repairing} />
+          <RepairOptions repairing={repairing} {...props} />
         </div>
       </form>
     </Dialog>
@@ -68,15 +70,15 @@ function Actions({
   repairing,
   action,
   selector,
-}: RepairDialogProps & { form: string; repairing: Repairing }) {
+}: RepairDialogProps & { form: string; repairing: RepairForm }) {
   const { repair, isLost, isCurrent, count, typed, setTyped, whyNot } = repairing;
-  const words = WORDS[action];
+  const words = ACTION_TEXTS[action];
   return (
     <>
       {isOpenEnded(selector) && isCurrent && count > 0 && !isLost && (
         <div className={styles.typed}>
           <TextField
-            label={`Type ${number(count)} to confirm`}
+            label={texts.typeToConfirm(count)}
             form={form}
             inputMode="numeric"
             autoComplete="off"
@@ -85,9 +87,9 @@ function Actions({
           />
         </div>
       )}
-      <DialogClose>Close</DialogClose>
+      <DialogClose>{common.close}</DialogClose>
       <Button type="submit" form={form} look={words.look} busy={repair.isPending} whyNot={whyNot}>
-        {isLost ? "Ask again" : count > 0 ? `${words.verb} ${number(count)}` : words.verb}
+        {isLost ? texts.askAgain : count > 0 ? `${words.verb} ${number(count)}` : words.verb}
       </Button>
     </>
   );

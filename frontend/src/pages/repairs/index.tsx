@@ -1,20 +1,9 @@
 // The dialogs that repair dead letters, for the pages that show them; loaded when one is first opened.
 
 import { lazy, Suspense } from "react";
-import type { Schemas } from "~/api/client";
-import type { Action, Selector } from "~/api/repairs";
+import type { RepairDialogProps } from "./types";
 
-export interface RepairDialogProps {
-  action: Action;
-  selector: Selector;
-  /** What is meant, as a person reads it: "12 selected dead letters". */
-  describe: string;
-  /** Another body or other headers, for one dead letter that is requeued. */
-  edit?: Schemas["EditRequest"] | undefined;
-  onClose(): void;
-  /** It was done, or an operation was made of it. */
-  onDone?: (() => void) | undefined;
-}
+export type { RepairDialogProps } from "./types";
 
 const Loaded = lazy(() => import("./RepairDialog").then(({ RepairDialog }) => ({ default: RepairDialog })));
 

@@ -1,14 +1,15 @@
 // What a person typed into the dialog, and what it means as a request.
 
-import type { Action, Manner, Selector, Wanted } from "~/api/repairs";
-import type { RepairDialogProps } from "./index";
+import type { Action, ExecutionOptions, RepairRequest, Selector } from "~/api/repairs";
+import * as texts from "~/texts/repairs";
+import type { RepairDialogProps } from "./types";
 
 /** What the fields hold, as text where it is typed. */
 export interface Options {
   where: "back" | "routing" | "queue";
   queue: string;
   rate: string;
-  /** Undefined: nobody has decided, the number of dead letters does. */
+  /** Undefined: not chosen, so the number of dead letters decides. */
   canary: boolean | undefined;
   canaryCount: string;
   canaryWait: string;
@@ -18,7 +19,7 @@ export interface Options {
   reason: string;
 }
 
-export const UNTOUCHED: Options = {
+export const DEFAULT_OPTIONS: Options = {
   where: "back",
   queue: "",
   rate: "",
@@ -34,7 +35,7 @@ export const UNTOUCHED: Options = {
 export type Field = "queue" | "rate" | "canaryCount" | "canaryWait" | "stopPercent" | "maxItems" | "reason";
 export type Errors = Partial<Record<Field, string>>;
 
-/** Above so many, some go first unless somebody decides otherwise. */
+/** Above so many, some go first unless chosen otherwise. */
 const MANY = 100;
 const MOST = 10_000_000;
 
@@ -44,15 +45,15 @@ export function isOpenEnded(selector: Selector): boolean {
 }
 
 /** Whether some go first: as chosen, or because they are many. */
-export function goesCarefully(options: Options, selector: Selector, count: number): boolean {
+export function usesCanary(options: Options, selector: Selector, count: number): boolean {
   return options.canary ?? (isOpenEnded(selector) && count > MANY);
 }
 
 /** What the dry run is asked for; undefined while what is typed makes no sense yet. */
-export function wantedOf(
+export function requestOf(
   { action, selector, edit }: Pick<RepairDialogProps, "action" | "selector" | "edit">,
   options: Options,
-): Wanted | undefined {
+): RepairRequest | undefined {
   const errors = errorsIn(options, action, false);
   if (errors.queue || errors.maxItems) return undefined;
   const requeue = action === "requeue";
@@ -66,7 +67,7 @@ export function wantedOf(
   };
 }
 
-export function mannerOf(options: Options, careful: boolean): Manner {
+export function executionOptionsOf(options: Options, careful: boolean): ExecutionOptions {
   const stop = numberIn(options.stopPercent);
   return {
     rate: numberIn(options.rate),
@@ -82,21 +83,19 @@ export function mannerOf(options: Options, careful: boolean): Manner {
 export function errorsIn(options: Options, action: Action, careful: boolean): Errors {
   const requeue = action === "requeue";
   return without({
-    queue: requeue && options.where === "queue" && !options.queue.trim() && "Name the queue.",
-    maxItems: options.maxItems && !isWhole(options.maxItems) && "A whole number from 1 on, or nothing.",
-    rate:
-      requeue && options.rate && !isWithin(options.rate, 0, 1_000_000, "above") && "More than 0, or nothing.",
-    canaryCount: careful && !isWhole(options.canaryCount) && "A whole number from 1 on.",
-    canaryWait:
-      careful && !isWithin(options.canaryWait, 0, 86_400, "above") && "More than 0 seconds, a day at most.",
+    queue: requeue && options.where === "queue" && !options.queue.trim() && texts.queueRequired,
+    maxItems: options.maxItems && !isWhole(options.maxItems) && texts.wholeOrEmpty,
+    rate: requeue && options.rate && !isWithin(options.rate, 0, 1_000_000, "above") && texts.positiveOrEmpty,
+    canaryCount: careful && !isWhole(options.canaryCount) && texts.whole,
+    canaryWait: careful && !isWithin(options.canaryWait, 0, 86_400, "above") && texts.secondsInDay,
     stopPercent:
       requeue &&
       options.stopPercent &&
       !isWithin(options.stopPercent, 0, 100, "from") &&
-      "From 0 to 100, or nothing.",
+      texts.percentOrEmpty,
     reason:
-      (action === "purge" && !options.reason.trim() && "What is deleted for good takes a reason.") ||
-      (options.reason.length > 2_000 && "2,000 characters at most."),
+      (action === "purge" && !options.reason.trim() && texts.reasonRequired) ||
+      (options.reason.length > 2_000 && texts.reasonTooLong),
   });
 }
 
@@ -112,7 +111,7 @@ export function numberIn(text: string): number | undefined {
   return plain && Number.isFinite(value) ? value : undefined;
 }
 
-function destinationOf({ where, queue }: Options): Wanted["destination"] {
+function destinationOf({ where, queue }: Options): RepairRequest["destination"] {
   if (where === "routing") return "original-routing";
   return where === "queue" ? { queue: queue.trim() } : undefined;
 }

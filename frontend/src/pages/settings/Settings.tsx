@@ -3,45 +3,46 @@ import { type Permission, session } from "~/api/session";
 import { useNow } from "~/lib/clock";
 import { moment } from "~/lib/format";
 import { type Preferences, prefer, usePreferences } from "~/lib/preferences";
-import { Ago, Badge, Facts, Loaded, Page, Panel, Switch, useLiveWords } from "~/ui";
-import { OneOf } from "./OneOf";
+import * as texts from "~/texts/settings";
+import { Ago, Badge, Facts, Loaded, Page, Panel, Switch, useLiveStatus } from "~/ui";
+import { ChoiceGroup } from "./ChoiceGroup";
 import styles from "./Settings.module.css";
 
 const THEMES = [
-  ["system", "As the system"],
-  ["light", "Light"],
-  ["dark", "Dark"],
+  ["system", texts.system],
+  ["light", texts.light],
+  ["dark", texts.dark],
 ] as const;
 const ZONES = [
-  ["local", "Local time"],
+  ["local", texts.localTime],
   ["utc", "UTC"],
 ] as const;
 const DENSITIES = [
-  ["comfortable", "Comfortable"],
-  ["compact", "Compact"],
+  ["comfortable", texts.comfortable],
+  ["compact", texts.compact],
 ] as const;
 
 /** What this browser shows and how, and who is looking. */
 export default function Settings() {
   const chosen = usePreferences();
   return (
-    <Page title="Settings">
-      <Panel title="How it looks" aside="Kept in this browser">
+    <Page title={texts.title}>
+      <Panel title={texts.display} aside={texts.keptHere}>
         <div className={styles.settings}>
-          <OneOf<Preferences["theme"]>
-            label="Theme"
+          <ChoiceGroup<Preferences["theme"]>
+            label={texts.theme}
             value={chosen.theme}
             options={THEMES}
             onChoose={(theme) => prefer({ theme })}
           />
-          <OneOf<Preferences["density"]>
-            label="Density"
+          <ChoiceGroup<Preferences["density"]>
+            label={texts.density}
             value={chosen.density}
             options={DENSITIES}
             onChoose={(density) => prefer({ density })}
           />
-          <OneOf<Preferences["zone"]>
-            label="Times"
+          <ChoiceGroup<Preferences["zone"]>
+            label={texts.times}
             hint={<Now zone={chosen.zone} />}
             value={chosen.zone}
             options={ZONES}
@@ -57,72 +58,62 @@ export default function Settings() {
 
 function Now({ zone }: { zone: Preferences["zone"] }) {
   const name = zone === "utc" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return (
-    <>
-      It is {moment(new Date(useNow()).toISOString(), zone)}, {name}.
-    </>
-  );
+  return <>{texts.currentTime(moment(new Date(useNow()).toISOString(), zone), name)}</>;
 }
 
 function Live({ live }: { live: boolean }) {
-  const { words, tone } = useLiveWords();
+  const { words, tone } = useLiveStatus();
   return (
-    <Panel title="Live refresh" aside={<Badge tone={tone}>{words}</Badge>}>
+    <Panel title={texts.liveUpdates} aside={<Badge tone={tone}>{words}</Badge>}>
       <div className={styles.settings}>
-        <Switch
-          label="Show what happens while it happens"
-          checked={live}
-          onChange={(on) => prefer({ live: on })}
-        />
-        <p className={styles.quiet}>
-          Rows stay in their places: what is new is told, and shown when you ask for it. It rests by itself in
-          a hidden tab and while a dialog is open.
-        </p>
+        <Switch label={texts.updateAutomatically} checked={live} onChange={(on) => prefer({ live: on })} />
+        <p className={styles.quiet}>{texts.liveHint}</p>
       </div>
     </Panel>
   );
 }
 
 const DEEDS: readonly (readonly [Permission, string])[] = [
-  ["repair", "Requeue, discard, restore and edit dead letters, run operations, note something"],
-  ["pause", "Pause and resume relays, workers and queues"],
-  ["reveal", "Reveal masked values, and download bodies"],
-  ["read_audit", "Read the audit"],
-  ["purge", "Delete dead letters for good"],
+  ["repair", texts.mayRepair],
+  ["pause", texts.mayPause],
+  ["reveal", texts.mayReveal],
+  ["read_audit", texts.mayReadAudit],
+  ["purge", texts.mayPurge],
 ];
 
 const WAYS = {
-  session: "logged in with a token, in this browser",
-  token: "a token with each request",
-  host: "the application that this dashboard is part of",
+  session: texts.session,
+  token: texts.token,
+  host: texts.host,
 } as const;
 
 function Who() {
   const query = useQuery(session);
   return (
-    <Panel title="You">
+    <Panel title={texts.you}>
       <Loaded query={query}>
         {({ name, role, authenticated_by, expires_at, read_only, may }) => (
           <div className={styles.who}>
             <Facts
               of={[
-                ["Name", name],
-                ["Role", role],
-                ["Known by", WAYS[authenticated_by]],
-                ["Session ends", expires_at && <Ago at={expires_at} />],
+                [texts.name, name],
+                [texts.role, role],
+                [texts.authenticatedBy, WAYS[authenticated_by]],
+                [texts.sessionEnds, expires_at && <Ago at={expires_at} />],
               ]}
             />
-            {read_only && (
-              <p>This installation is read-only: nothing can be changed here, whatever the role.</p>
-            )}
+            {read_only && <p>{texts.readOnly}</p>}
             <ul className={styles.deeds}>
               <li>
-                <Badge tone="good">may</Badge> Look at everything
-                {may.reveal ? "" : ", with values masked that are named like secrets"}
+                <Badge tone="good">{texts.allowed}</Badge> {texts.mayView(!may.reveal)}
               </li>
               {DEEDS.map(([permission, words]) => (
                 <li key={permission}>
-                  {may[permission] ? <Badge tone="good">may</Badge> : <Badge icon="cross">may not</Badge>}{" "}
+                  {may[permission] ? (
+                    <Badge tone="good">{texts.allowed}</Badge>
+                  ) : (
+                    <Badge icon="cross">{texts.denied}</Badge>
+                  )}{" "}
                   {words}
                 </li>
               ))}

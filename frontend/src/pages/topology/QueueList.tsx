@@ -1,20 +1,20 @@
 import { Link } from "wouter";
 import type { Node, Topology } from "~/api/topology";
 import { number } from "~/lib/format";
+import * as texts from "~/texts/topology";
 import { Badge, Empty, Table } from "~/ui";
-import { aroundQueue } from "./around";
+import { neighboursOf } from "./neighbours";
 import styles from "./Topology.module.css";
 
-const HEAD = ["Queue", "Receives", "Queued", "Retries", "Dead letters", "Workers"];
+const HEAD = [texts.queue, texts.bindings, texts.depth, texts.retries, texts.deadLetters, texts.workers];
 
 /** The same as the drawing in words: each queue with what comes to it and where it goes on. */
 export function QueueList({ of }: { of: Topology }) {
   const queues = of.nodes.filter(({ kind }) => kind === "queue");
-  if (queues.length === 0)
-    return <Empty title="There is no queue.">A worker that starts declares its own.</Empty>;
+  if (queues.length === 0) return <Empty title={texts.noQueues}>{texts.noQueuesHint}</Empty>;
   return (
     <div className={styles.list}>
-      <Table folds label="Queues" head={HEAD}>
+      <Table folds label={texts.queues} head={HEAD}>
         {queues.map((queue) => (
           <Row key={queue.id} queue={queue} of={of} />
         ))}
@@ -24,53 +24,53 @@ export function QueueList({ of }: { of: Topology }) {
 }
 
 function Row({ queue, of }: { queue: Node; of: Topology }) {
-  const { bindings, workers, retries, deadLetters } = aroundQueue(queue, of);
+  const { bindings, workers, retries, deadLetters } = neighboursOf(queue, of);
   const wrong = of.warnings.some(({ node }) => node === queue.id);
   return (
     <tr role="row">
       <th role="rowheader" scope="row">
         <Link href={`/messages?${new URLSearchParams({ target_queue: queue.name })}`}>{queue.name}</Link>{" "}
-        {!queue.exists && <Badge tone="bad">missing</Badge>}
+        {!queue.exists && <Badge tone="bad">{texts.missing}</Badge>}
         {wrong && queue.exists && (
           <Badge tone="warn" icon="dead">
-            warning
+            {texts.warning}
           </Badge>
         )}
       </th>
       <td role="cell">
-        <span className={styles.name}>Receives </span>
+        <span className={styles.name}>{texts.bindings} </span>
         {bindings.map(({ exchange, key }) => (
           <div key={`${exchange} ${key}`}>
-            <code>{key}</code> <span className={styles.quiet}>from {exchange}</span>
+            <code>{key}</code> <span className={styles.quiet}>{texts.from(exchange)}</span>
           </div>
         ))}
-        {bindings.length === 0 && "nothing"}
+        {bindings.length === 0 && texts.none}
       </td>
       <td role="cell">
-        <span className={styles.name}>Queued </span>
+        <span className={styles.name}>{texts.depth} </span>
         {depth(queue.queued)}
       </td>
       <td role="cell">
-        <span className={styles.name}>Retries </span>
+        <span className={styles.name}>{texts.retries} </span>
         {retries.length > 0
           ? retries.map((retry) => <div key={retry.id}>{`${retry.name}: ${depth(retry.queued)}`}</div>)
           : queue.retrying === undefined
             ? "—"
-            : `${number(queue.retrying)} later`}
+            : texts.retryingCount(queue.retrying)}
       </td>
       <td role="cell">
-        <span className={styles.name}>Dead letters </span>
+        <span className={styles.name}>{texts.deadLetters} </span>
         {deadLetters ? `${deadLetters.name}: ${depth(deadLetters.queued)} ` : ""}
-        <Link href={`/dead-letters?${new URLSearchParams({ queue: queue.name })}`}>Show</Link>
+        <Link href={`/dead-letters?${new URLSearchParams({ queue: queue.name })}`}>{texts.show}</Link>
       </td>
       <td role="cell">
-        <span className={styles.name}>Workers </span>
-        {workers.join(", ") || <Badge tone="warn">nobody</Badge>}
+        <span className={styles.name}>{texts.workers} </span>
+        {workers.join(", ") || <Badge tone="warn">{texts.none}</Badge>}
       </td>
     </tr>
   );
 }
 
 function depth(queued: number | undefined): string {
-  return queued === undefined ? "not known" : number(queued);
+  return queued === undefined ? texts.noData : number(queued);
 }

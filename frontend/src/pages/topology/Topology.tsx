@@ -1,41 +1,39 @@
 import { type Topology as Drawn, useTopology } from "~/api/topology";
-import { plural } from "~/lib/format";
 import { choice, flag, text, useUrlState } from "~/lib/url-state";
-import { Empty, Loaded, Loading, Page, Panel, ShownAge, Switch, Tabs } from "~/ui";
-import { Away } from "./Away";
-import { Chosen } from "./Chosen";
-import { Drawing } from "./Drawing";
-import { folds } from "./folding";
+import * as texts from "~/texts/topology";
+import { AsOf, Empty, Loaded, Loading, Page, Panel, Switch, Tabs } from "~/ui";
+import { Availability } from "./Availability";
+import { Diagram } from "./Diagram";
+import { folds } from "./folds";
 import { QueueList } from "./QueueList";
+import { SelectedNode } from "./SelectedNode";
 import styles from "./Topology.module.css";
-import { useWide } from "./useWide";
+import { useWideScreen } from "./useWideScreen";
 import { Warnings } from "./Warnings";
 
 const PARAMETERS = { view: choice(["drawing", "list"], "drawing"), node: text, all: flag };
 const VIEWS = [
-  { value: "drawing", label: "Drawing" },
-  { value: "list", label: "List" },
+  { value: "drawing", label: texts.drawing },
+  { value: "list", label: texts.list },
 ] as const;
 
 /** Where messages go: what is wrong first, then everything as a drawing, or as a list. */
 export default function Topology() {
   const query = useTopology();
-  const wide = useWide();
+  const wide = useWideScreen();
   return (
-    <Page title="Topology" wide beside={query.data && <ShownAge at={query.dataUpdatedAt} />}>
+    <Page title={texts.title} wide aside={query.data && <AsOf at={query.dataUpdatedAt} />}>
       <Loaded query={query} loading={<Loading lines={8} />}>
         {(topology) => (
           <>
-            <Away topology={topology} />
+            <Availability topology={topology} />
             <Warnings of={topology} />
             {topology.nodes.length === 0 ? (
-              <Empty title="Nothing is known yet.">
-                Exchanges and queues are shown once a relay or a worker has told of them.
-              </Empty>
+              <Empty title={texts.empty}>{texts.emptyHint}</Empty>
             ) : wide ? (
               <Views topology={topology} />
             ) : (
-              <Panel title="Queues">
+              <Panel title={texts.queues}>
                 <QueueList of={topology} />
               </Panel>
             )}
@@ -50,7 +48,12 @@ function Views({ topology }: { topology: Drawn }) {
   const [{ view, node, all }, change] = useUrlState(PARAMETERS);
   const chosen = topology.nodes.find(({ id }) => id === node);
   return (
-    <Tabs label="Views" tabs={VIEWS} value={view} onChoose={(to) => change({ view: to }, { replace: true })}>
+    <Tabs
+      label={texts.views}
+      tabs={VIEWS}
+      value={view}
+      onChoose={(to) => change({ view: to }, { replace: true })}
+    >
       {view === "list" ? (
         <QueueList of={topology} />
       ) : (
@@ -60,20 +63,22 @@ function Views({ topology }: { topology: Drawn }) {
               <span>{counts(topology)}</span>
               {folds(topology) && (
                 <Switch
-                  label="Show every queue and worker by itself"
+                  label={texts.showAll}
                   checked={all}
                   onChange={(on) => change({ all: on }, { replace: true })}
                 />
               )}
             </div>
-            <Drawing
+            <Diagram
               topology={topology}
               unfolded={all}
               chosen={node}
               onChoose={(id) => change({ node: id }, { replace: true })}
             />
           </div>
-          {chosen && <Chosen node={chosen} topology={topology} onClose={() => change({ node: undefined })} />}
+          {chosen && (
+            <SelectedNode node={chosen} topology={topology} onClose={() => change({ node: undefined })} />
+          )}
         </div>
       )}
     </Tabs>
@@ -83,8 +88,8 @@ function Views({ topology }: { topology: Drawn }) {
 function counts({ nodes }: Drawn): string {
   const of = (kind: string) => nodes.filter((node) => node.kind === kind).length;
   return [
-    plural(of("exchange"), "exchange"),
-    plural(of("queue"), "queue"),
-    plural(of("worker"), "worker"),
+    texts.exchangesCount(of("exchange")),
+    texts.queuesCount(of("queue")),
+    texts.workersCount(of("worker")),
   ].join(", ");
 }

@@ -1,25 +1,25 @@
 import { Link } from "wouter";
 import type { Topology, Warning } from "~/api/topology";
-import { capital, plural } from "~/lib/format";
+import { capital } from "~/lib/format";
+import * as texts from "~/texts/topology";
 import { Badge, CopyButton, Icon, Panel } from "~/ui";
-import { commandsFor, lossOf } from "./around";
+import { commandsFor, lossOf } from "./commands";
 import styles from "./Topology.module.css";
-import { useWide } from "./useWide";
+import { useWideScreen } from "./useWideScreen";
 
-/** What is wrong, and what would mend it. */
+/** Warnings about the topology, each with a hint. */
 export function Warnings({ of }: { of: Topology }) {
   const { warnings, degraded } = of;
   if (warnings.length === 0) {
     if (degraded.length > 0) return null;
     return (
       <p>
-        <Badge tone="good">Nothing is wrong</Badge> Each message has a queue to go to, and each queue somebody
-        who takes from it.
+        <Badge tone="good">{texts.ok}</Badge> {texts.allFine}
       </p>
     );
   }
   return (
-    <Panel title={plural(warnings.length, "warning")}>
+    <Panel title={texts.warningsCount(warnings.length)}>
       <ul className={styles.warnings}>
         {warnings.map((warning) => (
           <One key={`${warning.code} ${warning.node} ${warning.summary}`} warning={warning} of={of} />
@@ -31,7 +31,7 @@ export function Warnings({ of }: { of: Topology }) {
 
 function One({ warning, of }: { warning: Warning; of: Topology }) {
   const { code, severity, summary, mend, node } = warning;
-  const wide = useWide();
+  const wide = useWideScreen();
   const name = node?.slice(node.indexOf(":") + 1) ?? "";
   const loss = lossOf(code, of.broker);
   return (
@@ -43,7 +43,7 @@ function One({ warning, of }: { warning: Warning; of: Topology }) {
         <strong>{sentence(summary)}</strong>{" "}
         {node && wide && (
           <Link href={`/topology?node=${encodeURIComponent(node)}`} className={styles.show ?? ""}>
-            Show it
+            {texts.show}
           </Link>
         )}
       </p>
@@ -51,7 +51,7 @@ function One({ warning, of }: { warning: Warning; of: Topology }) {
       {commandsFor(code, name, of.broker).map((command) => (
         <div key={command} className={styles.command}>
           <code>{command}</code>
-          <CopyButton text={command} label={`Copy ${command}`} />
+          <CopyButton text={command} label={texts.copyCommand(command)} />
         </div>
       ))}
       {loss && (

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Edge, Node } from "~/api/topology";
-import { folded, folds } from "./folding";
+import { folded, folds } from "./folds";
 import { type Box, layout } from "./layout";
 
 const node = (kind: Node["kind"], name: string, queued?: number): Node => ({
@@ -97,7 +97,7 @@ describe("folding", () => {
     expect(nodes.filter(({ kind }) => kind === "retry")).toMatchObject([
       { name: "4 retry queues", queued: 8 },
     ]);
-    expect(nodes.filter(({ kind }) => kind === "worker")).toMatchObject([{ name: "12 workers alike" }]);
+    expect(nodes.filter(({ kind }) => kind === "worker")).toMatchObject([{ name: "12 similar workers" }]);
     expect(edges.filter(({ kind }) => kind === "retry" || kind === "consumer")).toHaveLength(120);
   });
 

@@ -1,7 +1,7 @@
 // Where everything is drawn: exchanges at the left, queues with what belongs to them in the middle, workers at the right.
 
 import type { Edge, Node, Topology } from "~/api/topology";
-import { folded } from "./folding";
+import { folded } from "./folds";
 
 export interface Box extends Node {
   x: number;
@@ -43,8 +43,8 @@ export function layout(topology: Pick<Topology, "nodes" | "edges">, unfolded: bo
   const middle = queuesInOrder(nodes, edges);
   const placed = new Map(middle.map((box) => [box.id, box]));
   for (const box of [
-    ...beside(nodes, "exchange", EDGE, edges, placed),
-    ...beside(nodes, "worker", RIGHT, edges, placed),
+    ...outerBoxes(nodes, "exchange", EDGE, edges, placed),
+    ...outerBoxes(nodes, "worker", RIGHT, edges, placed),
   ]) {
     placed.set(box.id, box);
   }
@@ -84,8 +84,8 @@ function queuesInOrder(nodes: readonly Node[], edges: readonly Edge[]): readonly
   return boxes;
 }
 
-/** Boxes beside the queues, each as near to the middle of its own as those above leave it; one alone stays in sight. */
-function beside(
+/** Boxes next to the queues, each as near to the middle of its own as those above leave it; one alone stays in sight. */
+function outerBoxes(
   nodes: readonly Node[],
   kind: "exchange" | "worker",
   x: number,

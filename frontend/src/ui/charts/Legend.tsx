@@ -1,4 +1,5 @@
 import { usePreferences } from "~/lib/preferences";
+import * as texts from "~/texts/charts";
 import { type Line, SHAPES, type Steps } from "./lines";
 import styles from "./TimeChart.module.css";
 import { stepName } from "./times";
@@ -29,7 +30,7 @@ export function Legend({
       ))}
       {at !== undefined && (
         <div className={styles.when}>
-          <dt className="unseen">When</dt>
+          <dt className="unseen">{texts.time}</dt>
           <dd className={styles.time}>
             {pointed ? "" : "latest: "}
             {stepName(steps, at, zone)}

@@ -4,6 +4,7 @@ import { type KeyboardEvent, useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { usePreferences } from "~/lib/preferences";
+import * as texts from "~/texts/charts";
 import { growing, type Line, type Steps, settled } from "./lines";
 import { letGo, options } from "./options";
 import styles from "./Plot.module.css";
@@ -64,7 +65,7 @@ export function Plot({ label, steps, lines, words, at, onPoint, onBrush }: PlotP
       className={styles.plot}
       role="slider"
       tabIndex={0}
-      aria-label={`${label}. Arrow keys move through time; with Shift they select, Enter zooms.`}
+      aria-label={texts.chartLabel(label)}
       aria-valuemin={0}
       aria-valuemax={last}
       aria-valuenow={here}

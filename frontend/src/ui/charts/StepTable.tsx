@@ -1,4 +1,5 @@
 import { usePreferences } from "~/lib/preferences";
+import * as texts from "~/texts/charts";
 import { Table } from "../Table";
 import type { Line, Steps } from "./lines";
 import styles from "./TimeChart.module.css";
@@ -14,12 +15,12 @@ export function StepTable({ label, steps, lines }: { label: string; steps: Steps
     .reverse();
   return (
     <div className={styles.table}>
-      <Table label={`${label}, as a table`} head={["Time", ...lines.map(({ name }) => name)]}>
+      <Table label={texts.asTable(label)} head={[texts.time, ...lines.map(({ name }) => name)]}>
         {known.map((index) => (
           <tr key={steps.startsAt[index]}>
             <th scope="row">
               {stepName(steps, index, zone)}
-              {!steps.complete[index] && " (not complete)"}
+              {!steps.complete[index] && texts.incomplete}
             </th>
             {lines.map((line) => (
               <td key={line.name}>{valueAt(line, index)}</td>

@@ -47,11 +47,11 @@ describe("a chart over time", () => {
 
   it("can be read as a table, the newest first, with what is not complete named so", async () => {
     render(chart([null, 7, 2]));
-    const button = screen.getByRole("button", { name: "Show as a table" });
+    const button = screen.getByRole("button", { name: "Show table" });
     expect(button.getAttribute("aria-expanded")).toBe("false");
     await userEvent.click(button);
     const heads = screen.getAllByRole("rowheader").map(({ textContent }) => textContent);
     expect(heads).toHaveLength(2);
-    expect(heads[0]).toMatch(/20:02 – .*20:03 \(not complete\)$/);
+    expect(heads[0]).toMatch(/20:02 – .*20:03 \(incomplete\)$/);
   });
 });

@@ -1,5 +1,6 @@
 import { lazy, type ReactNode, Suspense, useId, useMemo, useState } from "react";
 import { usePreferences } from "~/lib/preferences";
+import * as texts from "~/texts/charts";
 import { Button } from "../Button";
 import { Empty } from "../Loaded";
 import { Legend } from "./Legend";
@@ -32,7 +33,7 @@ export function TimeChart({ label, steps, lines, empty, gaps, note, onBrush }: T
   const [tabled, setTabled] = useState(false);
   const table = useId();
   const newest = useMemo(() => newestKnown(lines, steps.complete), [lines, steps.complete]);
-  if (nothingKnown(lines)) return <Empty title="Nothing is known of this time.">{empty}</Empty>;
+  if (nothingKnown(lines)) return <Empty title={texts.noData}>{empty}</Empty>;
   const at = pointed !== null && pointed < steps.startsAt.length ? pointed : undefined;
   const words = (index: number) =>
     [stepName(steps, index, zone), ...lines.map((line) => `${line.name} ${valueAt(line, index)}`)].join(", ");
@@ -46,11 +47,11 @@ export function TimeChart({ label, steps, lines, empty, gaps, note, onBrush }: T
       </div>
       <figcaption className={styles.foot}>
         <span>
-          Dashed: the newest step, of which more may be told.
+          {texts.dashed}
           {hasGaps(lines, steps.complete) && ` ${gaps}`} {note}
         </span>
         <Button look="quiet" aria-expanded={tabled} aria-controls={table} onClick={() => setTabled(!tabled)}>
-          {tabled ? "Hide the table" : "Show as a table"}
+          {tabled ? texts.hideTable : texts.showTable}
         </Button>
       </figcaption>
       <div id={table}>{tabled && <StepTable label={label} steps={steps} lines={lines} />}</div>

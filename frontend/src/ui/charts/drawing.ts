@@ -1,15 +1,28 @@
-// What a chart draws besides uPlot's lines: marks that tell them apart, and where nothing is known.
+// What a chart draws in addition to uPlot's lines: marks that tell them apart, and intervals without data.
 
 import uPlot from "uplot";
-import { type Line, marked, SHAPES, unknownRuns } from "./lines";
-import type { Look, Shown } from "./options";
+import type { Zone } from "~/lib/format";
+import * as texts from "~/texts/charts";
+import { type Line, marked, SHAPES, type Steps, unknownRuns } from "./lines";
+import type { Palette } from "./theme";
+
+export interface PlotStyle {
+  palette: Palette;
+  zone: Zone;
+  font: string;
+}
+
+export interface PlotData {
+  lines: readonly Line[];
+  steps: Steps;
+}
 
 const MARKS_APART = 64;
-const WORDS = "nothing known";
+const WORDS = texts.noData;
 /** In pixels, more than the words take. */
 const ROOM_FOR_WORDS = 110;
 
-export function drawMarks(plot: uPlot, { lines, steps }: Shown, { palette }: Look): void {
+export function drawMarks(plot: uPlot, { lines, steps }: PlotData, { palette }: PlotStyle): void {
   const perStep = plot.bbox.width / uPlot.pxRatio / Math.max(1, steps.startsAt.length);
   const every = Math.max(1, Math.round(MARKS_APART / perStep));
   for (const line of lines) {
@@ -52,7 +65,7 @@ function drawMark(
 }
 
 /** Shades the time of which nothing is known, and says so where there is room. */
-export function drawUnknown(plot: uPlot, { lines, steps }: Shown, { palette, font }: Look): void {
+export function drawUnknown(plot: uPlot, { lines, steps }: PlotData, { palette, font }: PlotStyle): void {
   const { ctx, bbox } = plot;
   const place = (seconds: number) => {
     const x = plot.valToPos(seconds, "x", true);

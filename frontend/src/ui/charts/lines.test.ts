@@ -31,7 +31,7 @@ describe("lines of a chart", () => {
     expect(hasGaps([line([0, 0, 0, null])], complete)).toBe(false);
   });
 
-  it("tell of the newest step of which all is told, while nobody points at one", () => {
+  it("show the newest complete step while no step is pointed at", () => {
     expect(newestKnown([line([1, 2, null, 4])], complete)).toBe(1);
     expect(newestKnown([line([null, null, null, 4])], complete)).toBe(3);
     expect(newestKnown([line([null, null, null, null])], complete)).toBeUndefined();

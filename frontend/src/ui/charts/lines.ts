@@ -85,7 +85,7 @@ export function unknownRuns(lines: readonly Line[], complete: readonly boolean[]
   return runs;
 }
 
-/** The step that a chart tells of while nobody points at one: the newest of which all is told, or else the newest known. */
+/** The step that a chart shows while no step is pointed at: the newest complete one, else the newest with data. */
 export function newestKnown(lines: readonly Line[], complete: readonly boolean[]): number | undefined {
   const known = (index: number) => lines.some(({ values }) => values[index] != null);
   const all = complete.map((_, index) => index).filter(known);

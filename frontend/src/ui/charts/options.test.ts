@@ -1,8 +1,9 @@
 import type uPlot from "uplot";
 import { expect, test } from "vitest";
-import { type Look, options } from "./options";
+import type { PlotStyle } from "./drawing";
+import { options } from "./options";
 
-const LOOK = { palette: { series: [] }, zone: "utc", font: "12px sans-serif" } as unknown as Look;
+const LOOK = { palette: { series: [] }, zone: "utc", font: "12px sans-serif" } as unknown as PlotStyle;
 
 function rangeOf(scale: "left" | "right", most: number): uPlot.Range.MinMax {
   const shown = () => ({ lines: [], steps: { starts: [], seconds: 60, complete: [] } }) as never;

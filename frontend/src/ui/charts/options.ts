@@ -2,17 +2,10 @@
 
 import uPlot from "uplot";
 import type { Zone } from "~/lib/format";
-import { drawMarks, drawUnknown } from "./drawing";
-import type { Line, Steps } from "./lines";
-import type { Palette } from "./theme";
+import { drawMarks, drawUnknown, type PlotData, type PlotStyle } from "./drawing";
+import type { Line } from "./lines";
 
-export interface Look {
-  palette: Palette;
-  zone: Zone;
-  font: string;
-}
-
-export interface Heard {
+export interface PlotEvents {
   onPoint(index: number | null): void;
   onBrush(from: number, to: number): void;
 }
@@ -30,13 +23,8 @@ const NICE_COUNTS = Array.from({ length: 10 }, (_, power) =>
 /** Plots with the same key move their cursors together. */
 const TOGETHER = "outbox";
 
-export interface Shown {
-  lines: readonly Line[];
-  steps: Steps;
-}
-
 /** `shown` tells what is shown now: values change while the plot stays. */
-export function options(shown: () => Shown, look: Look, heard: Heard): uPlot.Options {
+export function options(shown: () => PlotData, look: PlotStyle, heard: PlotEvents): uPlot.Options {
   const { lines } = shown();
   const right = lines.find((line) => line.right);
   const left = lines.find((line) => !line.right);
@@ -81,7 +69,7 @@ function fromNothingToASecond(plot: uPlot, least: number, most: number | null): 
   return [from, Math.max(to ?? 0, 1)];
 }
 
-function drawn(line: Line, { palette }: Look, dashed = false): uPlot.Series {
+function drawn(line: Line, { palette }: PlotStyle, dashed = false): uPlot.Series {
   const colour = palette.series[line.colour - 1] ?? palette.text;
   return {
     scale: line.right ? "right" : "left",
@@ -97,7 +85,7 @@ function transparent(colour: string): string {
   return colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${FILL})`);
 }
 
-function axis(line: Line, look: Look, scale: "left" | "right"): uPlot.Axis {
+function axis(line: Line, look: PlotStyle, scale: "left" | "right"): uPlot.Axis {
   return {
     scale,
     side: scale === "left" ? 3 : 1,
@@ -116,7 +104,7 @@ function axis(line: Line, look: Look, scale: "left" | "right"): uPlot.Axis {
 
 const DAY = 86_400;
 
-function time({ palette, zone, font }: Look): uPlot.Axis {
+function time({ palette, zone, font }: PlotStyle): uPlot.Axis {
   return {
     stroke: palette.quiet,
     font,
@@ -136,7 +124,7 @@ function clock(seconds: number, step: number, zone: Zone): string {
   return at.toLocaleDateString("en-GB", { day: "numeric", month: "short", ...timeZone });
 }
 
-function brush(plot: uPlot, { onBrush }: Heard): void {
+function brush(plot: uPlot, { onBrush }: PlotEvents): void {
   const { left, width } = plot.select;
   if (width < 4) return;
   const [from, to] = [plot.posToVal(left, "x"), plot.posToVal(left + width, "x")];

@@ -1,16 +1,17 @@
 // Which time charts show: the last so-and-so long, or between two moments that a brush chose. It is kept in the address.
 
 import { choice, type Parameter } from "~/lib/url-state";
+import * as texts from "~/texts/charts";
 
 export type LastSpan = "15m" | "1h" | "6h" | "24h" | "7d" | "30d";
 
 export const SPANS: readonly { span: LastSpan; label: string; seconds: number }[] = [
-  { span: "15m", label: "15 min", seconds: 900 },
-  { span: "1h", label: "1 h", seconds: 3_600 },
-  { span: "6h", label: "6 h", seconds: 21_600 },
-  { span: "24h", label: "24 h", seconds: 86_400 },
-  { span: "7d", label: "7 d", seconds: 604_800 },
-  { span: "30d", label: "30 d", seconds: 2_592_000 },
+  { span: "15m", label: texts.range15Minutes, seconds: 900 },
+  { span: "1h", label: texts.range1Hour, seconds: 3_600 },
+  { span: "6h", label: texts.range6Hours, seconds: 21_600 },
+  { span: "24h", label: texts.range24Hours, seconds: 86_400 },
+  { span: "7d", label: texts.range7Days, seconds: 604_800 },
+  { span: "30d", label: texts.range30Days, seconds: 2_592_000 },
 ];
 
 /** In seconds since the epoch. */

@@ -1,5 +1,6 @@
 import { type KeyboardEvent, type RefObject, useEffect, useId, useState } from "react";
 import { usePreferences } from "~/lib/preferences";
+import * as texts from "~/texts/filters";
 import { Icon } from "../icons";
 import { type Filter, hintOf, keyOf, type Offer, offersFor } from "./filters";
 import styles from "./filters.module.css";
@@ -98,7 +99,7 @@ export function Field({ ref, label, filters, chosen, onChoose, onSet, onTakeBack
         />
         {chosen && (
           <p className={styles.hint} id={`${id}-hint`}>
-            {senseless && <strong className={styles.senseless}>This is none. </strong>}
+            {senseless && <strong className={styles.senseless}>{texts.invalid} </strong>}
             {hintOf(chosen)}
           </p>
         )}

@@ -2,6 +2,7 @@ import { useRef, useState } from "react";
 import { useShortcuts } from "~/lib/keyboard";
 import { usePreferences } from "~/lib/preferences";
 import type { Parameters, Values, Writing } from "~/lib/url-state";
+import * as texts from "~/texts/filters";
 import { Button } from "../Button";
 import { Icon } from "../icons";
 import { Field } from "./Field";
@@ -25,7 +26,7 @@ export function FilterBar<P extends Parameters>({ label, filters, state, also }:
   const { zone } = usePreferences();
   const [chosen, choose] = useState<Filter>();
   const field = useRef<HTMLInputElement>(null);
-  useShortcuts("Filters", [{ keys: "/", label, run: () => field.current?.focus() }]);
+  useShortcuts(texts.filters, [{ keys: "/", label, run: () => field.current?.focus() }]);
 
   const known: readonly Filter[] = filters;
   const active = known.filter(({ name }) => isSet(values[name]));
@@ -53,7 +54,7 @@ export function FilterBar<P extends Parameters>({ label, filters, state, also }:
         }}
       />
       {active.length > 0 && (
-        <ul className={styles.chips} aria-label="Filters that are set">
+        <ul className={styles.chips} aria-label={texts.activeFilters}>
           {active.map((filter) => (
             <Chip
               key={filter.name}
@@ -75,7 +76,7 @@ export function FilterBar<P extends Parameters>({ label, filters, state, also }:
                   field.current?.focus();
                 }}
               >
-                Clear all
+                {texts.clearAll}
               </Button>
             </li>
           )}
@@ -106,7 +107,7 @@ function Chip({
         type="button"
         className={styles.words}
         onClick={onEdit}
-        aria-label={`${label}: ${text}. Change it`}
+        aria-label={texts.changeFilter(label, text)}
       >
         <span className={styles.name}>{label}</span> <span className={styles.text}>{text}</span>
       </button>
@@ -114,7 +115,7 @@ function Chip({
         type="button"
         className={styles.remove}
         onClick={onRemove}
-        aria-label={`Remove the filter ${label}`}
+        aria-label={texts.removeFilter(label)}
       >
         <Icon name="cross" />
       </button>

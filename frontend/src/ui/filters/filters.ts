@@ -1,6 +1,7 @@
 // Filters as data, and what the filter field offers for what is typed into it.
 
 import { moment, type Zone } from "~/lib/format";
+import * as texts from "~/texts/filters";
 import { timeIn } from "./times";
 
 interface Named<N extends string> {
@@ -90,11 +91,11 @@ function wholes(filter: Filter & { kind: "whole" }, text: string): readonly Offe
 
 const MINUTE = 60_000;
 const RECENT: readonly (readonly [string, number])[] = [
-  ["15 minutes ago", 15 * MINUTE],
-  ["1 hour ago", 60 * MINUTE],
-  ["6 hours ago", 6 * 60 * MINUTE],
-  ["24 hours ago", 24 * 60 * MINUTE],
-  ["7 days ago", 7 * 24 * 60 * MINUTE],
+  [texts.minutesAgo15, 15 * MINUTE],
+  [texts.hourAgo, 60 * MINUTE],
+  [texts.hoursAgo6, 6 * 60 * MINUTE],
+  [texts.hoursAgo24, 24 * 60 * MINUTE],
+  [texts.daysAgo7, 7 * 24 * 60 * MINUTE],
 ];
 
 function times(filter: Filter, text: string, zone: Zone, now: number): readonly Offer[] {
@@ -110,16 +111,15 @@ function times(filter: Filter, text: string, zone: Zone, now: number): readonly 
 }
 
 function zoneName(zone: Zone): string {
-  return zone === "utc" ? "UTC" : "local time";
+  return zone === "utc" ? "UTC" : texts.localTime;
 }
 
 /** What to write for a filter: below the field while it is chosen. */
 export function hintOf(filter: Filter): string {
-  if (filter.kind === "time")
-    return "A time, as in 17:30, 2026-11-20 17:30, or how long ago, as in 20 min, 3 h or 2 d.";
-  if (filter.kind === "whole") return `A whole number from ${filter.least} to ${filter.most}.`;
-  if (filter.kind === "text") return filter.hint ?? "Type a value and press Enter.";
-  return "Choose one.";
+  if (filter.kind === "time") return texts.timeHint;
+  if (filter.kind === "whole") return texts.wholeHint(filter.least, filter.most);
+  if (filter.kind === "text") return filter.hint ?? texts.textHint;
+  return texts.choiceHint;
 }
 
 /** How the value of an active filter reads. */

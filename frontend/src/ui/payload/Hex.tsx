@@ -1,5 +1,5 @@
 import { useMemo, useState } from "react";
-import { number } from "~/lib/format";
+import * as texts from "~/texts/payload";
 import { Button } from "../Button";
 import { hexLines } from "./bytes";
 import styles from "./payload.module.css";
@@ -7,7 +7,7 @@ import { Scroll } from "./Scroll";
 
 const AT_ONCE = 4_096;
 
-/** Bytes by their codes, with what is readable of them beside. */
+/** Bytes as hexadecimal codes, with their readable characters. */
 export function Hex({ bytes, label }: { bytes: Uint8Array; label: string }) {
   const [shown, setShown] = useState(AT_ONCE);
   const lines = useMemo(() => hexLines(bytes, shown), [bytes, shown]);
@@ -16,9 +16,9 @@ export function Hex({ bytes, label }: { bytes: Uint8Array; label: string }) {
       <Scroll label={label}>{lines}</Scroll>
       {bytes.length > shown && (
         <p className={styles.rest}>
-          {number(shown)} of {number(bytes.length)} bytes.{" "}
+          {texts.bytesShown(shown, bytes.length)}{" "}
           <Button look="quiet" icon="down" onClick={() => setShown(shown * 4)}>
-            Show more
+            {texts.showMore}
           </Button>
         </p>
       )}

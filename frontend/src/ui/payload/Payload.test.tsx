@@ -34,7 +34,7 @@ describe("Payload", () => {
     show({ content: '{"cut": ', truncated: true, size: 300_000 });
     expect(screen.queryByRole("tab", { name: "Tree" })).toBeNull();
     expect(screen.getByRole("region", { name: "Body" }).textContent).toBe('{"cut": ');
-    expect(screen.getByText("Only the beginning of 300 kB is shown.")).toBeDefined();
+    expect(screen.getByText("Truncated: only the beginning of 300 kB is shown.")).toBeDefined();
   });
 
   it("shows bytes by their codes", () => {

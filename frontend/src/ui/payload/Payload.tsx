@@ -2,6 +2,7 @@ import { type ReactNode, useMemo, useState } from "react";
 import type { Schemas } from "~/api/client";
 import { size as sizeText } from "~/lib/format";
 import { readJsonOr } from "~/lib/json";
+import * as texts from "~/texts/payload";
 import { CopyButton } from "../Copy";
 import { Checkbox } from "../fields";
 import { Empty } from "../Loaded";
@@ -18,20 +19,20 @@ export interface PayloadProps {
   of: Content;
   /** What it is, for who does not see it: "Body of message 17". */
   label?: string;
-  /** Beside the ways to look at it: a button that reveals or downloads. */
+  /** Buttons next to the views: reveal, download. */
   actions?: ReactNode;
 }
 
 type View = "tree" | "raw" | "hex";
 
 const VIEWS: readonly Tab<View>[] = [
-  { value: "tree", label: "Tree" },
-  { value: "raw", label: "Raw" },
-  { value: "hex", label: "Hex" },
+  { value: "tree", label: texts.tree },
+  { value: "raw", label: texts.raw },
+  { value: "hex", label: texts.hex },
 ];
 
 /** A body: as a tree where it is JSON, as the text that was sent, or by its bytes. Whatever is in it stays text. */
-export function Payload({ of, label = "Body", actions }: PayloadProps) {
+export function Payload({ of, label = texts.body, actions }: PayloadProps) {
   const { content, encoding } = of;
   const root = useMemo(
     () => (encoding === "json" && content !== null ? readJsonOr(content) : undefined),
@@ -48,15 +49,14 @@ export function Payload({ of, label = "Body", actions }: PayloadProps) {
     <div className={styles.payload}>
       <div className={styles.facts}>
         <span className={styles.about}>
-          {of.content_type ?? "no content type"} · {sizeText(of.size)}
+          {of.content_type ?? texts.noContentType} · {sizeText(of.size)}
         </span>
         <span className={styles.actions}>
-          {view === "raw" && isShown && <Checkbox label="Wrap lines" checked={wrap} onChange={setWrap} />}
+          {view === "raw" && isShown && (
+            <Checkbox label={texts.wrapLines} checked={wrap} onChange={setWrap} />
+          )}
           {isShown && (
-            <CopyButton
-              text={content}
-              label={encoding === "base64" ? "Copy as base64" : "Copy as it is shown"}
-            />
+            <CopyButton text={content} label={encoding === "base64" ? texts.copyBase64 : texts.copyShown} />
           )}
           {actions}
         </span>
@@ -65,7 +65,7 @@ export function Payload({ of, label = "Body", actions }: PayloadProps) {
       {!isShown ? (
         <Nothing {...of} />
       ) : (
-        <Tabs<View> label={`${label}, how it is shown`} tabs={views} value={view} onChoose={setView}>
+        <Tabs<View> label={texts.viewOf(label)} tabs={views} value={view} onChoose={setView}>
           {view === "tree" && root && <Tree key={content} root={root} label={label} />}
           {view === "raw" && <Raw text={content} wrap={wrap} label={label} />}
           {view === "hex" && <Bytes content={content} base64={encoding === "base64"} label={label} />}
@@ -83,23 +83,13 @@ function Bytes({ content, base64, label }: { content: string; base64: boolean; l
 function Notes({ content, size, truncated, masked }: Content) {
   return (
     <>
-      {truncated && content !== null && (
-        <p className={styles.note}>Only the beginning of {sizeText(size)} is shown.</p>
-      )}
-      {masked && content !== null && (
-        <p className={styles.note}>Values that are named like secrets are masked.</p>
-      )}
+      {truncated && content !== null && <p className={styles.note}>{texts.truncated(sizeText(size))}</p>}
+      {masked && content !== null && <p className={styles.note}>{texts.maskedHint}</p>}
     </>
   );
 }
 
 function Nothing({ content, size, masked }: Content) {
-  if (content === "" || size === 0) return <Empty title="The body is empty." />;
-  return (
-    <Empty title="The body is not shown.">
-      {masked
-        ? "It is too large to be masked, or no text that could be. Whoever may reveal masked values can see it."
-        : "It is too large, or nothing that can be shown here."}
-    </Empty>
-  );
+  if (content === "" || size === 0) return <Empty title={texts.emptyBody} />;
+  return <Empty title={texts.hiddenBody}>{masked ? texts.hiddenHint : texts.notDisplayable}</Empty>;
 }

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { number } from "~/lib/format";
+import * as texts from "~/texts/payload";
 import { Button } from "../Button";
 import styles from "./payload.module.css";
 import { Scroll } from "./Scroll";
@@ -16,9 +16,9 @@ export function Raw({ text, wrap, label }: { text: string; wrap: boolean; label:
       </Scroll>
       {text.length > shown && (
         <p className={styles.rest}>
-          {number(shown)} of {number(text.length)} characters.{" "}
+          {texts.charactersShown(shown, text.length)}{" "}
           <Button look="quiet" icon="down" onClick={() => setShown(shown + AT_ONCE)}>
-            Show more
+            {texts.showMore}
           </Button>
         </p>
       )}

@@ -1,6 +1,6 @@
 import { type KeyboardEvent, useMemo, useRef, useState } from "react";
-import { number, plural } from "~/lib/format";
 import type { JsonNode } from "~/lib/json";
+import * as texts from "~/texts/payload";
 import { Icon } from "../icons";
 import styles from "./payload.module.css";
 import { CHILDREN_AT_FIRST, type More, openAtFirst, type Row, rowsOf, sizeOf } from "./tree";
@@ -120,9 +120,9 @@ function indent(depth: number): number {
 function Value({ node }: { node: JsonNode }) {
   switch (node.kind) {
     case "object":
-      return <span className={styles.folded}>{`{ ${plural(node.members.length, "member")} }`}</span>;
+      return <span className={styles.folded}>{texts.members(node.members.length)}</span>;
     case "array":
-      return <span className={styles.folded}>{`[ ${plural(node.items.length, "item")} ]`}</span>;
+      return <span className={styles.folded}>{texts.elements(node.items.length)}</span>;
     case "string":
       return <LongText text={node.value} />;
     default:
@@ -141,7 +141,7 @@ function LongText({ text }: { text: string }) {
   if (text === "***") {
     return (
       <span className={styles.masked}>
-        <Icon name="lost" /> masked
+        <Icon name="lost" /> {texts.masked}
       </span>
     );
   }
@@ -159,7 +159,7 @@ function LongText({ text }: { text: string }) {
             setWhole(true);
           }}
         >
-          Show all {number(text.length)} characters
+          {texts.showCharacters(text.length)}
         </button>
       )}
     </span>
@@ -170,7 +170,7 @@ function ShowMore({ row, onMore }: { row: More; onMore(): void }) {
   return (
     <div role="none" style={{ paddingInlineStart: `${indent(row.depth) + 20}px` }}>
       <button type="button" className={styles.more} onClick={onMore}>
-        Show {number(Math.min(500, row.more))} more of {number(row.more)}
+        {texts.showMoreItems(Math.min(500, row.more), row.more)}
       </button>
     </div>
   );

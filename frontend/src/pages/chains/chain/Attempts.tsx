@@ -1,8 +1,9 @@
-import type { Attempt, Leg } from "~/api/chains";
+import type { Attempt, Delivery } from "~/api/chains";
 import { span } from "~/lib/format";
+import * as texts from "~/texts/chains";
 import { Icon, type IconName, Moment } from "~/ui";
 import styles from "./Detail.module.css";
-import { OUTCOMES } from "./words";
+import { OUTCOMES } from "./descriptions";
 
 const ICONS: Record<string, IconName> = {
   processed: "check",
@@ -12,10 +13,10 @@ const ICONS: Record<string, IconName> = {
 };
 
 /** Each attempt that is known: when, how it ended, how long it took and where it ran. */
-export function Attempts({ leg }: { leg: Leg }) {
+export function Attempts({ leg }: { leg: Delivery }) {
   if (leg.tries.length === 0) return null;
   return (
-    <ol className={styles.attempts} aria-label={`Attempts in ${leg.queue}`}>
+    <ol className={styles.attempts} aria-label={texts.attemptsIn(leg.queue)}>
       {leg.tries.map((attempt, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: attempts are told in their order, and numbers may come twice
         <li key={index} data-outcome={attempt.outcome}>
@@ -31,12 +32,12 @@ export function Attempts({ leg }: { leg: Leg }) {
 
 function One({ attempt }: { attempt: Attempt }) {
   const { attempt: number, outcome, at, handling_seconds: seconds, component, error } = attempt;
-  const ran = [seconds !== null && `ran ${span(seconds)}`, component && `at ${component}`]
+  const ran = [seconds !== null && texts.ran(span(seconds)), component && texts.atComponent(component)]
     .filter(Boolean)
     .join(" ");
   return (
     <>
-      <strong>Attempt {number}</strong> {OUTCOMES[outcome] ?? outcome}
+      <strong>{texts.attempt(number)}</strong> {OUTCOMES[outcome] ?? outcome}
       <p className={styles.quiet}>
         {at && <Moment at={at} milliseconds />}
         {at && ran && ", "}

@@ -1,8 +1,9 @@
 import { span } from "~/lib/format";
+import * as texts from "~/texts/chains";
 import { Icon } from "~/ui";
 import styles from "./Bars.module.css";
+import { KINDS, OUTCOMES } from "./descriptions";
 import { type Lane, reachOf, type Span } from "./lanes";
-import { KINDS, OUTCOMES } from "./words";
 
 /** What of a lane is in sight, as bars and ticks on a scale of `width` pixels. Screen readers get the row's words instead. */
 export function Bars({
@@ -37,7 +38,7 @@ export function Bars({
             className={styles.bar}
             data-kind={kind}
             data-open={open || undefined}
-            title={`${KINDS[kind]}: ${span((to - from) / 1000)}${open ? " so far" : ""}`}
+            title={`${KINDS[kind]}: ${span((to - from) / 1000)}${open ? texts.soFar : ""}`}
             style={{ left: x(from), width: Math.max(x(to) - x(from), 2) }}
           />
         )),
@@ -48,7 +49,7 @@ export function Bars({
             key={`${attempt} ${at}`}
             className={styles.mark}
             data-outcome={outcome}
-            title={`Attempt ${attempt}: ${OUTCOMES[outcome] ?? outcome}`}
+            title={texts.attemptOutcome(attempt, OUTCOMES[outcome] ?? outcome)}
             style={{ left: x(at) }}
           >
             {outcome === "died" && <Icon name="dead" />}
@@ -81,13 +82,13 @@ function Length({
   const [start, end] = [x(from), x(to)];
   if (end < 0)
     return (
-      <span className={styles.length} style={{ left: 4 }} title="It lies before this.">
+      <span className={styles.length} style={{ left: 4 }} title={texts.earlierTime}>
         ‹
       </span>
     );
   if (start > width)
     return (
-      <span className={styles.length} style={{ right: 4 }} title="It lies behind this.">
+      <span className={styles.length} style={{ right: 4 }} title={texts.laterTime}>
         ›
       </span>
     );

@@ -1,36 +1,38 @@
 import { memo, useMemo, useRef } from "react";
 import { number } from "~/lib/format";
+import * as texts from "~/texts/chains";
 import { Button, Span, State, Table } from "~/ui";
 import styles from "./ChainTable.module.css";
-import type { Drawn, Handled } from "./drawn";
+import { nameOf } from "./descriptions";
 import { type Line, linesOf, type SortBy, sorted } from "./lines";
-import { SortButton } from "./SortButton";
-import { nameOf } from "./words";
-
-export interface Order {
-  by: SortBy;
-  down: boolean;
-  page: number;
-  change(changes: { sort?: SortBy; down?: boolean; page?: number | undefined }): void;
-}
+import { type Order, SortButton } from "./SortButton";
+import type { ChainHandlers, ChainView } from "./view";
 
 /** So many are drawn, with the ten cells of each, before a slow machine is felt to wait. */
 const PAGE = 30;
 const COLUMNS: readonly (readonly [SortBy | undefined, string])[] = [
-  ["chain", "Message"],
-  [undefined, "Follows from"],
-  [undefined, "Queue"],
-  ["state", "State"],
-  ["published", "Published after"],
-  ["outbox", "In the outbox"],
-  ["broker", "In the broker"],
-  ["handling", "Handling"],
-  ["attempts", "Attempts"],
-  [undefined, "Last error"],
+  ["chain", texts.message],
+  [undefined, texts.cause],
+  [undefined, texts.queue],
+  ["state", texts.status],
+  ["published", texts.publishedAfter],
+  ["outbox", texts.inOutbox],
+  ["broker", texts.inBroker],
+  ["handling", texts.handling],
+  ["attempts", texts.attempts],
+  [undefined, texts.lastError],
 ];
 
 /** What the drawings show, in words and numbers: one line for each message and queue. */
-export function ChainTable({ drawn, handled, order }: { drawn: Drawn; handled: Handled; order: Order }) {
+export function ChainTable({
+  drawn,
+  handled,
+  order,
+}: {
+  drawn: ChainView;
+  handled: ChainHandlers;
+  order: Order;
+}) {
   const { by, down, change } = order;
   const lines = useMemo(() => sorted(linesOf(drawn.tree.items), by, down), [drawn.tree, by, down]);
   const pages = Math.max(1, Math.ceil(lines.length / PAGE));
@@ -46,7 +48,7 @@ export function ChainTable({ drawn, handled, order }: { drawn: Drawn; handled: H
   );
   return (
     <div ref={top} className={styles.place}>
-      <Table label="Messages of the chain" head={head}>
+      <Table label={texts.messagesOfChain} head={head}>
         {shown.map((line) => (
           <LineRow
             key={line.key}
@@ -58,20 +60,13 @@ export function ChainTable({ drawn, handled, order }: { drawn: Drawn; handled: H
         ))}
       </Table>
       {pages > 1 && (
-        <nav className={styles.pager} aria-label="Parts of the table">
-          <Button
-            icon="left"
-            whyNot={page > 1 ? undefined : "This is the first part."}
-            onClick={() => turn(page - 1)}
-          >
-            Before
+        <nav className={styles.pager} aria-label={texts.tablePages}>
+          <Button icon="left" whyNot={page > 1 ? undefined : texts.firstPage} onClick={() => turn(page - 1)}>
+            {texts.previousPage}
           </Button>
-          <span>
-            {number((page - 1) * PAGE + 1)} to {number(Math.min(page * PAGE, lines.length))} of{" "}
-            {number(lines.length)} lines
-          </span>
-          <Button whyNot={page < pages ? undefined : "This is the last part."} onClick={() => turn(page + 1)}>
-            After
+          <span>{texts.lines((page - 1) * PAGE + 1, Math.min(page * PAGE, lines.length), lines.length)}</span>
+          <Button whyNot={page < pages ? undefined : texts.lastPage} onClick={() => turn(page + 1)}>
+            {texts.nextPage}
           </Button>
         </nav>
       )}
@@ -109,9 +104,9 @@ const LineRow = memo(function LineRow({
         >
           {nameOf(item)}
         </button>
-        {item.critical && <div className={styles.quiet}>on the critical path</div>}
+        {item.critical && <div className={styles.quiet}>{texts.onCriticalPath}</div>}
       </th>
-      <td>{parent ? nameOf(parent) : item.orphan ? "not known" : "begins the chain"}</td>
+      <td>{parent ? nameOf(parent) : item.orphan ? texts.unknownCause : texts.startOfChain}</td>
       <td>{leg?.queue ?? "—"}</td>
       <td>
         <State of={state} />

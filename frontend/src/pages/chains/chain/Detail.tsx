@@ -1,12 +1,15 @@
 import { useEffect, useRef } from "react";
 import { Link } from "wouter";
-import type { Leg } from "~/api/chains";
-import { plural, span } from "~/lib/format";
-import { Ago, CopyButton, Facts, IconButton, lookOf, Moment, State } from "~/ui";
+import type { Delivery } from "~/api/chains";
+import { span } from "~/lib/format";
+import * as texts from "~/texts/chains";
+import * as common from "~/texts/common";
+import { stateMeanings } from "~/texts/state-meanings";
+import { Ago, CopyButton, Facts, IconButton, Moment, State } from "~/ui";
 import { Attempts } from "./Attempts";
 import styles from "./Detail.module.css";
+import { nameOf } from "./descriptions";
 import type { Item } from "./tree";
-import { nameOf } from "./words";
 
 /** The facts of the message that was selected, and the ways to it. */
 export function Detail({
@@ -28,32 +31,32 @@ export function Detail({
     if (top.current) top.current.scrollTop = 0;
   }, [message.id]);
   return (
-    <section ref={top} className={styles.detail} aria-label="The selected message">
+    <section ref={top} className={styles.detail} aria-label={texts.selectedMessage}>
       <header className={styles.head}>
         <h2>{nameOf(item)}</h2>
-        <IconButton icon="cross" label="Close" onClick={close} />
+        <IconButton icon="cross" label={common.close} onClick={close} />
       </header>
       <p className={styles.state}>
-        <State of={message.state} /> <span>{lookOf(message.state).meaning}</span>
+        <State of={message.state} /> <span>{stateMeanings[message.state]}</span>
       </p>
       {message.last_error && <p className={styles.error}>{message.last_error}</p>}
       <Facts
         of={[
-          ["Id", <Id key="id" id={message.id} />],
-          ["Looked up", asked ? "by this message's id" : null],
-          ["Critical path", item.critical ? "lies on it" : null],
-          ["Follows from", parent ? <Jump key="parent" to={parent} choose={choose} /> : orphanWords(item)],
-          ["Led to", item.below > 0 ? ledTo(item) : null],
-          ["Published", message.published_at && <Moment at={message.published_at} milliseconds />],
-          ["Sent", message.sent_at && <Moment at={message.sent_at} milliseconds />],
-          ["In the outbox", message.waited_seconds === null ? null : span(message.waited_seconds)],
-          ["Sent by", message.relay],
+          [texts.id, <Id key="id" id={message.id} />],
+          [texts.lookedUp, asked ? texts.byThisId : null],
+          [texts.criticalPath, item.critical ? texts.yes : null],
+          [texts.cause, parent ? <Jump key="parent" to={parent} choose={choose} /> : orphanWords(item)],
+          [texts.effects, item.below > 0 ? ledTo(item) : null],
+          [texts.published, message.published_at && <Moment at={message.published_at} milliseconds />],
+          [texts.sent, message.sent_at && <Moment at={message.sent_at} milliseconds />],
+          [texts.inOutbox, message.waited_seconds === null ? null : span(message.waited_seconds)],
+          [texts.sentBy, message.relay],
           [
-            message.state === "stalled" ? "Stalled since" : "Unroutable since",
+            message.state === "stalled" ? texts.stalledSince : texts.unroutableSince,
             message.held_at && <At at={message.held_at} />,
           ],
-          ["Due", message.due_at && <At at={message.due_at} />],
-          ["Requeued", message.requeue_count > 0 ? plural(message.requeue_count, "time") : null],
+          [texts.due, message.due_at && <At at={message.due_at} />],
+          [texts.requeued, message.requeue_count > 0 ? texts.times(message.requeue_count) : null],
         ]}
       />
       <Ways item={item} />
@@ -67,7 +70,7 @@ export function Detail({
 function Id({ id }: { id: string }) {
   return (
     <span className={styles.id}>
-      <code>{id}</code> <CopyButton text={id} label="Copy the id" />
+      <code>{id}</code> <CopyButton text={id} label={texts.copyId} />
     </span>
   );
 }
@@ -82,16 +85,12 @@ function Jump({ to, choose }: { to: Item; choose(id: string): void }) {
 
 function orphanWords({ message, orphan }: Item): string | null {
   if (!orphan) return null;
-  return message.parent_id === null
-    ? "Nothing tells what led to it."
-    : `${message.parent_id}, of which nothing is known here.`;
+  return message.parent_id === null ? texts.causeUnknown : texts.causeNotFound(message.parent_id);
 }
 
 function ledTo({ children, below }: Item): string {
-  const direct = plural(children.length, "message");
-  return below > children.length
-    ? `${direct}, and ${plural(below - children.length, "more", "more")} after them`
-    : direct;
+  const direct = texts.messagesCount(children.length);
+  return below > children.length ? texts.effectsCount(direct, below - children.length) : direct;
 }
 
 function At({ at }: { at: string }) {
@@ -115,14 +114,14 @@ function Ways({ item: { message } }: { item: Item }) {
     );
   return (
     <p className={styles.ways}>
-      {died && <Link href={`/dead-letters?${id}&status=any`}>Its dead letter</Link>}
-      <Link href={`/messages?${id}`}>In the outbox</Link>
+      {died && <Link href={`/dead-letters?${id}&status=any`}>{texts.deadLetter}</Link>}
+      <Link href={`/messages?${id}`}>{texts.messageInOutbox}</Link>
     </p>
   );
 }
 
 /** `the queue is paused by ada: stocktaking, 4 min ago`, and how many are ahead of it where that is not the reason. */
-function Because({ waiting }: { waiting: NonNullable<Leg["waiting"]> }) {
+function Because({ waiting }: { waiting: NonNullable<Delivery["waiting"]> }) {
   const { reason, text, ahead, paused_at } = waiting;
   return (
     <>
@@ -132,12 +131,12 @@ function Because({ waiting }: { waiting: NonNullable<Leg["waiting"]> }) {
           , <Ago at={paused_at} />
         </>
       )}
-      {reason !== "behind" && ahead ? `; ${plural(ahead, "delivery is", "deliveries are")} ahead of it` : ""}
+      {reason !== "behind" && ahead ? texts.ahead(ahead) : ""}
     </>
   );
 }
 
-function InQueue({ leg }: { leg: Leg }) {
+function InQueue({ leg }: { leg: Delivery }) {
   return (
     <section className={styles.queue} aria-label={leg.queue}>
       <header>
@@ -146,15 +145,15 @@ function InQueue({ leg }: { leg: Leg }) {
       </header>
       <Facts
         of={[
-          ["First taken", leg.received_at && <Moment at={leg.received_at} milliseconds />],
+          [texts.firstTaken, leg.received_at && <Moment at={leg.received_at} milliseconds />],
           [
-            "In the broker",
-            leg.waited_seconds === null ? null : `${span(leg.waited_seconds)} before the first attempt`,
+            texts.inBroker,
+            leg.waited_seconds === null ? null : texts.waitBeforeFirst(span(leg.waited_seconds)),
           ],
-          ["Handling", leg.handling_seconds === null ? null : span(leg.handling_seconds)],
-          ["Attempts", leg.attempts > 0 ? leg.attempts : null],
-          ["Waits because", leg.waiting && <Because key="waiting" waiting={leg.waiting} />],
-          ["Next attempt", leg.due_at && <At at={leg.due_at} />],
+          [texts.handling, leg.handling_seconds === null ? null : span(leg.handling_seconds)],
+          [texts.attempts, leg.attempts > 0 ? leg.attempts : null],
+          [texts.waitingFor, leg.waiting && <Because key="waiting" waiting={leg.waiting} />],
+          [texts.nextAttempt, leg.due_at && <At at={leg.due_at} />],
         ]}
       />
       <Attempts leg={leg} />

@@ -1,35 +1,36 @@
+import * as texts from "~/texts/chains";
 import { Icon } from "~/ui";
 import bars from "./Bars.module.css";
 import styles from "./Legend.module.css";
 
 const FILLS = [
-  ["outbox", "in the outbox"],
-  ["broker", "in the broker"],
+  ["outbox", texts.legendOutbox],
+  ["broker", texts.legendBroker],
   ["handling", "handling"],
-  ["retry", "until the next attempt"],
-  ["dead", "dead until requeued"],
+  ["retry", texts.legendRetry],
+  ["dead", texts.legendDead],
 ] as const;
 
 /** What the fills and signs of the waterfall mean. */
 export function Legend() {
   return (
-    <ul className={styles.legend} aria-label="Legend">
+    <ul className={styles.legend} aria-label={texts.legend}>
       {FILLS.map(([kind, words]) => (
         <li key={kind}>
           <span className={bars.sample} data-kind={kind} /> {words}
         </li>
       ))}
       <li>
-        <span className={styles.tick} /> retry
+        <span className={styles.tick} /> {texts.retryMark}
       </li>
       <li>
         <span className={styles.dead}>
           <Icon name="dead" />
         </span>{" "}
-        dead
+        {texts.deadMark}
       </li>
-      <li title="What happened last is at its end: it decided how long the chain took.">
-        <span className={styles.critical} /> <strong>critical path</strong>
+      <li title={texts.criticalPathHint}>
+        <span className={styles.critical} /> <strong>{texts.criticalPathMark}</strong>
       </li>
     </ul>
   );

@@ -1,6 +1,6 @@
-import { type Chain, MOST } from "~/api/chains";
-import { number, plural } from "~/lib/format";
+import { type Chain, MAX_LIMIT } from "~/api/chains";
 import { useUrlState } from "~/lib/url-state";
+import * as texts from "~/texts/chains";
 import { Button, Icon } from "~/ui";
 import { oneChain } from "../address";
 import styles from "./Notices.module.css";
@@ -24,38 +24,28 @@ export function Notices({
   const notices = [
     sought && tree.byId.has(asked) && (
       <>
-        You looked for <code>{asked}</code>, which is part of this chain.{" "}
-        <Button onClick={() => choose(asked)}>Show it</Button>
+        {texts.lookedFor} <code>{asked}</code>
+        {texts.lookedForIn} <Button onClick={() => choose(asked)}>{texts.showIt}</Button>
       </>
     ),
     sought && !tree.byId.has(asked) && (
       <>
-        The message <code>{asked}</code> belongs to this chain, but is not among those shown.
+        {texts.notShownMessage} <code>{asked}</code> {texts.notShownIn}
       </>
     ),
     chain.truncated && !all && (
       <>
-        The chain has more than the {number(tree.items.length)} messages that are shown.{" "}
-        <Button onClick={() => change({ all: true }, { replace: true })}>Show up to {number(MOST)}</Button>
+        {texts.more(tree.items.length)}{" "}
+        <Button onClick={() => change({ all: true }, { replace: true })}>{texts.showUpTo(MAX_LIMIT)}</Button>
       </>
     ),
-    chain.truncated && all && (
-      <>
-        The chain has more messages than the {number(tree.items.length)} that are shown, which is as many as
-        one answer holds. A message of the rest is found by its own id among the dead letters.
-      </>
-    ),
-    orphans > 0 && (
-      <>
-        {plural(orphans, "message")} {orphans === 1 ? "hangs" : "hang"} from nothing that is known:{" "}
-        {orphans === 1 ? "it stands" : "they stand"} at the end, with “parent unknown”.
-      </>
-    ),
-    ...chain.unknown.map((reason) => <>Not known: {reason}.</>),
+    chain.truncated && all && <>{texts.tooMany(tree.items.length)}</>,
+    orphans > 0 && <>{texts.orphans(orphans)}</>,
+    ...chain.unknown.map((reason) => <>{texts.degraded(reason)}</>),
   ].filter(Boolean);
   if (notices.length === 0) return null;
   return (
-    <ul className={styles.notices} aria-label="What to know about this chain">
+    <ul className={styles.notices} aria-label={texts.notices}>
       {notices.map((notice, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: sentences without a state of their own
         <li key={index}>

@@ -37,9 +37,9 @@ describe("one chain", () => {
     screen.getByRole("tree").focus();
     await user.keyboard("{End}{Enter}");
     expect(parameter("node")).toBe("late");
-    const facts = screen.getByRole("region", { name: "The selected message" });
+    const facts = screen.getByRole("region", { name: "Selected message" });
     expect(within(facts).getByText("Attempt 2")).toBeTruthy();
-    expect(within(facts).getByRole("link", { name: "Its dead letter" }).getAttribute("href")).toContain(
+    expect(within(facts).getByRole("link", { name: "Dead letter" }).getAttribute("href")).toContain(
       "message_id=late",
     );
     await user.click(within(facts).getByRole("button", { name: "Close" }));
@@ -65,9 +65,7 @@ describe("one chain", () => {
     const root = message("root", null, { state: "dead", legs: [DEAD] });
     opened(chain([root, message("other", "root")], { critical_path: ["root"] }));
     const row = screen.getByRole("treeitem", { name: /key.root/ });
-    expect(row.textContent).toContain(
-      "dead, took 6 s, 2 attempts, 1 message from it, on the way to what happened last",
-    );
+    expect(row.textContent).toContain("dead letter, took 6 s, 2 attempts, 1 effect, on the critical path");
   });
 
   it("unfolds large fan-outs, and keeps that in the address", async () => {
@@ -80,10 +78,10 @@ describe("one chain", () => {
   it("tells what it does not show", () => {
     const lost = [...wide(2), message("lost", "nobody")];
     opened(chain(lost, { truncated: true, unknown: ["what the history would tell: it is off"] }));
-    const told = screen.getByRole("list", { name: "What to know about this chain" });
-    expect(told.textContent).toContain("more than the 4 messages that are shown");
-    expect(told.textContent).toContain("1 message hangs from nothing that is known");
-    expect(told.textContent).toContain("Not known: what the history would tell: it is off.");
+    const told = screen.getByRole("list", { name: "Notes about this chain" });
+    expect(told.textContent).toContain("more than the 4 messages shown");
+    expect(told.textContent).toContain("The cause of 1 message is unknown");
+    expect(told.textContent).toContain("Not available: what the history would tell: it is off.");
   });
 
   it("is a table too, sorted in place", async () => {

@@ -1,45 +1,46 @@
 import { useMemo, useRef } from "react";
 import { Link } from "wouter";
-import { type Chain, FEWER, MOST, useChain } from "~/api/chains";
+import { type Chain, INITIAL_LIMIT, MAX_LIMIT, useChain } from "~/api/chains";
 import { failureOf } from "~/api/problems";
 import { useShortcuts } from "~/lib/keyboard";
 import { useUrlState } from "~/lib/url-state";
+import * as texts from "~/texts/chains";
 import { Empty, Loaded, Page, State, Tabs } from "~/ui";
 import { oneChain, type View } from "../address";
 import { Search } from "../Search";
 import { ChainTable } from "./ChainTable";
 import { Detail } from "./Detail";
-import { type Handled, useDrawn } from "./drawn";
 import { Notices } from "./Notices";
 import styles from "./OneChain.module.css";
 import { ROOTS } from "./rows";
 import { Summary } from "./Summary";
 import { TreeView } from "./TreeView";
 import type { Item, Tree } from "./tree";
+import { type ChainHandlers, useChainView } from "./view";
 import { Waterfall } from "./Waterfall";
 
 /** One chain, by the id of any of its messages. */
 export default function OneChain({ id }: { id: string }) {
   const [{ all }] = useUrlState(oneChain);
-  const query = useChain(id, all ? MOST : FEWER);
+  const query = useChain(id, all ? MAX_LIMIT : INITIAL_LIMIT);
   const { data } = query;
   const first = data?.nodes.find((message) => message.id === data.root_id);
   return (
     <Page
-      title={first?.routing_key ? `Chain of ${first.routing_key}` : "Chain"}
-      beside={
+      title={first?.routing_key ? texts.chainOf(first.routing_key) : texts.chain}
+      aside={
         <>
           {data && <State of={data.state} />}
-          <Link href="/chains">All chains</Link>
+          <Link href="/chains">{texts.allChains}</Link>
         </>
       }
       actions={<Search />}
       wide
     >
       {query.error && failureOf(query.error).code === "not-found" ? (
-        <Empty title="Nothing is known of this id.">
-          Look at how it is written: <code className={styles.id}>{id}</code>. Of messages that were sent, only
-          the history knows, and it forgets them after a while.
+        <Empty title={texts.notFound}>
+          {texts.notFoundHint} <code className={styles.id}>{id}</code>
+          {texts.notFoundHistory}
         </Empty>
       ) : (
         <Loaded query={query}>
@@ -51,14 +52,14 @@ export default function OneChain({ id }: { id: string }) {
 }
 
 const VIEWS: readonly { value: View; label: string }[] = [
-  { value: "waterfall", label: "Waterfall" },
-  { value: "tree", label: "Tree" },
-  { value: "table", label: "Table" },
+  { value: "waterfall", label: texts.waterfall },
+  { value: "tree", label: texts.tree },
+  { value: "table", label: texts.table },
 ];
 
 function Shown({ chain, asked, readAt }: { chain: Chain; asked: string; readAt: number }) {
   const [{ view, sort, down, page }, change] = useUrlState(oneChain);
-  const drawn = useDrawn(chain, readAt);
+  const drawn = useChainView(chain, readAt);
   const handled = useHandled(drawn.tree);
   const selected = handled.selected === undefined ? undefined : drawn.tree.byId.get(handled.selected);
   const drawing = useRef<HTMLElement>(null);
@@ -68,25 +69,20 @@ function Shown({ chain, asked, readAt }: { chain: Chain; asked: string; readAt: 
       ?.querySelector<HTMLElement>("[role=tree], [aria-pressed=true]")
       ?.focus({ preventScroll: true });
   }
-  useShortcuts("Chain", [
-    { keys: "v", label: "Next view", run: () => change({ view: after(view) }, { replace: true }) },
-    ...(selected ? [{ keys: "Escape", label: "Close the message's facts", run: close }] : []),
+  useShortcuts(texts.chain, [
+    { keys: "v", label: texts.nextView, run: () => change({ view: after(view) }, { replace: true }) },
+    ...(selected ? [{ keys: "Escape", label: texts.closeMessage, run: close }] : []),
   ]);
   return (
     <>
       <Summary chain={chain} tree={drawn.tree} extent={drawn.extent} />
       <Notices chain={chain} tree={drawn.tree} asked={asked} choose={handled.choose} />
-      <div className={styles.beside} data-detail={selected ? true : undefined}>
+      <div className={styles.content} data-detail={selected ? true : undefined}>
         <section ref={drawing} className={styles.drawing} aria-labelledby="messages">
           <h2 id="messages" className="unseen">
-            Messages
+            {texts.messages}
           </h2>
-          <Tabs
-            label="How the chain is shown"
-            tabs={VIEWS}
-            value={view}
-            onChoose={(next) => change({ view: next })}
-          >
+          <Tabs label={texts.views} tabs={VIEWS} value={view} onChoose={(next) => change({ view: next })}>
             {view === "waterfall" && <Waterfall drawn={drawn} handled={handled} />}
             {view === "tree" && <TreeView drawn={drawn} handled={handled} />}
             {view === "table" && (
@@ -117,7 +113,7 @@ function after(view: View): View {
 }
 
 /** What is chosen and folded, as the address has it. */
-function useHandled(tree: Tree): Handled {
+function useHandled(tree: Tree): ChainHandlers {
   const [{ node, open, shut }, change] = useUrlState(oneChain);
   return useMemo(() => {
     const selected = node !== undefined && tree.byId.has(node) ? node : undefined;

@@ -1,3 +1,4 @@
+import * as texts from "~/texts/chains";
 import { Moment } from "~/ui";
 import type { Span } from "./lanes";
 import styles from "./Ruler.module.css";
@@ -23,7 +24,7 @@ export function Ruler({
     <>
       <div className={styles.ruler} aria-hidden="true">
         <span className={styles.origin} style={{ width: names }}>
-          since <Moment at={new Date(origin).toISOString()} short />
+          {texts.since} <Moment at={new Date(origin).toISOString()} short />
         </span>
         {marks.map((mark) => (
           <span key={mark.at} className={styles.tick} style={{ left: names + x(mark) }}>

@@ -1,12 +1,19 @@
+import * as texts from "~/texts/chains";
 import { Icon } from "~/ui";
-import type { Order } from "./ChainTable";
 import styles from "./ChainTable.module.css";
 import type { SortBy } from "./lines";
+
+export interface Order {
+  by: SortBy;
+  down: boolean;
+  page: number;
+  change(changes: { sort?: SortBy; down?: boolean; page?: number | undefined }): void;
+}
 
 /** A column's name, which sorts by it; once more, the other way round. */
 export function SortButton({ column, words, order }: { column: SortBy; words: string; order: Order }) {
   const here = order.by === column;
-  const how = order.down ? "descending" : "ascending";
+  const how = order.down ? texts.descending : texts.ascending;
   return (
     <button
       type="button"
@@ -15,7 +22,7 @@ export function SortButton({ column, words, order }: { column: SortBy; words: st
     >
       {words}
       {here && <Icon name={order.down ? "down" : "up"} />}
-      <span className="unseen">{here ? `, sorted, ${how}` : ", sort by this"}</span>
+      <span className="unseen">{here ? texts.sorted(how) : texts.sortBy}</span>
     </button>
   );
 }

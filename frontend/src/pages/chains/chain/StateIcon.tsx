@@ -1,4 +1,4 @@
-import { Icon, type IconName, lookOf, type Tone } from "~/ui";
+import { Icon, type IconName, stateStyle, type Tone } from "~/ui";
 import styles from "./StateIcon.module.css";
 
 const BY_TONE: Record<Tone, IconName> = {
@@ -9,9 +9,9 @@ const BY_TONE: Record<Tone, IconName> = {
   neutral: "info",
 };
 
-/** The icon of a state, where its word stands in the text beside. */
+/** The icon of a state, where the text next to it names the state. */
 export function StateIcon({ of }: { of: string }) {
-  const { icon, tone, label } = lookOf(of);
+  const { icon, tone, label } = stateStyle(of);
   return (
     <span className={styles.icon} data-tone={tone} title={label}>
       <Icon name={icon ?? BY_TONE[tone]} />

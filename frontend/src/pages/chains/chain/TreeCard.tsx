@@ -1,14 +1,15 @@
 import { memo } from "react";
 import { span } from "~/lib/format";
-import { lookOf } from "~/ui";
+import * as texts from "~/texts/chains";
+import { stateStyle } from "~/ui";
 import { type Box, CARD, HEIGHT } from "./boxes";
 import { rowProps } from "./cursor";
+import { descriptionOf, foldLabel, nameOf } from "./descriptions";
 import { Fold } from "./Fold";
 import { type Lanes, reach } from "./lanes";
 import type { MessageRow } from "./rows";
 import { StateIcon } from "./StateIcon";
 import styles from "./TreeView.module.css";
-import { described, foldWords, nameOf } from "./words";
 
 interface Props {
   box: Box;
@@ -27,12 +28,12 @@ export const TreeCard = memo(function TreeCard(props: Props) {
   if (row.kind === "fold") {
     return (
       <div {...place} className={styles.more} style={shape}>
-        <span>{foldWords(row)}</span>
+        <span>{foldLabel(row)}</span>
       </div>
     );
   }
   return (
-    <div {...place} className={styles.card} style={shape} data-tone={lookOf(row.item.message.state).tone}>
+    <div {...place} className={styles.card} style={shape} data-tone={stateStyle(row.item.message.state).tone}>
       <Words row={row} lanes={lanes} />
     </div>
   );
@@ -42,7 +43,7 @@ function Words({ row: { item, unfolded }, lanes }: { row: MessageRow; lanes: Lan
   const { message } = item;
   const taken = lanes && reach(lanes);
   const seconds = taken && (taken.to - taken.from) / 1000;
-  const { label, tone } = lookOf(message.state);
+  const { label, tone } = stateStyle(message.state);
   return (
     <>
       <StateIcon of={message.state} />
@@ -52,11 +53,11 @@ function Words({ row: { item, unfolded }, lanes }: { row: MessageRow; lanes: Lan
         </span>
         <span className={styles.where} aria-hidden="true">
           {tone !== "good" && <strong data-tone={tone}>{label}</strong>}
-          {item.orphan && <em>parent unknown</em>}
+          {item.orphan && <em>{texts.parentUnknown}</em>}
           {message.legs.length > 0 && <span>{queues(item.message.legs.map(({ queue }) => queue))}</span>}
           {seconds !== undefined && <span className={styles.took}>{span(seconds)}</span>}
         </span>
-        <span className="unseen">: {described(item, undefined, seconds)}</span>
+        <span className="unseen">: {descriptionOf(item, undefined, seconds)}</span>
       </span>
       {unfolded !== undefined && <Fold unfolded={unfolded} />}
     </>

@@ -1,15 +1,16 @@
 import { useCallback, useMemo } from "react";
+import * as texts from "~/texts/chains";
 import { boxesOf, CARD, COLUMN, HEIGHT, inSight, MARGIN } from "./boxes";
 import { useCursor } from "./cursor";
-import { type Drawn, type Handled, useRows } from "./drawn";
 import { Edges } from "./Edges";
 import { idOf } from "./rows";
 import { TreeCard } from "./TreeCard";
 import styles from "./TreeView.module.css";
+import { type ChainHandlers, type ChainView, useRows } from "./view";
 import { bringIntoSight, useViewport } from "./viewport";
 
 /** Which message led to which, from left to right; only what is in sight is in the document. */
-export function TreeView({ drawn, handled }: { drawn: Drawn; handled: Handled }) {
+export function TreeView({ drawn, handled }: { drawn: ChainView; handled: ChainHandlers }) {
   const rows = useRows(drawn.tree, handled.folding, false);
   const boxes = useMemo(() => boxesOf(rows), [rows]);
   const [place, seen] = useViewport();
@@ -27,7 +28,7 @@ export function TreeView({ drawn, handled }: { drawn: Drawn; handled: Handled })
     },
     [boxes, place],
   );
-  const cursor = useCursor("Messages of the chain, as a tree", rows, handled, reveal);
+  const cursor = useCursor(texts.treeLabel, rows, handled, reveal);
   return (
     <div ref={place} className={styles.place} tabIndex={-1}>
       <div {...cursor.tree} className={styles.tree} style={{ width: boxes.width, height: boxes.height }}>

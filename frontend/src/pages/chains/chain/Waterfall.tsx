@@ -1,11 +1,12 @@
 import { useCallback } from "react";
 import { usePreferences } from "~/lib/preferences";
+import * as texts from "~/texts/chains";
 import { Empty } from "~/ui";
 import { useCursor } from "./cursor";
-import { type Drawn, type Handled, useRows } from "./drawn";
 import { Legend } from "./Legend";
 import { Ruler } from "./Ruler";
 import { idOf } from "./rows";
+import { type ChainHandlers, type ChainView, useRows } from "./view";
 import { bringIntoSight, useViewport } from "./viewport";
 import styles from "./Waterfall.module.css";
 import { WaterfallRow } from "./WaterfallRow";
@@ -16,7 +17,7 @@ const RULER = 28;
 const BEYOND = 6;
 
 /** Each message on a line of its own along one axis of time; only the lines in sight are in the document. */
-export function Waterfall({ drawn, handled }: { drawn: Drawn; handled: Handled }) {
+export function Waterfall({ drawn, handled }: { drawn: ChainView; handled: ChainHandlers }) {
   const rows = useRows(drawn.tree, handled.folding, true);
   const [place, seen] = useViewport();
   const rowHeight = usePreferences().density === "compact" ? 28 : 34;
@@ -26,10 +27,10 @@ export function Waterfall({ drawn, handled }: { drawn: Drawn; handled: Handled }
     },
     [place, rowHeight],
   );
-  const cursor = useCursor("Messages of the chain, by time", rows, handled, reveal);
+  const cursor = useCursor(texts.waterfallLabel, rows, handled, reveal);
   const zoom = useZoom(drawn, handled.selected);
   if (!zoom.whole) {
-    return <Empty title="No time is known of this chain.">The tree shows which message led to which.</Empty>;
+    return <Empty title={texts.noTimes}>{texts.noTimesHint}</Empty>;
   }
   const names = seen.width < 560 ? 136 : seen.width < 900 ? 240 : 320;
   const width = Math.max(seen.width - names, 40);

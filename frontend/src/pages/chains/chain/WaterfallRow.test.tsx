@@ -1,8 +1,8 @@
 import { render, screen } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
-import { drawnOf } from "./drawn";
 import { type Row, rowsOf } from "./rows";
 import { at, attempt, chain, leg, message } from "./samples";
+import { chainViewOf } from "./view";
 import { WaterfallRow } from "./WaterfallRow";
 
 const NOTHING = { open: new Set<string>(), shut: new Set<string>(), shown: undefined };
@@ -23,7 +23,7 @@ const found = chain(
 );
 
 function shown(of = found): Row[] {
-  const drawn = drawnOf(of, Date.parse(at(200)));
+  const drawn = chainViewOf(of, Date.parse(at(200)));
   const rows = rowsOf(drawn.tree, NOTHING, true);
   const view = drawn.extent ?? { from: 0, to: 1 };
   const place = { prefix: "p", isCursor: false, isSelected: false, height: 34, names: 240, width: 500, view };

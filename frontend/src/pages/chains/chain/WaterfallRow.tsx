@@ -1,13 +1,14 @@
 import { memo } from "react";
-import { lookOf } from "~/ui";
+import * as texts from "~/texts/chains";
+import { stateStyle } from "~/ui";
 import { Bars } from "./Bars";
 import { rowProps } from "./cursor";
+import { descriptionOf, foldLabel, nameOf } from "./descriptions";
 import { Fold } from "./Fold";
 import { type Lanes, reachOf, type Span } from "./lanes";
-import { isCritical, type LegRow, type MessageRow, type Row } from "./rows";
+import { type DeliveryRow, isCritical, type MessageRow, type Row } from "./rows";
 import { StateIcon } from "./StateIcon";
 import styles from "./Waterfall.module.css";
-import { described, foldWords, nameOf } from "./words";
 
 interface Props {
   row: Row;
@@ -23,7 +24,7 @@ interface Props {
   lanes: Lanes | undefined;
 }
 
-/** Drawn anew only where something of it changed: a move of the cursor or of the place touches few rows. */
+/** Rendered again only when it changed: moving the cursor touches few rows. */
 export const WaterfallRow = memo(function WaterfallRow(props: Props) {
   const { row, index, height, names, width, view, lanes } = props;
   const shape = { top: index * height, height, paddingInlineStart: indent(row.level, names) };
@@ -32,7 +33,7 @@ export const WaterfallRow = memo(function WaterfallRow(props: Props) {
       {row.kind === "fold" ? (
         <span className={styles.more}>
           <Fold unfolded={row.hidden === 0} />
-          {foldWords(row)}
+          {foldLabel(row)}
         </span>
       ) : (
         <>
@@ -53,14 +54,22 @@ function indent(level: number, names: number): number {
   return 8 + Math.min(level - 1, DEEPEST) * (names < 200 ? 6 : 14);
 }
 
-function Name({ row, lanes, width }: { row: MessageRow | LegRow; lanes: Lanes | undefined; width: number }) {
+function Name({
+  row,
+  lanes,
+  width,
+}: {
+  row: MessageRow | DeliveryRow;
+  lanes: Lanes | undefined;
+  width: number;
+}) {
   const { item } = row;
   const leg = row.kind === "leg" ? row.leg : undefined;
   const { legs, state } = item.message;
   // Of one delivery its own time, not that of its message, which went to other queues, too.
   const taken =
     lanes && reachOf(leg ? lanes.legs.slice(legs.indexOf(leg)).slice(0, 1) : [lanes.outbox, ...lanes.legs]);
-  const beside = legs.length === 1 ? legs[0]?.queue : undefined;
+  const onlyQueue = legs.length === 1 ? legs[0]?.queue : undefined;
   return (
     <span className={styles.name} style={{ width }}>
       <Fold unfolded={row.kind === "message" ? row.unfolded : undefined} />
@@ -68,9 +77,9 @@ function Name({ row, lanes, width }: { row: MessageRow | LegRow; lanes: Lanes | 
       <span className={leg ? styles.queue : styles.key} title={leg ? leg.queue : item.message.id}>
         {leg ? leg.queue : nameOf(item)}
       </span>
-      {item.orphan && <em className={styles.orphan}>parent unknown</em>}
-      {row.kind === "message" && beside && <span className={styles.queue}>{beside}</span>}
-      <span className="unseen">: {described(item, leg, taken && (taken.to - taken.from) / 1000)}</span>
+      {item.orphan && <em className={styles.orphan}>{texts.parentUnknown}</em>}
+      {row.kind === "message" && onlyQueue && <span className={styles.queue}>{onlyQueue}</span>}
+      <span className="unseen">: {descriptionOf(item, leg, taken && (taken.to - taken.from) / 1000)}</span>
     </span>
   );
 }
@@ -81,7 +90,7 @@ function Drawing({
   view,
   width,
 }: {
-  row: MessageRow | LegRow;
+  row: MessageRow | DeliveryRow;
   lanes: Lanes;
   view: Span;
   width: number;
@@ -101,8 +110,8 @@ function Drawing({
   );
 }
 
-/** The word for what somebody has to look at. */
+/** The word for what needs attention. */
 function badWord(state: string): string | undefined {
-  const { tone, label } = lookOf(state);
+  const { tone, label } = stateStyle(state);
   return tone === "bad" ? label : undefined;
 }

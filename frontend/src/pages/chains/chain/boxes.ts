@@ -1,4 +1,4 @@
-// Where the cards of the tree are: a column for each level, and the first child beside its parent.
+// Where the cards of the tree are: a column for each level, and the first child next to its parent.
 
 import type { Row } from "./rows";
 import type { Item } from "./tree";
@@ -18,7 +18,7 @@ export interface Box {
   y: number;
 }
 
-/** The line down beside a parent, to which its children are tied. */
+/** The line down next to a parent, to which its children are tied. */
 export interface Trunk {
   parent: Box;
   children: Box[];

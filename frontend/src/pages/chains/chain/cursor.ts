@@ -11,9 +11,10 @@ import {
   useState,
 } from "react";
 import { useShortcuts } from "~/lib/keyboard";
-import { deedOf, unfoldedOf } from "./deeds";
-import type { Handled } from "./drawn";
+import * as texts from "~/texts/chains";
+import { keyActionOf, unfoldedOf } from "./key-actions";
 import { idOf, isCritical, type Row } from "./rows";
+import type { ChainHandlers } from "./view";
 
 export interface Cursor {
   /** The row that keys act upon. */
@@ -49,7 +50,7 @@ export interface RowProps {
 export function useCursor(
   label: string,
   rows: readonly Row[],
-  handled: Handled,
+  handled: ChainHandlers,
   reveal: (index: number) => void,
 ): Cursor {
   const prefix = useId();
@@ -83,15 +84,15 @@ export function useCursor(
     tree.current?.focus({ preventScroll: true });
     go(key === undefined && selected === undefined ? 0 : index + by);
   }
-  useShortcuts("Chain", [
-    { keys: "j", label: "Next message", run: () => step(1) },
-    { keys: "k", label: "Previous message", run: () => step(-1) },
+  useShortcuts(texts.chain, [
+    { keys: "j", label: texts.nextMessage, run: () => step(1) },
+    { keys: "k", label: texts.previousMessage, run: () => step(-1) },
   ]);
 
   function onKeyDown(event: KeyboardEvent) {
     const row = rows[index];
     if (!row || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
-    const deed = deedOf(event.key, rows, index);
+    const deed = keyActionOf(event.key, rows, index);
     if (deed === undefined) return;
     event.preventDefault();
     if (deed === "act") act(row);

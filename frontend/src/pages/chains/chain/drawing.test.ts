@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { boxesOf, inSight } from "./boxes";
-import { drawnOf } from "./drawn";
 import { lanesOf } from "./lanes";
 import { linesOf, sorted } from "./lines";
 import { type Folding, rowsOf } from "./rows";
 import { at, attempt, chain, leg, message, second, wide } from "./samples";
 import { treeOf } from "./tree";
+import { chainViewOf } from "./view";
 
 const FOLDED: Folding = { open: new Set(), shut: new Set(), shown: undefined };
 
@@ -46,12 +46,12 @@ describe("lanes", () => {
       "handling 1-2",
     ]);
     const unknown = message("a", null, { published_at: null, sent_at: null, waited_seconds: null });
-    expect(drawnOf(chain([unknown]), now).extent).toBeUndefined();
+    expect(chainViewOf(chain([unknown]), now).extent).toBeUndefined();
   });
 });
 
 describe("boxes", () => {
-  it("put a first child beside its parent, the next below, and draw what is in sight alone", () => {
+  it("put a first child next to its parent, the next below, and draw what is in sight alone", () => {
     const rows = rowsOf(treeOf(chain([...wide(2), message("grandchild", "c0")])), FOLDED, false);
     const boxes = boxesOf(rows);
     const [root, first, grandchild, next] = boxes.list;

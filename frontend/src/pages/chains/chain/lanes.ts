@@ -1,6 +1,6 @@
 // When a message waited where, and when it was handled: spans in milliseconds since the epoch, ready to be drawn.
 
-import type { Chain, ChainMessage, Leg } from "~/api/chains";
+import type { Chain, ChainMessage, Delivery } from "~/api/chains";
 import { UNSENT } from "~/api/messages";
 
 /** `dead`: from its death until it was requeued and tried again. */
@@ -100,7 +100,7 @@ function inOutbox(
 
 const WAITS: ReadonlySet<string> = new Set(["in a queue", "retrying", "requeued"]);
 
-function legLane(message: ChainMessage, leg: Leg, now: number): Lane {
+function legLane(message: ChainMessage, leg: Delivery, now: number): Lane {
   const pieces: Piece[] = [];
   const marks: Mark[] = [];
   let at = milliseconds(message.sent_at) ?? milliseconds(leg.received_at);
@@ -122,7 +122,7 @@ function legLane(message: ChainMessage, leg: Leg, now: number): Lane {
 }
 
 /** What it does at this moment, drawn until now. */
-function underWay(leg: Leg, at: number | undefined, waitingAs: Kind, now: number): Piece | undefined {
+function underWay(leg: Delivery, at: number | undefined, waitingAs: Kind, now: number): Piece | undefined {
   if (at === undefined || now <= at) return undefined;
   if (leg.state === "in hand") return { kind: "handling", from: at, to: now, open: true };
   if (!WAITS.has(leg.state)) return undefined;

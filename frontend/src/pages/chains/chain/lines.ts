@@ -1,13 +1,13 @@
 // The same chain as lines of a table: one for each message and queue, in any order.
 
-import type { ChainMessage, Leg } from "~/api/chains";
-import { rank } from "./gravity";
+import type { ChainMessage, Delivery } from "~/api/chains";
+import { rank } from "./severity";
 import type { Item } from "./tree";
 
 export interface Line {
   key: string;
   item: Item;
-  leg: Leg | undefined;
+  leg: Delivery | undefined;
   state: string;
   /** What went wrong last. */
   error: string | undefined;
@@ -23,7 +23,7 @@ export function linesOf(items: readonly Item[]): Line[] {
   });
 }
 
-function lineOf(item: Item, leg: Leg | undefined, index: number): Line {
+function lineOf(item: Item, leg: Delivery | undefined, index: number): Line {
   const { message } = item;
   return {
     key: `${index} ${message.id}`,
@@ -34,7 +34,7 @@ function lineOf(item: Item, leg: Leg | undefined, index: number): Line {
   };
 }
 
-function failureOf({ tries }: Leg): string | undefined {
+function failureOf({ tries }: Delivery): string | undefined {
   const error = tries.findLast((attempt) => attempt.error !== null)?.error;
   return error ? [error.type, error.message].filter(Boolean).join(": ") : undefined;
 }

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { deedOf } from "./deeds";
+import { foldLabel } from "./descriptions";
+import { keyActionOf } from "./key-actions";
 import { type Folding, ROOTS, type Row, rowsOf } from "./rows";
 import { chain, leg, message, wide } from "./samples";
 import { treeOf } from "./tree";
-import { foldWords } from "./words";
 
 const FOLDED: Folding = { open: new Set(), shut: new Set(), shown: undefined };
 
 function names(rows: readonly Row[]): string[] {
-  return rows.map((row) => (row.kind === "fold" ? foldWords(row) : row.item.message.id));
+  return rows.map((row) => (row.kind === "fold" ? foldLabel(row) : row.item.message.id));
 }
 
 describe("the tree", () => {
@@ -49,7 +49,7 @@ describe("rows", () => {
     expect(names(rows).at(-1)).toBe("and 1,960 more (all processed)");
   });
 
-  it("keep in sight what needs somebody, what is critical, and what was chosen", () => {
+  it("keep in sight what needs attention, what is critical, and what was chosen", () => {
     const dead = wide(2_000, (index) => (index === 1_500 ? { state: "dead" } : {}));
     const tree = treeOf(chain(dead, { critical_path: ["root", "c1700"] }));
     const shown = names(rowsOf(tree, { ...FOLDED, shown: "c1900" }, false));
@@ -61,7 +61,7 @@ describe("rows", () => {
     const tree = treeOf(chain(wide(2_000)));
     const open = names(rowsOf(tree, { ...FOLDED, open: new Set(["root"]) }, false));
     expect(open).toHaveLength(2_002);
-    expect(open[1]).toBe("All 2,000 are shown. Fold them");
+    expect(open[1]).toBe("All 2,000 are shown. Collapse");
     expect(rowsOf(treeOf(chain(wide(50))), FOLDED, false)).toHaveLength(51);
     expect(rowsOf(tree, { ...FOLDED, shut: new Set(["root"]) }, false)).toHaveLength(1);
     expect(rowsOf(tree, { ...FOLDED, shut: new Set(["root"]), shown: "c7" }, false)).toHaveLength(42);
@@ -91,11 +91,11 @@ describe("rows", () => {
     const tree = treeOf(chain([...wide(2), message("grandchild", "c0")]));
     const rows = rowsOf(tree, { ...FOLDED, shut: new Set(["c0"]) }, false);
     expect(names(rows)).toEqual(["root", "c0", "c1"]);
-    expect(deedOf("ArrowRight", rows, 0)).toBe(1);
-    expect(deedOf("ArrowRight", rows, 1)).toBe("fold");
-    expect(deedOf("ArrowLeft", rows, 0)).toBe("fold");
-    expect(deedOf("ArrowLeft", rows, 2)).toBe(0);
-    expect(deedOf("Enter", rows, 2)).toBe("act");
-    expect(deedOf("a", rows, 2)).toBeUndefined();
+    expect(keyActionOf("ArrowRight", rows, 0)).toBe(1);
+    expect(keyActionOf("ArrowRight", rows, 1)).toBe("fold");
+    expect(keyActionOf("ArrowLeft", rows, 0)).toBe("fold");
+    expect(keyActionOf("ArrowLeft", rows, 2)).toBe(0);
+    expect(keyActionOf("Enter", rows, 2)).toBe("act");
+    expect(keyActionOf("a", rows, 2)).toBeUndefined();
   });
 });

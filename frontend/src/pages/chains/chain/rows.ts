@@ -1,10 +1,10 @@
 // The lines of a drawing, from top to bottom: what is folded is one line that says how much it is.
 
-import type { Leg } from "~/api/chains";
-import { isGrave, rank } from "./gravity";
+import type { Delivery } from "~/api/chains";
+import { isSevere, rank } from "./severity";
 import type { Item, Tree } from "./tree";
 
-export type Row = MessageRow | LegRow | FoldRow;
+export type Row = MessageRow | DeliveryRow | FoldRow;
 
 interface Placed {
   key: string;
@@ -23,10 +23,10 @@ export interface MessageRow extends Placed {
 }
 
 /** What became of a message in one of several queues. */
-export interface LegRow extends Placed {
+export interface DeliveryRow extends Placed {
   kind: "leg";
   item: Item;
-  leg: Leg;
+  leg: Delivery;
 }
 
 /** Siblings that are not shown one by one; or, with `hidden` 0, the offer to fold them again. */
@@ -93,7 +93,7 @@ export function idOf(row: Row): string | undefined {
   return row.kind === "fold" ? undefined : row.item.message.id;
 }
 
-function legsOf(item: Item): LegRow[] {
+function legsOf(item: Item): DeliveryRow[] {
   const { legs, id } = item.message;
   return legs.map((leg, index) => ({
     kind: "leg",
@@ -140,10 +140,10 @@ function siblingsOf(
   return [{ ...fold, position: before + 1 }, ...rows.map((row) => ({ ...row, position: row.position + 1 }))];
 }
 
-/** What somebody looks for, then what needs somebody, then the first of the others. */
+/** What was looked up, then what needs attention, then the first of the others. */
 function worthSeeing(siblings: readonly Item[], inSight: ReadonlySet<Item>): ReadonlySet<Item> {
   const sought = siblings.filter((item) => item.critical || inSight.has(item));
-  const grave = siblings.filter(({ worst }) => isGrave(worst)).slice(0, KEPT / 2);
+  const grave = siblings.filter(({ worst }) => isSevere(worst)).slice(0, KEPT / 2);
   const kept = new Set([...sought, ...grave]);
   for (const item of siblings) {
     if (kept.size >= KEPT) break;

@@ -1,6 +1,6 @@
 // Chains for tests.
 
-import type { Attempt, Chain, ChainMessage, Leg } from "~/api/chains";
+import type { Attempt, Chain, ChainMessage, Delivery } from "~/api/chains";
 
 export function message(
   id: string,
@@ -39,7 +39,7 @@ export function chain(nodes: ChainMessage[], facts: Partial<Chain> = {}): Chain 
   };
 }
 
-export function leg(facts: Partial<Leg> = {}): Leg {
+export function leg(facts: Partial<Delivery> = {}): Delivery {
   return {
     queue: "mail",
     state: "processed",

@@ -1,7 +1,7 @@
 // A chain as a tree of items, whatever its messages claim: safe against circles, missing parents and ids that come twice.
 
 import type { Chain, ChainMessage } from "~/api/chains";
-import { rank } from "./gravity";
+import { rank } from "./severity";
 
 export interface Item {
   message: ChainMessage;

@@ -2,9 +2,10 @@
 
 import { useMemo, useState } from "react";
 import { useShortcuts } from "~/lib/keyboard";
-import type { Drawn } from "./drawn";
+import * as texts from "~/texts/chains";
 import { reach, type Span } from "./lanes";
 import { focused, panned, withRoom, zoomed } from "./ruler-marks";
+import type { ChainView } from "./view";
 
 export interface Zoom {
   whole: Span | undefined;
@@ -22,8 +23,8 @@ export interface Zoom {
 
 const NOTHING: Span = { from: 0, to: 1 };
 
-/** What part of the time is in sight. As long as nobody zooms it is the whole, also when that grows. */
-export function useZoom({ extent, lanes, tree }: Drawn, selected: string | undefined): Zoom {
+/** What part of the time is in sight. Without zoom it is the whole range, also while that grows. */
+export function useZoom({ extent, lanes, tree }: ChainView, selected: string | undefined): Zoom {
   const [chosen, setChosen] = useState<Span>();
   const whole = useMemo(() => extent && withRoom(extent), [extent]);
   const within = whole ?? NOTHING;
@@ -44,13 +45,13 @@ export function useZoom({ extent, lanes, tree }: Drawn, selected: string | undef
     later: () => show(panned(view, within, 0.25)),
     toSelected: taken && (() => show(focused(taken, within))),
   };
-  useShortcuts("Waterfall", [
-    { keys: "+", label: "Zoom in", run: zoom.closer },
-    { keys: "-", label: "Zoom out", run: zoom.farther },
-    { keys: "0", label: "Show the whole time", run: () => show(undefined) },
-    { keys: "h", label: "Earlier", run: zoom.earlier },
-    { keys: "l", label: "Later", run: zoom.later },
-    { keys: "z", label: "Zoom to the selected message", run: () => zoom.toSelected?.() },
+  useShortcuts(texts.waterfall, [
+    { keys: "+", label: texts.zoomIn, run: zoom.closer },
+    { keys: "-", label: texts.zoomOut, run: zoom.farther },
+    { keys: "0", label: texts.showWholeTime, run: () => show(undefined) },
+    { keys: "h", label: texts.earlier, run: zoom.earlier },
+    { keys: "l", label: texts.later, run: zoom.later },
+    { keys: "z", label: texts.zoomToMessage, run: () => zoom.toSelected?.() },
   ]);
   return zoom;
 }

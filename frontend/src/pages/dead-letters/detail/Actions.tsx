@@ -1,16 +1,17 @@
 import { useState } from "react";
-import type { Letter } from "~/api/dead-letter";
+import type { DeadLetter } from "~/api/dead-letter";
 import { useWhyNot } from "~/api/session";
 import { useShortcuts } from "~/lib/keyboard";
 import { RepairDialog } from "~/pages/repairs";
+import * as texts from "~/texts/dead-letters";
 import { Button } from "~/ui";
 import { Editing } from "../editing";
 import { type Action, whyNotFor } from "../list/actions";
 import styles from "./Actions.module.css";
-import { More } from "./More";
+import { MoreMenu } from "./MoreMenu";
 
 export interface ActionsProps {
-  letter: Letter;
+  letter: DeadLetter;
   selecting: boolean;
   onSettled(): void;
 }
@@ -19,14 +20,14 @@ export interface ActionsProps {
 export function Actions({ letter, selecting, onSettled }: ActionsProps) {
   const [doing, setDoing] = useState<Action | "edit">();
   const may = useWhyNot("repair");
-  const operation = letter.operation_id === null ? undefined : `It is in operation ${letter.operation_id}.`;
-  const whyNot = (action: Action) => may ?? operation ?? whyNotFor(action, letter.status, "one");
+  const operation = letter.operation_id === null ? undefined : texts.inOperation(letter.operation_id);
+  const whyNot = (action: Action) => may ?? operation ?? whyNotFor(action, letter.status);
   const requeueable = whyNot("requeue") === undefined;
   useShortcuts(
-    "Dead letter",
+    texts.deadLetterHeading,
     [
-      { keys: "R", label: "Requeue it", run: () => setDoing("requeue") },
-      { keys: "E", label: "Edit and requeue it", run: () => setDoing("edit") },
+      { keys: "R", label: texts.requeueThis, run: () => setDoing("requeue") },
+      { keys: "E", label: texts.editAndRequeueThis, run: () => setDoing("edit") },
     ],
     !selecting && requeueable,
   );
@@ -36,27 +37,27 @@ export function Actions({ letter, selecting, onSettled }: ActionsProps) {
   return (
     <div className={styles.actions}>
       <Button look="primary" icon="operations" whyNot={whyNot("requeue")} onClick={() => setDoing("requeue")}>
-        Requeue
+        {texts.requeue}
       </Button>
       <Button icon="edit" whyNot={whyNot("requeue")} onClick={() => setDoing("edit")}>
-        Edit and requeue
+        {texts.editAndRequeueThis}
       </Button>
       {letter.status === "discarded" ? (
         <Button icon="restore" whyNot={whyNot("restore")} onClick={() => setDoing("restore")}>
-          Restore
+          {texts.restore}
         </Button>
       ) : (
         <Button icon="trash" whyNot={whyNot("discard")} onClick={() => setDoing("discard")}>
-          Discard
+          {texts.discard}
         </Button>
       )}
-      <More letter={letter} onPurge={() => setDoing("purge")} />
+      <MoreMenu letter={letter} onPurge={() => setDoing("purge")} />
       {doing === "edit" && <Editing letter={letter} onClose={() => setDoing(undefined)} onDone={settle} />}
       {doing !== undefined && doing !== "edit" && (
         <RepairDialog
           action={doing}
           selector={{ ids: [letter.id] }}
-          describe={`dead letter ${letter.id}`}
+          describe={texts.oneDeadLetter(letter.id)}
           onClose={() => setDoing(undefined)}
           onDone={settle}
         />

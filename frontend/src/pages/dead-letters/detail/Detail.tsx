@@ -1,19 +1,20 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useId, useRef } from "react";
-import { deadLetter, type Letter, useReveal } from "~/api/dead-letter";
+import { type DeadLetter, deadLetter, useReveal } from "~/api/dead-letter";
 import { useFallbackInterval } from "~/api/live";
 import { failureOf } from "~/api/problems";
 import { useShortcuts } from "~/lib/keyboard";
+import * as texts from "~/texts/dead-letters";
 import { Empty, IconButton, Loaded, Loading, State } from "~/ui";
 import { shortType } from "../list/Row";
 import { Actions } from "./Actions";
 import styles from "./Detail.module.css";
+import { ErrorSummary } from "./ErrorSummary";
 import { Sections } from "./Sections";
-import { Told } from "./Told";
 
 export interface DetailProps {
   id: string;
-  /** The letters beside it in the list, where they are known. */
+  /** Its neighbours in the list, where they are known. */
   before: string | undefined;
   after: string | undefined;
   /** Rows are selected: keys mean those, not this letter. */
@@ -32,8 +33,8 @@ export function Detail(props: DetailProps) {
   const heading = useId();
   usePrefetch(props.after);
   useShortcuts(
-    "Dead letter",
-    [{ keys: "Escape", label: "Close the dead letter", run: () => onGo(undefined) }],
+    texts.deadLetterHeading,
+    [{ keys: "Escape", label: texts.close, run: () => onGo(undefined) }],
     !selecting,
   );
   if (query.error && failureOf(query.error).code === "not-found")
@@ -48,7 +49,7 @@ export function Detail(props: DetailProps) {
           return (
             <>
               <Actions letter={letter} {...props} />
-              <Told letter={letter} />
+              <ErrorSummary letter={letter} />
               <Sections letter={letter} reveal={reveal} />
             </>
           );
@@ -67,7 +68,7 @@ function usePrefetch(id: string | undefined): void {
 }
 
 /** What was revealed, with what has become of the letter since. */
-function revealed(shown: Letter, now: Letter): Letter {
+function revealed(shown: DeadLetter, now: DeadLetter): DeadLetter {
   const { body, headers, properties, editions, error, trail, preview } = shown;
   return { ...now, body, headers, properties, editions, error, trail, preview, revealed: true };
 }
@@ -79,27 +80,28 @@ function Head({
   before,
   after,
   onGo,
-}: DetailProps & { letter: Letter | undefined; heading: string }) {
+}: DetailProps & { letter: DeadLetter | undefined; heading: string }) {
   return (
     <header className={styles.head}>
       <Title id={heading}>
-        {letter ? shortType(letter.error.type) : "Dead letter"} <span className={styles.id}>{id}</span>
+        {letter ? shortType(letter.error.type) : texts.deadLetterHeading}{" "}
+        <span className={styles.id}>{id}</span>
       </Title>
       {letter && <State of={letter.status} />}
       <span className={styles.steps}>
         <IconButton
           icon="up"
-          label="Previous dead letter"
-          whyNot={before === undefined ? "It is the first of this page." : undefined}
+          label={texts.previous}
+          whyNot={before === undefined ? texts.firstOfPage : undefined}
           onClick={() => onGo(before)}
         />
         <IconButton
           icon="down"
-          label="Next dead letter"
-          whyNot={after === undefined ? "It is the last of this page." : undefined}
+          label={texts.next}
+          whyNot={after === undefined ? texts.lastOfPage : undefined}
           onClick={() => onGo(after)}
         />
-        <IconButton icon="cross" label="Close the dead letter" onClick={() => onGo(undefined)} />
+        <IconButton icon="cross" label={texts.close} onClick={() => onGo(undefined)} />
       </span>
     </header>
   );
@@ -124,9 +126,7 @@ function Gone({ id, heading, onGo, ...props }: DetailProps & { heading: string }
   return (
     <section aria-labelledby={heading} className={styles.letter}>
       <Head {...props} id={id} onGo={onGo} letter={undefined} heading={heading} />
-      <Empty title={`There is no dead letter ${id}.`}>
-        It may have been deleted for good, or sent after all; its chain may still know the message.
-      </Empty>
+      <Empty title={texts.notFound(id)}>{texts.notFoundHint}</Empty>
     </section>
   );
 }

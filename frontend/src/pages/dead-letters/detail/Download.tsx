@@ -1,15 +1,17 @@
-import { type Letter, useDownload } from "~/api/dead-letter";
+import { type DeadLetter, useDownload } from "~/api/dead-letter";
 import { size } from "~/lib/format";
+import * as common from "~/texts/common";
+import * as texts from "~/texts/dead-letters";
 import { announce, Button, Dialog, Problem } from "~/ui";
 
 /** Asks before it saves the body as it is, because that is written down. */
-export function Download({ letter, onClose }: { letter: Letter; onClose(): void }) {
+export function Download({ letter, onClose }: { letter: DeadLetter; onClose(): void }) {
   const { mutate, isPending, error } = useDownload(letter.id);
   const download = () =>
     mutate(undefined, {
       onSuccess(body) {
         save(body, `dead-letter-${letter.id}${ending(letter.content_type)}`);
-        announce("The body is saved.");
+        announce(texts.bodySaved);
         onClose();
       },
     });
@@ -17,13 +19,13 @@ export function Download({ letter, onClose }: { letter: Letter; onClose(): void 
     <Dialog
       open
       onClose={onClose}
-      title="Download the body?"
-      description={`All ${size(letter.body.size)} of it, with nothing masked. That you downloaded it is written to the audit, under your name.`}
+      title={texts.downloadTitle}
+      description={texts.downloadHint(size(letter.body.size))}
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{common.cancel}</Button>
           <Button look="primary" icon="download" busy={isPending} onClick={download}>
-            Download
+            {texts.download}
           </Button>
         </>
       }

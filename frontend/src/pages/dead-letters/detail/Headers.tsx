@@ -1,5 +1,6 @@
 import type { JsonNode } from "~/lib/json";
 import { writeJson } from "~/lib/json-text";
+import * as texts from "~/texts/dead-letters";
 import { Table } from "~/ui";
 import styles from "./Headers.module.css";
 
@@ -14,9 +15,10 @@ export function Headers({
   /** By JSON pointer. */
   types?: Readonly<Record<string, unknown>>;
 }) {
-  if (of.kind !== "object" || of.members.length === 0) return <p className={styles.none}>There are none.</p>;
+  if (of.kind !== "object" || of.members.length === 0)
+    return <p className={styles.none}>{texts.noHeaders}</p>;
   return (
-    <Table label={label} head={["Name", "Type", "Value"]}>
+    <Table label={label} head={[texts.name, texts.type, texts.value]}>
       {of.members.map(({ key, node }, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a name may come twice
         <tr key={`${key} ${index}`}>

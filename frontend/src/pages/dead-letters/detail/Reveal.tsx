@@ -1,21 +1,23 @@
 import { useState } from "react";
-import type { Letter, useReveal } from "~/api/dead-letter";
+import type { DeadLetter, useReveal } from "~/api/dead-letter";
 import { useWhyNot } from "~/api/session";
 import { writeJson } from "~/lib/json-text";
+import * as common from "~/texts/common";
+import * as texts from "~/texts/dead-letters";
 import { Badge, Button, Dialog, Problem } from "~/ui";
 
 /** Asks before it shows what is masked, because that is written down; and masks it again. */
-export function Reveal({ letter, reveal }: { letter: Letter; reveal: ReturnType<typeof useReveal> }) {
+export function Reveal({ letter, reveal }: { letter: DeadLetter; reveal: ReturnType<typeof useReveal> }) {
   const [asking, setAsking] = useState(false);
   const may = useWhyNot("reveal");
   if (letter.revealed) {
     return (
       <>
         <Badge tone="warn" icon="eye">
-          unmasked
+          {texts.unmasked}
         </Badge>
         <Button icon="lost" onClick={reveal.reset}>
-          Mask again
+          {texts.maskAgain}
         </Button>
       </>
     );
@@ -24,23 +26,23 @@ export function Reveal({ letter, reveal }: { letter: Letter; reveal: ReturnType<
   return (
     <>
       <Button icon="eye" whyNot={may} onClick={() => setAsking(true)}>
-        Reveal
+        {texts.reveal}
       </Button>
       <Dialog
         open={asking}
         onClose={close}
-        title="Reveal what is masked?"
-        description="You will see body, headers and errors of this dead letter as they are. That you looked is written to the audit, under your name, before anything is shown."
+        title={texts.revealTitle}
+        description={texts.revealHint}
         actions={
           <>
-            <Button onClick={close}>Cancel</Button>
+            <Button onClick={close}>{common.cancel}</Button>
             <Button
               look="primary"
               icon="eye"
               busy={reveal.isPending}
               onClick={() => reveal.mutate(undefined, { onSuccess: close })}
             >
-              Reveal
+              {texts.reveal}
             </Button>
           </>
         }
@@ -52,7 +54,15 @@ export function Reveal({ letter, reveal }: { letter: Letter; reveal: ReturnType<
 }
 
 /** Whether anything of it is hidden, or was before it was revealed. */
-export function isMasked({ revealed, body, headers, properties, error, trail, editions }: Letter): boolean {
+export function isMasked({
+  revealed,
+  body,
+  headers,
+  properties,
+  error,
+  trail,
+  editions,
+}: DeadLetter): boolean {
   if (revealed || body.masked || editions.some((edition) => edition.body.masked)) return true;
   const texts = [
     writeJson(headers),

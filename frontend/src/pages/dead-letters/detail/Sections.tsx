@@ -1,8 +1,8 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { chainAddress } from "~/api/chains";
-import type { Letter, useReveal } from "~/api/dead-letter";
-import { plural } from "~/lib/format";
+import type { DeadLetter, useReveal } from "~/api/dead-letter";
+import * as texts from "~/texts/dead-letters";
 import { Ago, CopyButton, Facts, Moment } from "~/ui";
 import { Payload } from "~/ui/payload";
 import { Editions } from "./Editions";
@@ -13,41 +13,41 @@ import { Timeline } from "./Timeline";
 import { Traceback } from "./Traceback";
 
 /** Everything about one letter, what is needed first on top. */
-export function Sections({ letter, reveal }: { letter: Letter; reveal: ReturnType<typeof useReveal> }) {
+export function Sections({ letter, reveal }: { letter: DeadLetter; reveal: ReturnType<typeof useReveal> }) {
   const { body } = letter;
   return (
     <>
       {letter.error.traceback && (
-        <Section title="Where the error came from">
+        <Section title={texts.stackTrace}>
           <Traceback text={letter.error.traceback} />
         </Section>
       )}
-      <Section title="Payload">
+      <Section title={texts.payload}>
         <Payload
           of={body}
-          label={`Body of dead letter ${letter.id}`}
+          label={texts.bodyOf(letter.id)}
           actions={isMasked(letter) && <Reveal letter={letter} reveal={reveal} />}
         />
       </Section>
-      <Section title="What happened">
+      <Section title={texts.timeline}>
         <Timeline letter={letter} />
       </Section>
-      <Section title="Where it is from">
+      <Section title={texts.details}>
         <About letter={letter} />
       </Section>
-      <Section title="Headers">
-        <Headers label="Headers" of={letter.headers} types={letter.header_types} />
+      <Section title={texts.headers}>
+        <Headers label={texts.headers} of={letter.headers} types={letter.header_types} />
       </Section>
-      <Section title="Properties">
-        <Headers label="Properties" of={letter.properties} />
+      <Section title={texts.properties}>
+        <Headers label={texts.properties} of={letter.properties} />
       </Section>
       {letter.editions.length > 0 && (
-        <Section title="Earlier editions">
+        <Section title={texts.earlierVersions}>
           <Editions letter={letter} />
         </Section>
       )}
       {letter.operations.length > 0 && (
-        <Section title="Operations">
+        <Section title={texts.operations}>
           <Operations letter={letter} />
         </Section>
       )}
@@ -64,32 +64,32 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-function About({ letter }: { letter: Letter }) {
+function About({ letter }: { letter: DeadLetter }) {
   const chain = letter.root_id ?? letter.message_id;
   return (
     <Facts
       of={[
-        ["Queue", letter.queue],
-        ["Routing key", letter.routing_key],
-        ["Exchange", letter.exchange],
-        ["Message", letter.message_id && <Id of={letter.message_id} />],
-        ["Chain", chain && <Link href={chainAddress(chain)}>Follow its chain</Link>],
+        [texts.queue, letter.queue],
+        [texts.routingKey, letter.routing_key],
+        [texts.exchange, letter.exchange],
+        [texts.message, letter.message_id && <Id of={letter.message_id} />],
+        [texts.chain, chain && <Link href={chainAddress(chain)}>{texts.followChain}</Link>],
         [
-          "Alike",
+          texts.similar,
           <Link key="group" href={`/dead-letters?group_id=${letter.group_id}`}>
-            Others that failed like it
+            {texts.showSimilar}
           </Link>,
         ],
-        ["Ordering key", letter.ordering_key],
-        ["Worker", letter.worker],
-        ["Failures", `${plural(letter.failures, "failure")}, ${plural(letter.deaths, "death")}`],
-        ["Requeued", letter.requeue_count === 0 ? "never" : plural(letter.requeue_count, "time")],
-        ["Written", <Moment key="created" at={letter.created_at} milliseconds />],
-        ["First failed", <Moment key="first" at={letter.first_failed_at} milliseconds />],
-        ["Failed last", <Moment key="last" at={letter.failed_at} milliseconds />],
-        ["Content type", letter.content_type],
-        ["Place in the order of events", letter.hlc],
-        ["Version", String(letter.version)],
+        [texts.orderingKey, letter.ordering_key],
+        [texts.worker, letter.worker],
+        [texts.failures, texts.failuresCount(letter.failures, letter.deaths)],
+        [texts.requeued, texts.requeuedTimes(letter.requeue_count)],
+        [texts.published, <Moment key="created" at={letter.created_at} milliseconds />],
+        [texts.firstFailed, <Moment key="first" at={letter.first_failed_at} milliseconds />],
+        [texts.lastFailed, <Moment key="last" at={letter.failed_at} milliseconds />],
+        [texts.contentType, letter.content_type],
+        [texts.sequence, letter.hlc],
+        [texts.version, String(letter.version)],
       ]}
     />
   );
@@ -98,17 +98,17 @@ function About({ letter }: { letter: Letter }) {
 function Id({ of }: { of: string }) {
   return (
     <span className={styles.id}>
-      <code>{of}</code> <CopyButton text={of} label="Copy the message's id" />
+      <code>{of}</code> <CopyButton text={of} label={texts.copyMessageId} />
     </span>
   );
 }
 
-function Operations({ letter }: { letter: Letter }) {
+function Operations({ letter }: { letter: DeadLetter }) {
   return (
     <ul className={styles.operations}>
       {letter.operations.map(({ id, action, outcome, detail, settled_at }) => (
         <li key={id}>
-          <Link href={`/operations/${id}`}>Operation {id}</Link> ({action}): {outcome}
+          <Link href={`/operations/${id}`}>{texts.operation(id)}</Link> ({action}): {outcome}
           {settled_at !== null && (
             <>
               {" "}

@@ -1,13 +1,14 @@
 import { useMemo } from "react";
-import type { Letter } from "~/api/dead-letter";
+import type { DeadLetter } from "~/api/dead-letter";
 import { span } from "~/lib/format";
+import * as texts from "~/texts/dead-letters";
 import { Icon, Moment } from "~/ui";
 import styles from "./Timeline.module.css";
 import { Traceback } from "./Traceback";
 import { timelineOf } from "./timeline";
 
 /** Every failure and requeue, oldest first. */
-export function Timeline({ letter }: { letter: Letter }) {
+export function Timeline({ letter }: { letter: DeadLetter }) {
   const happenings = useMemo(() => timelineOf(letter), [letter]);
   return (
     <ol className={styles.timeline}>
@@ -20,14 +21,14 @@ export function Timeline({ letter }: { letter: Letter }) {
             <p className={styles.line}>
               <strong>{what}</strong>
               <span className={styles.when}>
-                {at === null ? "at a time that nobody knows" : <Moment at={at} short />}
-                {after !== undefined && after > 0 && `, ${span(after)} later`}
+                {at === null ? texts.unknownTime : <Moment at={at} short />}
+                {after !== undefined && after > 0 && texts.later(span(after))}
               </span>
             </p>
             {more && <p className={styles.more}>{more}</p>}
             {failure?.traceback && (
               <details>
-                <summary>Traceback</summary>
+                <summary>{texts.traceback}</summary>
                 <Traceback text={failure.traceback} />
               </details>
             )}

@@ -1,5 +1,5 @@
 import { useMemo, useState } from "react";
-import { plural } from "~/lib/format";
+import * as texts from "~/texts/dead-letters";
 import { CopyButton, Icon, IconButton } from "~/ui";
 import styles from "./Traceback.module.css";
 import { type Fold, type Frame, folded, partsOf, shortPath } from "./traceback";
@@ -16,12 +16,12 @@ export function Traceback({ text }: { text: string }) {
         {folds && (
           <IconButton
             icon={whole ? "up" : "down"}
-            label={whole ? "Fold the frames" : "Unfold all frames"}
+            label={whole ? texts.foldFrames : texts.unfoldFrames}
             aria-expanded={whole}
             onClick={() => setWhole(!whole)}
           />
         )}
-        <CopyButton text={text} label="Copy the traceback" />
+        <CopyButton text={text} label={texts.copyTraceback} />
       </div>
       {shown.map((part, index) => {
         const key = `${part.kind} ${index}`;
@@ -39,8 +39,8 @@ function Folded({ fold: { frames } }: { fold: Fold }) {
       <summary>
         <Icon name="right" />
         <span>
-          {plural(frames.length, "more frame")}
-          {last && `, to ${shortPath(last.path)}`}
+          {texts.moreFrames(frames.length)}
+          {last && texts.framesTo(shortPath(last.path))}
         </span>
       </summary>
       {frames.map((frame, index) => (
@@ -56,7 +56,7 @@ function Shown({ frame: { path, line, name, code, own } }: { frame: Frame }) {
     <div className={styles.frame} data-own={own || undefined}>
       <p title={path}>
         <strong>{shortPath(path)}</strong>:{line}
-        {name && <> in {name}</>}
+        {name && <> {texts.inFunction(name)}</>}
       </p>
       {code.length > 0 && <pre>{code.join("\n")}</pre>}
     </div>

@@ -1,9 +1,9 @@
 // What a person would type into a shell to do the same. The token is a variable there: it stands in no history.
 
-export type Deed = "show" | "requeue" | "discard" | "restore";
+export type CommandAction = "show" | "requeue" | "discard" | "restore";
 
 /** The request, for curl; `api` is the address of the admin with its slash at the end. */
-export function curl(deed: Deed, id: string, api: string): string {
+export function curl(deed: CommandAction, id: string, api: string): string {
   const auth = '-H "Authorization: Bearer $OUTBOX_TOKEN"';
   if (deed === "show") return `curl -sS ${quoted(`${api}dlq/${encodeURIComponent(id)}`)} ${auth}`;
   const body = JSON.stringify({ selector: { ids: [id] } });
@@ -16,7 +16,7 @@ export function curl(deed: Deed, id: string, api: string): string {
 }
 
 /** The same with the command of this system. */
-export function command(deed: Deed, id: string, api: string): string {
+export function command(deed: CommandAction, id: string, api: string): string {
   return `OUTBOX_TOKEN="$OUTBOX_TOKEN" outbox dlq ${deed} ${quoted(id)} --url ${quoted(api.replace(/\/$/, ""))}`;
 }
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { Letter } from "~/api/dead-letter";
+import type { DeadLetter } from "~/api/dead-letter";
 import { timelineOf } from "./timeline";
 
 function at(second: number): string {
   return new Date(Date.UTC(2026, 0, 1, 12, 0, second)).toISOString();
 }
 
-function letter(changes: Partial<Letter>): Letter {
+function letter(changes: Partial<DeadLetter>): DeadLetter {
   const failure = { type: "E", message: "no", traceback: "", attempt: 1, worker: "w", at: at(1) };
   return {
     status: "open",
@@ -22,7 +22,7 @@ function letter(changes: Partial<Letter>): Letter {
     lives: [],
     editions: [],
     ...changes,
-  } as unknown as Letter;
+  } as unknown as DeadLetter;
 }
 
 const life = { requeued_by: "ada", requeued_at: at(5), queue: "orders", ended_at: at(6), fate: "died again" };
@@ -31,26 +31,26 @@ describe("what happened to a dead letter", () => {
   it("is told in its order, with the time in between", () => {
     const told = timelineOf(letter({}));
     expect(told.map(({ what }) => what)).toEqual([
-      "Written with the routing key order.placed",
-      "Attempt 1 failed at w",
-      "Given up: exhausted",
+      "Published with routing key order.placed",
+      "Attempt 1 failed on w",
+      "Dead-lettered: exhausted",
     ]);
     expect(told.map(({ after }) => after)).toEqual([undefined, 1, 0]);
   });
 
   it("says of a requeue that it came back dead, gravely, and once", () => {
-    const told = timelineOf(letter({ lives: [life] as Letter["lives"], failed_at: at(6) }));
+    const told = timelineOf(letter({ lives: [life] as DeadLetter["lives"], failed_at: at(6) }));
     expect(told.slice(-2)).toMatchObject([
       { what: "Requeued by ada to orders", tone: "info" },
-      { what: "Came back dead", tone: "bad", icon: "dead" },
+      { what: "Failed again", tone: "bad", icon: "dead" },
     ]);
   });
 
   it("tells a requeue that the history does not know, and one that it does only once", () => {
     const resolved = { status: "requeued", resolved_at: at(5), resolved_by: "ada" } as const;
-    const requeues = (changes: Partial<Letter>) =>
+    const requeues = (changes: Partial<DeadLetter>) =>
       timelineOf(letter(changes)).filter(({ what }) => what.startsWith("Requeued")).length;
     expect(requeues(resolved)).toBe(1);
-    expect(requeues({ ...resolved, lives: [{ ...life, fate: "processed" }] as Letter["lives"] })).toBe(1);
+    expect(requeues({ ...resolved, lives: [{ ...life, fate: "processed" }] as DeadLetter["lives"] })).toBe(1);
   });
 });

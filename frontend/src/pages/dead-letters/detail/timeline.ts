@@ -1,10 +1,11 @@
 // What happened to one dead letter, in the order in which it happened.
 
-import type { Failed, Letter, Life } from "~/api/dead-letter";
-import { plural } from "~/lib/format";
+import type { DeadLetter, FailedAttempt, Requeue } from "~/api/dead-letter";
+import * as common from "~/texts/common";
+import * as texts from "~/texts/dead-letters";
 import type { IconName, Tone } from "~/ui";
 
-export interface Happening {
+export interface TimelineEvent {
   key: string;
   at: string | null;
   what: string;
@@ -15,21 +16,21 @@ export interface Happening {
   tone: Tone;
   icon: IconName;
   /** The failure, for its traceback. */
-  failure?: Failed;
+  failure?: FailedAttempt;
 }
 
-/** Every failure, requeue, edit and decision, oldest first; of what has no time, nobody knows when. */
-export function timelineOf(letter: Letter): readonly Happening[] {
-  const all: readonly Happening[] = [
+/** Every failure, requeue, edit and decision, oldest first; entries without a time first. */
+export function timelineOf(letter: DeadLetter): readonly TimelineEvent[] {
+  const all: readonly TimelineEvent[] = [
     created(letter),
     ...letter.trail.map(failed),
     ...letter.lives.flatMap((life, index) => lived(life, index)),
     ...letter.editions.map(
-      ({ version, replaced_at, replaced_by }): Happening => ({
+      ({ version, replaced_at, replaced_by }): TimelineEvent => ({
         key: `edited ${version}`,
         at: replaced_at,
-        what: `Edited by ${replaced_by ?? "somebody"}`,
-        more: `Version ${version} was replaced.`,
+        what: texts.editedBy(replaced_by ?? common.unknownActor),
+        more: texts.versionReplaced(version),
         tone: "info",
         icon: "edit",
       }),
@@ -40,22 +41,22 @@ export function timelineOf(letter: Letter): readonly Happening[] {
   return sorted.map((one, index) => ({ ...one, after: secondsBetween(sorted[index - 1]?.at, one.at) }));
 }
 
-function created({ created_at, routing_key }: Letter): Happening {
+function created({ created_at, routing_key }: DeadLetter): TimelineEvent {
   return {
     key: "created",
     at: created_at,
-    what: `Written with the routing key ${routing_key}`,
+    what: texts.publishedWith(routing_key),
     tone: "neutral",
     icon: "messages",
   };
 }
 
-function failed(failure: Failed, index: number): Happening {
+function failed(failure: FailedAttempt, index: number): TimelineEvent {
   const { attempt, type, message, worker, at } = failure;
   return {
     key: `failed ${index}`,
     at,
-    what: `Attempt ${attempt} failed${worker ? ` at ${worker}` : ""}`,
+    what: texts.attemptFailed(attempt, worker),
     more: [type, message].filter(Boolean).join(": "),
     tone: "warn",
     icon: "cross",
@@ -63,12 +64,12 @@ function failed(failure: Failed, index: number): Happening {
   };
 }
 
-function lived(life: Life, index: number): readonly Happening[] {
-  const requeued: Happening = {
+function lived(life: Requeue, index: number): readonly TimelineEvent[] {
+  const requeued: TimelineEvent = {
     key: `requeued ${index}`,
     at: life.requeued_at,
-    what: `Requeued by ${life.requeued_by}${life.queue === null ? "" : ` to ${life.queue}`}`,
-    more: life.fate === "under way" ? "It is under way: what became of it is not known yet." : undefined,
+    what: texts.requeuedBy(life.requeued_by, life.queue),
+    more: life.fate === "under way" ? texts.noOutcomeYet : undefined,
     tone: "info",
     icon: "operations",
   };
@@ -76,13 +77,13 @@ function lived(life: Life, index: number): readonly Happening[] {
   return end ? [requeued, { key: `ended ${index}`, at: life.ended_at, ...end }] : [requeued];
 }
 
-const ENDS: Record<Life["fate"], Omit<Happening, "key" | "at"> | undefined> = {
+const ENDS: Record<Requeue["fate"], Omit<TimelineEvent, "key" | "at"> | undefined> = {
   "under way": undefined,
-  "died again": { what: "Came back dead", tone: "bad", icon: "dead" },
-  processed: { what: "Processed", tone: "good", icon: "check" },
+  "died again": { what: texts.failedAgainEvent, tone: "bad", icon: "dead" },
+  processed: { what: texts.processed, tone: "good", icon: "check" },
   duplicate: {
-    what: "Not processed again",
-    more: "The queue's inbox knew it already.",
+    what: texts.duplicate,
+    more: texts.duplicateHint,
     tone: "neutral",
     icon: "info",
   },
@@ -97,14 +98,14 @@ function decided({
   failed_at,
   cause,
   failures,
-}: Letter) {
-  const decisions: Happening[] = [];
+}: DeadLetter) {
+  const decisions: TimelineEvent[] = [];
   if (!lives.some(({ fate, ended_at }) => fate === "died again" && ended_at === failed_at)) {
     decisions.push({
       key: "given up",
       at: failed_at,
-      what: `Given up: ${cause}`,
-      more: `After ${plural(failures, "failure")} in all.`,
+      what: texts.deadLettered(cause),
+      more: texts.afterFailures(failures),
       tone: "bad",
       icon: "dead",
     });
@@ -115,7 +116,7 @@ function decided({
   decisions.push({
     key: "resolved",
     at: resolved_at,
-    what: `${status === "discarded" ? "Discarded" : "Requeued"} by ${resolved_by ?? "somebody"}`,
+    what: texts.decidedBy(status === "discarded", resolved_by ?? common.unknownActor),
     more: resolution ?? undefined,
     tone: status === "discarded" ? "neutral" : "info",
     icon: status === "discarded" ? "trash" : "operations",
@@ -133,6 +134,6 @@ function secondsBetween(before: string | null | undefined, at: string | null): n
   return (new Date(at).getTime() - new Date(before).getTime()) / 1000;
 }
 
-function timeOf({ at }: Happening): number {
+function timeOf({ at }: TimelineEvent): number {
   return at === null ? Number.NEGATIVE_INFINITY : new Date(at).getTime();
 }

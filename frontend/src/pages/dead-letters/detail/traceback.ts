@@ -11,18 +11,18 @@ export interface Frame {
   own: boolean;
 }
 
-export interface Words {
+export interface TextPart {
   kind: "words";
   text: string;
 }
 
-/** Frames that are shown as one line until somebody asks for them. */
+/** Frames that are shown as one line until expanded. */
 export interface Fold {
   kind: "fold";
   frames: readonly Frame[];
 }
 
-export type Part = Frame | Words;
+export type Part = Frame | TextPart;
 
 const FRAME = /^[ |]*File "([^"]*)", line (\d+)(?:, in (.*))?$/;
 const CODE = /^(?: {4}|[ |]+ {4})/;

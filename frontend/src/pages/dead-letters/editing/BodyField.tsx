@@ -1,20 +1,21 @@
 import { readJsonOr } from "~/lib/json";
-import { writeJson, wrongIn } from "~/lib/json-text";
+import { jsonProblemIn, writeJson } from "~/lib/json-text";
+import * as texts from "~/texts/editing";
 import { announce, Button, Choice } from "~/ui";
 import { CodeField } from "./CodeField";
 import { type Draft, type Form, inForm, wrongBody } from "./draft";
 import styles from "./Editor.module.css";
 
 const FORMS: readonly (readonly [Form, string])[] = [
-  ["json", "JSON, checked while you type"],
-  ["text", "Text, sent as it is"],
-  ["base64", "Bytes, in base64"],
+  ["json", texts.json],
+  ["text", texts.text],
+  ["base64", texts.base64],
 ];
 
 const HINTS: Record<Form, string> = {
-  json: "This is valid JSON. Numbers stay exactly as you write them.",
-  text: "It is sent as it is, in UTF-8, whether or not it is what the consumer expects.",
-  base64: "The bytes in base64; line breaks in it do not count.",
+  json: texts.jsonHint,
+  text: texts.textHint,
+  base64: texts.base64Hint,
 };
 
 export function BodyField({
@@ -28,30 +29,30 @@ export function BodyField({
 }) {
   function choose(form: Form) {
     const body = inForm(draft, form);
-    if (body === undefined) announce("These bytes are no text: they stay as base64.", "bad");
+    if (body === undefined) announce(texts.staysBase64, "bad");
     else onEdit({ form, body });
   }
   const tree = draft.form === "json" ? readJsonOr(draft.body) : undefined;
   return (
     <div>
       <div className={styles.tools}>
-        <Choice<Form> label="The body is" value={draft.form} onChoose={choose} options={FORMS} />
-        <span className="quiet">{contentType ?? "no content type"}</span>
+        <Choice<Form> label={texts.format} value={draft.form} onChoose={choose} options={FORMS} />
+        <span className="quiet">{contentType ?? texts.noContentType}</span>
         {draft.form === "json" && (
           <Button
-            whyNot={tree ? undefined : "It has to be valid JSON first."}
+            whyNot={tree ? undefined : texts.validJsonFirst}
             onClick={() => tree && onEdit({ body: writeJson(tree, 2) })}
           >
-            Tidy up
+            {texts.tidy}
           </Button>
         )}
       </div>
       <CodeField
-        label="Body"
+        label={texts.body}
         value={draft.body}
         onChange={(body) => onEdit({ body })}
         error={wrongBody(draft)}
-        wrongLine={draft.form === "json" ? wrongIn(draft.body)?.line : undefined}
+        wrongLine={draft.form === "json" ? jsonProblemIn(draft.body)?.line : undefined}
         hint={HINTS[draft.form]}
       />
     </div>

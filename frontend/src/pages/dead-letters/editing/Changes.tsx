@@ -1,19 +1,19 @@
 import { diffLines } from "diff";
 import { useMemo } from "react";
-import { plural } from "~/lib/format";
+import * as texts from "~/texts/editing";
 import styles from "./Changes.module.css";
-import { type ChangedLine, linesOf } from "./lines";
+import { type ChangedLine, linesOf } from "./diff";
 
 /** What differs between two texts, line by line; lines that are the same are left out where there are many. */
 export function Changes({ title, before, after }: { title: string; before: string; after: string }) {
   const lines = useMemo(() => linesOf(diffLines(before, after)), [before, after]);
-  if (before === after) return <p className={styles.same}>{title}: unchanged.</p>;
+  if (before === after) return <p className={styles.same}>{texts.unchanged(title)}</p>;
   return (
     <section>
       <h3>{title}</h3>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard */}
       <div className={styles.scroll} tabIndex={0}>
-        <table className={styles.changes} aria-label={`Changes of the ${title.toLowerCase()}`}>
+        <table className={styles.changes} aria-label={texts.changesOf(title.toLowerCase())}>
           <tbody>
             {lines.map((line, index) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: lines never move
@@ -27,13 +27,12 @@ export function Changes({ title, before, after }: { title: string; before: strin
 }
 
 const SIGNS = { added: "+", removed: "−", same: " " };
-const WORDS = { added: "added: ", removed: "removed: ", same: "" };
 
 function Line({ line }: { line: ChangedLine }) {
-  if (line.kind === "left out") {
+  if (line.kind === "omitted") {
     return (
       <tr className={styles.out}>
-        <td colSpan={4}>{plural(line.count, "line")} the same</td>
+        <td colSpan={4}>{texts.sameLines(line.count)}</td>
       </tr>
     );
   }
@@ -43,7 +42,7 @@ function Line({ line }: { line: ChangedLine }) {
       <td className={styles.number}>{line.after}</td>
       <td className={styles.sign}>
         <span aria-hidden="true">{SIGNS[line.kind]}</span>
-        <span className="unseen">{WORDS[line.kind]}</span>
+        <span className="unseen">{texts.changeKinds[line.kind]}</span>
       </td>
       <td>
         <code>{line.text}</code>

@@ -32,7 +32,7 @@ export function CodeField({ label, value, onChange, error, wrongLine, hint }: Co
           value={value}
           rows={Math.min(24, Math.max(8, lines + 1))}
           wrap="off"
-          // biome-ignore lint/a11y/noAutofocus: whoever opens the editor wants to type
+          // biome-ignore lint/a11y/noAutofocus: the user opens the editor to type
           autoFocus
           spellCheck={false}
           autoCapitalize="off"

@@ -1,24 +1,27 @@
 import { useState } from "react";
-import { type Letter, useEditedRequeue } from "~/api/dead-letter";
+import { type DeadLetter, useEditedRequeue } from "~/api/dead-letter";
+import * as common from "~/texts/common";
+import * as texts from "~/texts/editing";
 import { announce, Button, Dialog, DialogClose, Tabs } from "~/ui";
 import { BodyField } from "./BodyField";
 import { type Base, type Draft, editOf, isUnchanged, wrongBody, wrongHeaders } from "./draft";
 import styles from "./Editor.module.css";
+import { EditProblem } from "./EditProblem";
 import { HeadersField } from "./HeadersField";
-import type { EditingProps } from "./index";
-import { Refusal } from "./Refusal";
 import { Review } from "./Review";
 
 type Step = "edit" | "review";
 type Part = "body" | "headers";
 
+export interface EditorProps {
+  letter: DeadLetter;
+  onClose(): void;
+  /** The edited letter was requeued. */
+  onDone(): void;
+}
+
 /** Body and headers in an editor, then what changed, then off it goes. What was typed stays until it went. */
-export function Editor({
-  letter,
-  first,
-  onClose,
-  onDone,
-}: Omit<EditingProps, "letter"> & { letter: Letter; first: Base }) {
+export function Editor({ letter, first, onClose, onDone }: EditorProps & { first: Base }) {
   const [base, setBase] = useState(first);
   const [draft, setDraft] = useState<Draft>(first);
   const [step, setStep] = useState<Step>("edit");
@@ -39,7 +42,7 @@ export function Editor({
       {
         onSuccess(item) {
           if (item?.outcome !== "requeued") return;
-          announce(`Dead letter ${letter.id} was edited and requeued.`);
+          announce(texts.done(letter.id));
           onClose();
           onDone();
         },
@@ -53,44 +56,40 @@ export function Editor({
       wide
       onClose={onClose}
       unsaved={!unchanged}
-      title={`${step === "edit" ? "Edit" : "Requeue the edited"} dead letter ${letter.id}`}
-      description={
-        step === "edit"
-          ? "Nothing is sent yet: what you change is shown once more before."
-          : "This is what you changed. What was there before is kept as an edition."
-      }
+      title={texts.stepTitle(step === "edit", letter.id)}
+      description={step === "edit" ? texts.editHint : texts.reviewHint}
       actions={
         step === "edit" ? (
           <>
-            <DialogClose>Cancel</DialogClose>
+            <DialogClose>{common.cancel}</DialogClose>
             <Button
               look="primary"
-              whyNot={wrong ?? (unchanged ? "Nothing is changed yet." : undefined)}
+              whyNot={wrong ?? (unchanged ? texts.noChanges : undefined)}
               onClick={() => setStep("review")}
             >
-              Look at the changes
+              {texts.review}
             </Button>
           </>
         ) : (
           <>
             <Button icon="left" onClick={() => setStep("edit")}>
-              Back to the editor
+              {texts.back}
             </Button>
             <Button
               look="primary"
               icon="operations"
               busy={requeue.isPending}
-              whyNot={unchanged ? "Nothing is changed any more." : undefined}
+              whyNot={unchanged ? texts.noChangesLeft : undefined}
               onClick={send}
             >
-              Requeue it
+              {texts.requeue}
             </Button>
           </>
         )
       }
     >
       <div className={styles.steps}>
-        <Refusal
+        <EditProblem
           letter={letter}
           base={base}
           requeue={requeue}
@@ -103,10 +102,10 @@ export function Editor({
         />
         {step === "edit" ? (
           <Tabs<Part>
-            label="What is edited"
+            label={texts.part}
             tabs={[
-              { value: "body", label: "Body" },
-              { value: "headers", label: "Headers" },
+              { value: "body", label: texts.body },
+              { value: "headers", label: texts.headers },
             ]}
             value={part}
             onChoose={setPart}

@@ -1,33 +1,34 @@
-import type { Letter } from "~/api/dead-letter";
-import { wrongIn } from "~/lib/json-text";
+import type { DeadLetter } from "~/api/dead-letter";
+import { jsonProblemIn } from "~/lib/json-text";
+import * as texts from "~/texts/editing";
 import { Badge, Facts } from "~/ui";
 import { CodeField } from "./CodeField";
 import { type Draft, wrongHeaders } from "./draft";
 import styles from "./Editor.module.css";
 
-/** Headers as a JSON object, and those of the system beside it, which go along by themselves. */
+/** Headers as a JSON object, and the system's headers, which are kept unchanged. */
 export function HeadersField({
   draft,
   letter,
   onEdit,
 }: {
   draft: Draft;
-  letter: Letter;
+  letter: DeadLetter;
   onEdit(changes: Partial<Draft>): void;
 }) {
   return (
     <div>
       <CodeField
-        label="Headers"
+        label={texts.headers}
         value={draft.headers}
         onChange={(headers) => onEdit({ headers })}
         error={wrongHeaders(draft)}
-        wrongLine={wrongIn(draft.headers)?.line}
-        hint="A JSON object. What is not in it any more is taken away."
+        wrongLine={jsonProblemIn(draft.headers)?.line}
+        hint={texts.headersHint}
       />
       <div className={styles.locked}>
         <p>
-          <Badge icon="key">locked</Badge> These belong to the system. They go along, and cannot be set:
+          <Badge icon="key">{texts.locked}</Badge> {texts.lockedHint}
         </p>
         <Facts of={lockedOf(letter)} />
       </div>
@@ -35,7 +36,7 @@ export function HeadersField({
   );
 }
 
-function lockedOf({ routing_key, ordering_key, tracking_ids, hlc, requeue_count }: Letter) {
+function lockedOf({ routing_key, ordering_key, tracking_ids, hlc, requeue_count }: DeadLetter) {
   const known: readonly (readonly [string, string | null])[] = [
     ["x-outbox-routing-key", routing_key],
     ["x-outbox-ordering-key", ordering_key],

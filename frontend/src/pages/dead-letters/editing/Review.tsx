@@ -1,4 +1,5 @@
 import { lazy, Suspense } from "react";
+import * as texts from "~/texts/editing";
 import { Loading, TextField } from "~/ui";
 import type { Base, Draft } from "./draft";
 import styles from "./Editor.module.css";
@@ -20,12 +21,12 @@ export function Review({
   return (
     <div className={styles.steps}>
       <Suspense fallback={<Loading lines={6} />}>
-        <Changes title="Body" before={base.body} after={draft.body} />
-        <Changes title="Headers" before={base.headers} after={draft.headers} />
+        <Changes title={texts.body} before={base.body} after={draft.body} />
+        <Changes title={texts.headers} before={base.headers} after={draft.headers} />
       </Suspense>
       <TextField
-        label="Reason"
-        hint="For the record: why it was edited. Optional."
+        label={texts.reason}
+        hint={texts.reasonHint}
         maxLength={2000}
         value={reason}
         onChange={(event) => onReason(event.target.value)}

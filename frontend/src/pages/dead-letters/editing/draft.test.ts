@@ -1,11 +1,15 @@
 import { describe, expect, it } from "vitest";
-import type { Letter } from "~/api/dead-letter";
+import type { DeadLetter } from "~/api/dead-letter";
 import { readJson } from "~/lib/json";
 import { baseOf, baseOfBytes, editOf, inForm, isHidden, isUnchanged, wrongBody, wrongHeaders } from "./draft";
 
-function letter(content: string | null, encoding: "json" | "text" | "base64" | null, headers = "{}"): Letter {
+function letter(
+  content: string | null,
+  encoding: "json" | "text" | "base64" | null,
+  headers = "{}",
+): DeadLetter {
   const body = { content, encoding, masked: false, truncated: false, size: 1, content_type: null };
-  return { version: 4, body, headers: readJson(headers) } as Letter;
+  return { version: 4, body, headers: readJson(headers) } as DeadLetter;
 }
 
 const base = baseOf(letter('{"n":9007199254740993,"a":1.50}', "json", '{"big":9007199254740993}'));
@@ -39,8 +43,8 @@ describe("an edit", () => {
   it("says what is wrong, and where", () => {
     expect(wrongBody({ ...base, body: '{\n  "a": 1,\n}' })).toMatch(/^Line 3, column 1: /);
     expect(wrongBody({ ...base, form: "text", body: "{" })).toBeUndefined();
-    expect(wrongBody({ ...base, form: "base64", body: "%%%" })).toMatch(/not base64/);
-    expect(wrongHeaders({ ...base, headers: '{"X-Outbox-Hlc":1}' })).toMatch(/belongs to the system/);
+    expect(wrongBody({ ...base, form: "base64", body: "%%%" })).toMatch(/Invalid base64/);
+    expect(wrongHeaders({ ...base, headers: '{"X-Outbox-Hlc":1}' })).toMatch(/reserved/);
     expect(wrongHeaders({ ...base, headers: "[]" })).toMatch(/object/);
     expect(wrongHeaders({ ...base, headers: '{"a":1,"a":2}' })).toMatch(/twice/);
   });

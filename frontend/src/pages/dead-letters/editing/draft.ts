@@ -1,8 +1,9 @@
 // What is edited: body and headers as text, as they were and as they are to be, and the edit that comes of it.
 
-import type { Edit, Letter } from "~/api/dead-letter";
+import type { DeadLetter, Edit } from "~/api/dead-letter";
 import { readJson, readJsonOr } from "~/lib/json";
-import { writeJson, wrongIn } from "~/lib/json-text";
+import { jsonProblemIn, writeJson } from "~/lib/json-text";
+import * as texts from "~/texts/editing";
 
 /** How a body is written in the editor: as JSON, which is checked; as any text; or as bytes in base64. */
 export type Form = "json" | "text" | "base64";
@@ -23,16 +24,16 @@ export interface Base extends Draft {
 const RESERVED = "x-outbox-";
 
 /** Whether the letter as it is shown cannot be edited: something of it is hidden. */
-export function isHidden({ body, headers }: Letter): boolean {
+export function isHidden({ body, headers }: DeadLetter): boolean {
   return body.masked || body.truncated || body.content === null || writeJson(headers).includes("***");
 }
 
-export function baseOf({ body, headers, version }: Letter): Base {
+export function baseOf({ body, headers, version }: DeadLetter): Base {
   return { version, headers: writeJson(headers, 2), ...bodyOf(body.content ?? "", body.encoding ?? "text") };
 }
 
 /** The same where the body was fetched apart. */
-export function baseOfBytes(letter: Letter, bytes: Uint8Array): Base {
+export function baseOfBytes(letter: DeadLetter, bytes: Uint8Array): Base {
   const text = textOf(bytes);
   const body =
     text === undefined ? bodyOf(base64Of(bytes), "base64") : bodyOf(text, letter.body.encoding ?? "text");
@@ -76,7 +77,7 @@ function sameJson(one: string, other: string): boolean {
 export function wrongBody({ form, body }: Draft): string | undefined {
   if (form === "json") return sentenceOf(body);
   if (form === "base64" && bytesOf(body) === undefined) {
-    return "This is not base64: letters, digits, + and /, four by four, with = at the end.";
+    return texts.notBase64;
   }
   return undefined;
 }
@@ -85,17 +86,17 @@ export function wrongHeaders({ headers }: Draft): string | undefined {
   const wrong = sentenceOf(headers);
   if (wrong) return wrong;
   const tree = readJson(headers);
-  if (tree.kind !== "object") return "Headers are a JSON object: { … }.";
+  if (tree.kind !== "object") return texts.headersNotObject;
   const keys = tree.members.map(({ key }) => key);
   const locked = keys.find((key) => key.toLowerCase().startsWith(RESERVED));
-  if (locked) return `The header “${locked}” belongs to the system: leave it out.`;
+  if (locked) return texts.lockedHeader(locked);
   const twice = keys.find((key, index) => keys.indexOf(key) !== index);
-  return twice === undefined ? undefined : `The header “${twice}” is there twice.`;
+  return twice === undefined ? undefined : texts.duplicateHeader(twice);
 }
 
 function sentenceOf(text: string): string | undefined {
-  const wrong = wrongIn(text);
-  return wrong && `Line ${wrong.line}, column ${wrong.column}: ${wrong.what}.`;
+  const wrong = jsonProblemIn(text);
+  return wrong && texts.jsonError(wrong.line, wrong.column, wrong.what);
 }
 
 /** The same body in another form; undefined where that cannot be. */

@@ -3,13 +3,14 @@ import { useState } from "react";
 import { deadLetterGroups, type Filters, type Group, type GroupedBy } from "~/api/dead-letters";
 import { useFallbackInterval } from "~/api/live";
 import { useWhyNot } from "~/api/session";
-import { number, plural } from "~/lib/format";
-import { useHeld } from "~/lib/held";
+import { number } from "~/lib/format";
+import { useStableList } from "~/lib/stable-list";
 import { RepairDialog } from "~/pages/repairs";
+import * as texts from "~/texts/dead-letters";
 import { Ago, Button, Loaded, Loading } from "~/ui";
 import { Sparkline } from "~/ui/charts/Sparkline";
-import { Head } from "../Head";
-import { Nothing } from "../list/Nothing";
+import { ListHeader } from "../ListHeader";
+import { EmptyList } from "../list/EmptyList";
 import type { Place } from "../parameters";
 import styles from "./Groups.module.css";
 import { NoteOf } from "./Note";
@@ -24,29 +25,29 @@ export interface GroupsProps {
 export function Groups({ filters, by, onNarrow }: GroupsProps) {
   const query = useQuery({ ...deadLetterGroups(filters, by), refetchInterval: useFallbackInterval() });
   const asked = JSON.stringify([filters, by]);
-  const held = useHeld(query.data?.items, query.data?.scope ?? asked, idOf);
+  const held = useStableList(query.data?.items, query.data?.scope ?? asked, idOf);
   const [requeued, setRequeued] = useState<Group>();
   return (
     <Loaded query={query} loading={<Loading lines={6} />}>
       {(groups) => (
         <div className={styles.groups} aria-busy={groups.scope !== asked}>
-          <Head
+          <ListHeader
             age={
               <>
-                counted <Ago at={groups.as_of} />
+                {texts.counted} <Ago at={groups.as_of} />
               </>
             }
           >
-            <strong>{plural(held.items.length, "group")}</strong>
-            {groups.truncated && <span>Only the largest are shown: narrow the filter to see others.</span>}
+            <strong>{texts.groupsCount(held.items.length)}</strong>
+            {groups.truncated && <span>{texts.largestOnly}</span>}
             {held.fresh > 0 && (
               <Button icon="operations" onClick={held.show}>
-                {number(held.fresh)} new, show
+                {texts.freshGroups(held.fresh)}
               </Button>
             )}
-          </Head>
+          </ListHeader>
           {held.items.length === 0 ? (
-            <Nothing filters={filters} />
+            <EmptyList filters={filters} />
           ) : (
             <ul>
               {held.items.map((group) => (
@@ -58,7 +59,7 @@ export function Groups({ filters, by, onNarrow }: GroupsProps) {
             <RepairDialog
               action="requeue"
               selector={{ filter: { ...filters, ...narrowTo(requeued), status: "open" } }}
-              describe={`the open dead letters of the group “${requeued.title}”`}
+              describe={texts.openOfGroup(requeued.title)}
               onClose={() => setRequeued(undefined)}
             />
           )}
@@ -86,26 +87,26 @@ function Line({
           className={styles.title}
           onClick={() => onNarrow({ ...narrowTo(group), view: "messages", cursor: undefined })}
         >
-          {group.title || "On the way to any queue"}
+          {group.title || texts.anyQueue}
         </button>
         <Since group={group} />
         <NoteOf group={group} />
       </div>
       <div className={styles.trend}>
         <Sparkline values={group.sparkline} label={trend(group.sparkline)} />
-        <span className="quiet">last 24 hours</span>
+        <span className="quiet">{texts.last24Hours}</span>
       </div>
       <div className={styles.count}>
         <strong>{number(group.count)}</strong>
-        {group.open !== group.count && <span className="quiet">{number(group.open)} open</span>}
+        {group.open !== group.count && <span className="quiet">{texts.openCount(group.open)}</span>}
       </div>
       <Button
         icon="operations"
-        whyNot={may ?? (group.open === 0 ? "None of them is open." : undefined)}
+        whyNot={may ?? (group.open === 0 ? texts.noneOpen : undefined)}
         onClick={onRequeue}
       >
-        Requeue
-        <span className="unseen"> the group {group.title}</span>
+        {texts.requeue}
+        <span className="unseen"> {texts.theGroup(group.title)}</span>
       </Button>
     </li>
   );
@@ -114,16 +115,16 @@ function Line({
 function Since({ group }: { group: Group }) {
   return (
     <p className="quiet">
-      first <Ago at={group.first_seen} /> · last <Ago at={group.last_seen} /> ·{" "}
+      {texts.first} <Ago at={group.first_seen} /> {texts.last} <Ago at={group.last_seen} /> ·{" "}
       {group.last_requeued_at === null ? (
-        "never requeued"
+        texts.neverRequeued
       ) : (
         <>
-          requeued <Ago at={group.last_requeued_at} />,{" "}
+          {texts.requeuedAt} <Ago at={group.last_requeued_at} />,{" "}
           {group.since_requeue === 0 ? (
-            "none died since"
+            texts.noneSince
           ) : (
-            <strong className={styles.again}>{number(group.since_requeue)} died since</strong>
+            <strong className={styles.again}>{texts.failedSince(group.since_requeue)}</strong>
           )}
         </>
       )}
@@ -140,8 +141,8 @@ function narrowTo({ by, id }: Group): Partial<Filters> & Partial<Place> {
 
 function trend(deaths: readonly number[]): string {
   const all = deaths.reduce((sum, one) => sum + one, 0);
-  if (all === 0) return "None died in the last 24 hours";
-  return `${number(all)} died in the last 24 hours, ${number(deaths.at(-1) ?? 0)} of them in this one`;
+  if (all === 0) return texts.noneInDay;
+  return texts.failuresInDay(all, deaths.at(-1) ?? 0);
 }
 
 function idOf({ by, id }: Group): string {

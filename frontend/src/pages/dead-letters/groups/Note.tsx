@@ -2,10 +2,12 @@ import { type FormEvent, useRef, useState } from "react";
 import { type Group, useNoteGroup } from "~/api/dead-letters";
 import { useWhyNot } from "~/api/session";
 import { randomKey } from "~/lib/random";
+import * as common from "~/texts/common";
+import * as texts from "~/texts/dead-letters";
 import { Ago, announce, Button, Dialog, DialogClose, Icon, Problem, TextArea } from "~/ui";
 import styles from "./Note.module.css";
 
-/** What somebody noted about a group, and the way to note something. */
+/** The note on a group, and its editor. */
 export function NoteOf({ group }: { group: Group }) {
   const [editing, setEditing] = useState(false);
   const may = useWhyNot("repair");
@@ -21,8 +23,8 @@ export function NoteOf({ group }: { group: Group }) {
         </p>
       )}
       <Button look="quiet" icon="edit" whyNot={may} onClick={() => setEditing(true)}>
-        {note ? "Change the note" : "Add a note"}
-        <span className="unseen"> of the group {group.title}</span>
+        {note ? texts.changeNote : texts.addNote}
+        <span className="unseen"> {texts.ofGroup(group.title)}</span>
       </Button>
       {editing && <NoteDialog group={group} onClose={() => setEditing(false)} />}
     </div>
@@ -42,7 +44,7 @@ function NoteDialog({ group, onClose }: { group: Group; onClose(): void }) {
       { note: wanted || null, key: sent.current.key },
       {
         onSuccess() {
-          announce(wanted ? "The note is set." : "The note is taken away.");
+          announce(wanted ? texts.noteSaved : texts.noteRemoved);
           onClose();
         },
       },
@@ -53,27 +55,27 @@ function NoteDialog({ group, onClose }: { group: Group; onClose(): void }) {
       open
       onClose={onClose}
       unsaved={wanted !== before}
-      title="Note about the group"
-      description={`${group.title}. Everybody who looks at the group sees it; the audit keeps each.`}
+      title={texts.noteTitle}
+      description={texts.noteHint(group.title)}
       actions={
         <>
-          <DialogClose>Cancel</DialogClose>
+          <DialogClose>{common.cancel}</DialogClose>
           <Button
             look="primary"
             type="submit"
             form="group-note"
             busy={isPending}
-            whyNot={wanted === before ? "Nothing is changed yet." : undefined}
+            whyNot={wanted === before ? texts.noChanges : undefined}
           >
-            {wanted || !before ? "Set the note" : "Take the note away"}
+            {wanted || !before ? texts.saveNote : texts.removeNote}
           </Button>
         </>
       }
     >
       <form id="group-note" className={styles.form} onSubmit={submit}>
         <TextArea
-          label="Note"
-          hint="Whom to ask, what is known, which ticket it has. Empty: no note."
+          label={texts.note}
+          hint={texts.noteFieldHint}
           value={text}
           onChange={(event) => setText(event.target.value)}
           autoFocus

@@ -1,18 +1,19 @@
 import { useCallback, useRef, useState } from "react";
-import { type Counted, count, number } from "~/lib/format";
+import { type Counted, count } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
-import { Button, Checkbox, Loaded, Loading, Pager, ShownAge } from "~/ui";
-import { Head } from "../Head";
+import * as texts from "~/texts/dead-letters";
+import { AsOf, Button, Checkbox, Loaded, Loading, Pager } from "~/ui";
+import { ListHeader } from "../ListHeader";
 import type { Place } from "../parameters";
+import { EmptyList } from "./EmptyList";
 import styles from "./List.module.css";
-import { Nothing } from "./Nothing";
 import { Row, rowOf } from "./Row";
 import { SelectionBar } from "./SelectionBar";
 import type { DeadLetterList } from "./useList";
 
 export interface ListProps {
   list: DeadLetterList;
-  /** The letter that is shown beside it. */
+  /** The dead letter in the side panel. */
   open: string | undefined;
   place: Place;
   onOpen(id: string | undefined): void;
@@ -25,13 +26,13 @@ export function List({ list, open, place, onOpen, onTurn }: ListProps) {
   const toggle = useStable(selection.toggle);
   useWalking(list, open, onOpen);
   return (
-    <section aria-label="Dead letters" aria-busy={list.turning}>
+    <section aria-label={texts.title} aria-busy={list.turning}>
       <Loaded query={query} loading={<Loading lines={8} />}>
         {(page) => (
           <div className={styles.list} data-turning={list.turning || undefined}>
             <Above list={list} at={query.dataUpdatedAt} />
             {ids.length === 0 && page.items.length === 0 ? (
-              <Nothing filters={list.filters} />
+              <EmptyList filters={list.filters} />
             ) : (
               <ul className={styles.rows}>
                 {items.map((line) => (
@@ -67,9 +68,9 @@ function Above({ list, at }: { list: DeadLetterList; at: number }) {
   const { ids, selection, gone, fresh, matching, update } = list;
   const selected = ids.filter(selection.has).length;
   return (
-    <Head age={<ShownAge at={at} />}>
+    <ListHeader age={<AsOf at={at} />}>
       <Checkbox
-        label="Select all on this page"
+        label={texts.selectPage}
         hideLabel
         checked={selected > 0 && selected === ids.length}
         indeterminate={selected > 0 && selected < ids.length}
@@ -82,21 +83,21 @@ function Above({ list, at }: { list: DeadLetterList; at: number }) {
           {changeOf(fresh, gone.size)}
         </Button>
       )}
-    </Head>
+    </ListHeader>
   );
 }
 
 function words(matching: Counted): string {
-  const noun = matching.value === 1 && matching.relation === "eq" ? "dead letter" : "dead letters";
+  const noun = matching.value === 1 && matching.relation === "eq" ? texts.deadLetter : texts.deadLetters;
   return `${count(matching)} ${noun}`;
 }
 
 function changeOf(fresh: number, gone: number): string {
-  const parts = [fresh > 0 && `${number(fresh)} new`, gone > 0 && `${number(gone)} gone`].filter(Boolean);
-  return `${parts.join(", ")}: show`;
+  const parts = [fresh > 0 && texts.newCount(fresh), gone > 0 && texts.resolvedCount(gone)].filter(Boolean);
+  return texts.refresh(parts.join(", "));
 }
 
-/** `j` and `k` move from row to row; beside an open letter they open the next one. */
+/** `j` and `k` move from row to row; while one is open they open the next one. */
 function useWalking(
   { ids, gone, selection }: DeadLetterList,
   open: string | undefined,
@@ -124,15 +125,15 @@ function useWalking(
     const id = at();
     if (id !== undefined && ids.includes(id)) selection.toggle(id, through);
   }
-  useShortcuts("Dead letters", [
-    { keys: "j", label: "Next row", run: () => walk(1) },
-    { keys: "k", label: "Previous row", run: () => walk(-1) },
-    { keys: "x", label: "Select the row", run: () => mark(false) },
-    { keys: "X", label: "Select all rows up to this one", run: () => mark(true) },
+  useShortcuts(texts.title, [
+    { keys: "j", label: texts.nextRow, run: () => walk(1) },
+    { keys: "k", label: texts.previousRow, run: () => walk(-1) },
+    { keys: "x", label: texts.selectRow, run: () => mark(false) },
+    { keys: "X", label: texts.selectRange, run: () => mark(true) },
   ]);
 }
 
-/** The same function for as long as the list is there, so that rows are drawn anew only when they change. */
+/** The same function for as long as the list is there, so that rows render again only when they change. */
 function useStable<A extends unknown[]>(act: (...given: A) => void): (...given: A) => void {
   const latest = useRef(act);
   latest.current = act;

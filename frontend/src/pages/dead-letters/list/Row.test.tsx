@@ -36,19 +36,19 @@ describe("a row of the list", () => {
     expect(onToggle).toHaveBeenLastCalledWith("17", true);
   });
 
-  it("shows what it was sent as text, and in words that it came back dead", () => {
+  it("shows what it was sent as text, and in words that it failed again", () => {
     shown();
     const link = screen.getByRole("link");
     expect(link.textContent).toContain("<b>no</b>");
     expect(link.textContent).toContain("<script>alert(1)</script>");
-    expect(link.textContent).toContain("came back dead");
+    expect(link.textContent).toContain("failed again");
     expect(link.querySelector("script, b:not(strong)")).toBeNull();
   });
 
-  it("says that it came back dead only until it is requeued again", () => {
+  it("says that it failed again only until it is requeued again", () => {
     shown("requeued");
     const link = screen.getByRole("link");
     expect(link.textContent).toContain("requeued");
-    expect(link.textContent).not.toContain("came back dead");
+    expect(link.textContent).not.toContain("failed again");
   });
 });

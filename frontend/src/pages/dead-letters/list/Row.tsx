@@ -1,7 +1,7 @@
 import { type MouseEvent, memo, useRef } from "react";
 import { Link } from "wouter";
 import type { Line } from "~/api/dead-letters";
-import { plural } from "~/lib/format";
+import * as texts from "~/texts/dead-letters";
 import { Ago, Badge, Checkbox, Icon, State } from "~/ui";
 import { addressOf } from "../parameters";
 import styles from "./Row.module.css";
@@ -41,7 +41,7 @@ export const Row = memo(function Row({ line, selected, open, gone, onToggle }: R
     >
       <span className={styles.check}>
         <Checkbox
-          label={`Select dead letter ${id}`}
+          label={texts.select(id)}
           hideLabel
           checked={selected}
           onChange={() => onToggle(id, shift.current)}
@@ -62,9 +62,9 @@ export const Row = memo(function Row({ line, selected, open, gone, onToggle }: R
         </span>
         <span className={styles.second}>
           <Marks line={line} gone={gone} />
-          <span className={styles.where}>{line.queue || "on its way to any queue"}</span>
+          <span className={styles.where}>{line.queue || texts.anyQueue}</span>
           <span className={styles.where}>{line.routing_key}</span>
-          <span className={styles.failures}>{plural(line.failures, "failure")}</span>
+          <span className={styles.failures}>{texts.failuresOf(line.failures)}</span>
           <code className={styles.preview}>{line.preview}</code>
         </span>
       </Link>
@@ -75,11 +75,11 @@ export const Row = memo(function Row({ line, selected, open, gone, onToggle }: R
 function Marks({ line, gone }: { line: Line; gone: boolean }) {
   return (
     <>
-      {gone && <Badge icon="check">no longer here</Badge>}
+      {gone && <Badge icon="check">{texts.resolved}</Badge>}
       {!gone && line.status !== "open" && <State of={line.status} />}
       {line.deaths > 1 && line.status !== "requeued" && (
         <span className={styles.again}>
-          <Icon name="dead" /> came back dead{line.deaths > 2 && ` ${line.deaths - 1} times`}
+          <Icon name="dead" /> {texts.failedAgain(line.deaths - 1)}
         </span>
       )}
     </>
@@ -88,7 +88,7 @@ function Marks({ line, gone }: { line: Line; gone: boolean }) {
 
 /** `Reject` of `outbox.errors.Reject`: what differs between errors is at the end. */
 export function shortType(type: string): string {
-  return type.split(".").at(-1) || "Unknown error";
+  return type.split(".").at(-1) || texts.unknownError;
 }
 
 /** The link of a row that is on screen. */

@@ -1,9 +1,10 @@
 import { useState } from "react";
 import type { Status } from "~/api/dead-letters";
 import { useWhyNot } from "~/api/session";
-import { count, number } from "~/lib/format";
+import { count } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
 import { RepairDialog, type RepairDialogProps } from "~/pages/repairs";
+import * as texts from "~/texts/dead-letters";
 import { Button, IconButton } from "~/ui";
 import { ACTIONS, type Action, whyNotFor } from "./actions";
 import styles from "./SelectionBar.module.css";
@@ -15,10 +16,10 @@ export function SelectionBar({ list, status }: { list: DeadLetterList; status: S
   const { selection, ids, selecting } = list;
   const { selected } = selection;
   useShortcuts(
-    "Selection",
+    texts.selection,
     [
-      { keys: "R", label: "Requeue what is selected", run: () => setAction("requeue") },
-      { keys: "Escape", label: "Select nothing", run: selection.clear },
+      { keys: "R", label: texts.requeueSelected, run: () => setAction("requeue") },
+      { keys: "Escape", label: texts.clearSelection, run: selection.clear },
     ],
     selecting,
   );
@@ -26,9 +27,9 @@ export function SelectionBar({ list, status }: { list: DeadLetterList; status: S
   return (
     <>
       {selecting && (
-        <section className={styles.bar} aria-label="What is selected">
+        <section className={styles.bar} aria-label={texts.selected}>
           <span className={styles.words}>{chosen.words}</span>
-          <IconButton icon="cross" label="Select nothing" onClick={selection.clear} />
+          <IconButton icon="cross" label={texts.clearSelection} onClick={selection.clear} />
           {selected.kind === "some" && ids.every(selection.has) && <Everything list={list} />}
           <Actions status={status} onChoose={setAction} />
         </section>
@@ -56,15 +57,15 @@ function useMeant({ selection: { selected }, filters, matching }: DeadLetterList
     const ids = [...selected.ids];
     return {
       selector: { ids },
-      words: `${number(ids.length)} selected`,
-      describe: ids.length === 1 ? `dead letter ${ids[0]}` : `${number(ids.length)} selected dead letters`,
+      words: texts.selectedCount(ids.length),
+      describe: ids.length === 1 ? texts.oneDeadLetter(ids[0] ?? "") : texts.selectedDeadLetters(ids.length),
     };
   }
-  const all = matching ? `All ${count(matching)}` : "All";
+  const all = matching ? texts.all(count(matching)) : texts.allMatching;
   return {
     selector: { filter: filters },
-    words: `${all} matching are selected`,
-    describe: `${all.toLowerCase()} dead letters that match the filter`,
+    words: texts.matchingSelected(all),
+    describe: texts.matchingDeadLetters(all),
   };
 }
 
@@ -73,7 +74,7 @@ function Everything({ list: { matching, ids, selection } }: { list: DeadLetterLi
   if (!matching || matching.value <= ids.length) return null;
   return (
     <Button look="quiet" onClick={selection.selectEverything}>
-      Select all {count(matching)} matching
+      {texts.selectAllMatching(count(matching))}
     </Button>
   );
 }

@@ -3,10 +3,10 @@ import { useCallback, useEffect, useMemo } from "react";
 import { deadLetters, type Line, type Page, type Status, scopeOf } from "~/api/dead-letters";
 import { useConnection, useFallbackInterval } from "~/api/live";
 import { type Counted, count, number } from "~/lib/format";
-import { useHeld } from "~/lib/held";
 import { useSelection } from "~/lib/selection";
+import { useStableList } from "~/lib/stable-list";
 import { filtersOf, type Place } from "../parameters";
-import { movedOf } from "./moved";
+import { changesOf } from "./changes";
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -21,18 +21,18 @@ export function useList(place: Place) {
   });
   const { data } = query;
   const asked = scopeOf(filters, place.sort, place.cursor);
-  const held = useHeld(data?.items, data?.scope ?? asked, idOf);
+  const held = useStableList(data?.items, data?.scope ?? asked, idOf);
   const ids = useMemo(() => held.items.map(idOf), [held.items]);
   const selection = useSelection(ids, JSON.stringify(filters));
   const { gone, fresh } = useMemo(
-    () => (data ? movedOf(held.items, data, place.sort) : { gone: NONE, fresh: 0 }),
+    () => (data ? changesOf(held.items, data, place.sort) : { gone: NONE, fresh: 0 }),
     [data, held.items, place.sort],
   );
   const matching = data && matchingIn(data, place.status);
   useNothingLeft(held.items.length > 0 && gone.size === held.items.length, held.show);
 
   /** The row next to one, in either direction, that is still there. */
-  const beside = useCallback(
+  const neighbour = useCallback(
     (id: string, step: 1 | -1): string | undefined => {
       const at = ids.indexOf(id);
       const ahead = step === 1 ? ids.slice(at + 1) : ids.slice(0, Math.max(0, at)).reverse();
@@ -51,7 +51,7 @@ export function useList(place: Place) {
     selection,
     selecting: selection.selected.kind === "everything" || selection.selected.ids.size > 0,
     ids,
-    beside,
+    neighbour,
     matching,
     /** An answer to another question is still shown. */
     turning: data !== undefined && data.scope !== asked,

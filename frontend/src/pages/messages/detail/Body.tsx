@@ -1,10 +1,11 @@
 import { contentOf, type Message, type Reveal } from "~/api/messages";
 import { useWhyNot } from "~/api/session";
+import * as texts from "~/texts/messages";
 import { Button, Problem } from "~/ui";
 import { Payload } from "~/ui/payload";
 import styles from "./Detail.module.css";
 
-/** The body, masked until somebody asks for more. */
+/** The body, masked until revealed. */
 export function Body({ message, reveal }: { message: Message; reveal: Reveal }) {
   const whyNot = useWhyNot("reveal");
   const shown = reveal.data ?? message;
@@ -12,11 +13,11 @@ export function Body({ message, reveal }: { message: Message; reveal: Reveal }) 
   const hides = content.masked && !reveal.data;
   return (
     <section className={styles.part} aria-labelledby="body">
-      <h3 id="body">Body</h3>
+      <h3 id="body">{texts.body}</h3>
       {reveal.error && <Problem of={reveal.error} onRetry={() => reveal.mutate()} />}
       <Payload
         of={content}
-        label={`Body of message ${message.id}`}
+        label={texts.bodyOf(message.id)}
         actions={
           (hides || reveal.data) && (
             <Button
@@ -25,7 +26,7 @@ export function Body({ message, reveal }: { message: Message; reveal: Reveal }) 
               whyNot={hides ? whyNot : undefined}
               onClick={() => (reveal.data ? reveal.reset() : reveal.mutate())}
             >
-              {reveal.data ? "Mask it again" : "Reveal, noted in the audit"}
+              {reveal.data ? texts.maskAgain : texts.reveal}
             </Button>
           )
         }

@@ -6,13 +6,14 @@ import { useFallbackInterval } from "~/api/live";
 import { type Message, message, useReveal } from "~/api/messages";
 import { failureOf } from "~/api/problems";
 import { useShortcuts } from "~/lib/keyboard";
+import * as texts from "~/texts/messages";
 import { Button, CopyButton, Empty, IconButton, Loaded, Loading, State } from "~/ui";
-import { About } from "./About";
 import { Body } from "./Body";
+import { Deliveries } from "./Deliveries";
 import styles from "./Detail.module.css";
-import { Handled } from "./Handled";
+import { Details } from "./Details";
 import { Headers } from "./Headers";
-import { Why } from "./Why";
+import { Status } from "./Status";
 
 interface Around {
   /** The messages next to it in the list. */
@@ -25,10 +26,10 @@ interface Around {
 /** One message: why it is where it is first, then everything else about it. */
 export function Detail({ id, ...around }: Around & { id: string }) {
   const query = useQuery({ ...message(id), refetchInterval: useFallbackInterval() });
-  useShortcuts("Message", [{ keys: "Escape", label: "Close the message", run: around.onClose }]);
+  useShortcuts(texts.message, [{ keys: "Escape", label: texts.close, run: around.onClose }]);
   const gone = query.error && failureOf(query.error).code === "not-found";
   return (
-    <article className={styles.detail} aria-label={`Message ${id}`}>
+    <article className={styles.detail} aria-label={texts.titleOf(id)}>
       <Head id={id} message={query.data} {...around} />
       {gone ? (
         <Gone id={id} message={query.data} />
@@ -45,9 +46,9 @@ function Parts({ message }: { message: Message }) {
   const reveal = useReveal(message.id);
   return (
     <>
-      <Why message={message} />
-      <About message={message} />
-      <Handled message={message} />
+      <Status message={message} />
+      <Details message={message} />
+      <Deliveries message={message} />
       <Body message={message} reveal={reveal} />
       <Headers message={reveal.data ?? message} />
     </>
@@ -71,33 +72,33 @@ function Head({
     <header className={styles.head}>
       <div className={styles.title}>
         <h2 ref={title} tabIndex={-1}>
-          {message?.routing_key ?? `Message ${id}`}
+          {message?.routing_key ?? texts.titleOf(id)}
         </h2>
         {message && <State of={message.state} />}
         <span className={styles.id}>
-          {message && `Message ${id}`} <CopyButton text={id} label="Copy the message's number" />
+          {message && texts.titleOf(id)} <CopyButton text={id} label={texts.copyNumber} />
         </span>
       </div>
       <div className={styles.leave}>
         <span className={styles.back}>
           <Button look="quiet" icon="left" onClick={onClose}>
-            Back to the list
+            {texts.back}
           </Button>
         </span>
         <IconButton
           icon="up"
-          label="Previous message"
-          whyNot={before ? undefined : "It is the first one on this page of the list."}
+          label={texts.previous}
+          whyNot={before ? undefined : texts.firstOfPage}
           onClick={() => before && onGo(before)}
         />
         <IconButton
           icon="down"
-          label="Next message"
-          whyNot={after ? undefined : "It is the last one on this page of the list."}
+          label={texts.next}
+          whyNot={after ? undefined : texts.lastOfPage}
           onClick={() => after && onGo(after)}
         />
         <span className={styles.close}>
-          <IconButton icon="cross" label="Close the message" onClick={onClose} />
+          <IconButton icon="cross" label={texts.close} onClick={onClose} />
         </span>
       </div>
     </header>
@@ -109,12 +110,12 @@ const NARROW = "(max-width: 1100px)";
 function Gone({ id, message }: { id: string; message: Message | undefined }) {
   const known = message?.message_id ?? message?.root_id;
   return (
-    <Empty title={`Message ${id} is not in the outbox any more.`}>
-      What was sent is deleted after a while.{" "}
+    <Empty title={texts.notInOutbox(id)}>
+      {texts.notInOutboxHint}{" "}
       {known ? (
-        <Link href={chainAddress(known)}>Its chain may still know it.</Link>
+        <Link href={chainAddress(known)}>{texts.seeChain}</Link>
       ) : (
-        <Link href="/chains">Its chain may still know it, by any of its ids.</Link>
+        <Link href="/chains">{texts.seeChainById}</Link>
       )}
     </Empty>
   );

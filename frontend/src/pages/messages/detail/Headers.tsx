@@ -1,5 +1,6 @@
 import type { Message } from "~/api/messages";
 import { writeJson } from "~/lib/json";
+import * as texts from "~/texts/messages";
 import { Table } from "~/ui";
 import styles from "./Detail.module.css";
 
@@ -8,8 +9,8 @@ export function Headers({ message: { headers } }: { message: Message }) {
   if (headers.length === 0) return null;
   return (
     <section className={styles.part} aria-labelledby="headers">
-      <h3 id="headers">Headers</h3>
-      <Table label="Headers" head={["Name", "Value"]}>
+      <h3 id="headers">{texts.headers}</h3>
+      <Table label={texts.headers} head={[texts.name, texts.value]}>
         {headers.map(({ name, node }, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: a name may come twice
           <tr key={index}>

@@ -26,9 +26,9 @@ const LINE: MessageLine = {
   preview: "",
 };
 
-it("says how long a message has been held, and of one of which nobody knows that when it was written", () => {
+it("says how long a message has been held, and where that is unknown when it was published", () => {
   const { rerender } = render(<Row line={LINE} search="" open={false} gone={false} />);
   expect(screen.getByRole("link").textContent).toMatch(/held 2 min.* ago$/);
   rerender(<Row line={{ ...LINE, held_at: null }} search="" open={false} gone={false} />);
-  expect(screen.getByRole("link").textContent).toMatch(/written 1 h.* ago$/);
+  expect(screen.getByRole("link").textContent).toMatch(/published 1 h.* ago$/);
 });

@@ -1,5 +1,6 @@
 import { Link } from "wouter";
 import { isTelling, type MessageLine } from "~/api/messages";
+import * as texts from "~/texts/messages";
 import { Ago, Badge, State } from "~/ui";
 import { addressOf } from "../parameters";
 import styles from "./List.module.css";
@@ -26,12 +27,14 @@ export function Row({
         aria-current={open ? "true" : undefined}
       >
         <span className={styles.state}>
-          {gone ? <Badge icon="right">not here any more</Badge> : <State of={line.state} />}
+          {gone ? <Badge icon="right">{texts.resolved}</Badge> : <State of={line.state} />}
         </span>
         <span className={styles.key}>{line.routing_key}</span>
         <span className={styles.about}>
           <span className={styles.text}>{isTelling(line.last_error) ? line.last_error : line.preview}</span>
-          {line.ordering_key !== null && <span className={styles.ordering}>key {line.ordering_key}</span>}
+          {line.ordering_key !== null && (
+            <span className={styles.ordering}>{texts.key(line.ordering_key)}</span>
+          )}
         </span>
         <span className={styles.when}>
           <When line={line} />
@@ -48,11 +51,12 @@ export function rowOf(id: string): HTMLElement | null {
 
 function When({ line }: { line: MessageLine }) {
   const { state, due_at, held_at, sent_at, failed_at, created_at } = line;
-  if (state === "sent" && sent_at) return <Told word="sent" at={sent_at} />;
-  if (state === "parked" && failed_at) return <Told word="given up" at={failed_at} />;
-  if (held_at) return <Told word="held" at={held_at} />;
-  if ((state === "scheduled" || state === "retrying") && due_at) return <Told word="due" at={due_at} />;
-  return created_at ? <Told word="written" at={created_at} /> : <>no date</>;
+  if (state === "sent" && sent_at) return <Told word={texts.sentWord} at={sent_at} />;
+  if (state === "parked" && failed_at) return <Told word={texts.parked} at={failed_at} />;
+  if (held_at) return <Told word={texts.heldWord} at={held_at} />;
+  if ((state === "scheduled" || state === "retrying") && due_at)
+    return <Told word={texts.dueWord} at={due_at} />;
+  return created_at ? <Told word={texts.publishedWord} at={created_at} /> : texts.noDate;
 }
 
 function Told({ word, at }: { word: string; at: string }) {

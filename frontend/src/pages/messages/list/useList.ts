@@ -3,7 +3,7 @@ import { useCallback, useEffect, useMemo } from "react";
 import { useFallbackInterval } from "~/api/live";
 import { countIn, countOfMessages, type MessageLine, type MessageState, messages } from "~/api/messages";
 import { count } from "~/lib/format";
-import { useHeld } from "~/lib/held";
+import { useStableList } from "~/lib/stable-list";
 import { isNarrowed, listOf, type Place } from "../parameters";
 
 export type Listed = ReturnType<typeof useList>;
@@ -16,11 +16,11 @@ export function useList(place: Place) {
   const query = useQuery({ ...messages(list, place.cursor), refetchInterval: useFallbackInterval() });
   const counted = useQuery({ ...countOfMessages(list), enabled: narrowed });
   const { data } = query;
-  const held = useHeld(data?.items, data?.scope ?? asked, idOf);
+  const held = useStableList(data?.items, data?.scope ?? asked, idOf);
   useNothingLeft(held.items.length > 0 && held.gone.size === held.items.length, held.show);
 
   /** The row next to one, in either direction. */
-  const beside = useCallback(
+  const neighbour = useCallback(
     (id: string | undefined, step: 1 | -1): string | undefined => {
       const at = held.items.findIndex((line) => line.id === id);
       return at < 0 ? undefined : held.items[at + step]?.id;
@@ -31,7 +31,7 @@ export function useList(place: Place) {
     query,
     held,
     narrowed,
-    beside,
+    neighbour,
     /** An answer to another question is still shown. */
     turning: data !== undefined && data.scope !== asked,
     /** How many are behind a tab: of all, or while filters are set of those that fit, for the chosen one. */

@@ -1,0 +1,57 @@
+import { act, renderHook } from "@testing-library/react";
+import { describe, expect, it } from "vitest";
+import { useStableList } from "./stable-list";
+
+interface Row {
+  id: string;
+  state: string;
+}
+const idOf = (row: Row) => row.id;
+const rows = (...ids: string[]): Row[] => ids.map((id) => ({ id, state: "open" }));
+
+function rendered(first: readonly Row[] | undefined, scope = "a") {
+  return renderHook(({ latest, scope }) => useStableList(latest, scope, idOf), {
+    initialProps: { latest: first as readonly Row[] | undefined, scope },
+  });
+}
+
+describe("a held list", () => {
+  it("keeps its rows in their places while new ones arrive, and shows those when asked", () => {
+    const { result, rerender } = rendered(rows("2", "1"));
+    rerender({ latest: rows("4", "3", "2", "1"), scope: "a" });
+    expect(result.current.items.map(idOf)).toEqual(["2", "1"]);
+    expect(result.current.fresh).toBe(2);
+    act(() => result.current.show());
+    expect(result.current.items.map(idOf)).toEqual(["4", "3", "2", "1"]);
+    expect(result.current.fresh).toBe(0);
+  });
+
+  it("shows each row as the latest answer has it, and tells which are gone", () => {
+    const { result, rerender } = rendered(rows("2", "1"));
+    rerender({ latest: [{ id: "1", state: "requeued" }], scope: "a" });
+    expect(result.current.items).toEqual([
+      { id: "2", state: "open" },
+      { id: "1", state: "requeued" },
+    ]);
+    expect([...result.current.gone]).toEqual(["2"]);
+  });
+
+  it("shows at once what comes where nothing was", () => {
+    const { result, rerender } = rendered([]);
+    rerender({ latest: rows("1"), scope: "a" });
+    expect(result.current.items.map(idOf)).toEqual(["1"]);
+    expect(result.current.fresh).toBe(0);
+    rerender({ latest: rows("2", "1"), scope: "a" });
+    expect(result.current.fresh).toBe(1);
+  });
+
+  it("shows another filter or page at once", () => {
+    const { result, rerender } = rendered(rows("2", "1"));
+    rerender({ latest: rows("9"), scope: "b" });
+    expect(result.current.items.map(idOf)).toEqual(["9"]);
+    rerender({ latest: undefined, scope: "c" });
+    expect(result.current.items).toEqual([]);
+    rerender({ latest: rows("7"), scope: "c" });
+    expect(result.current.items.map(idOf)).toEqual(["7"]);
+  });
+});

@@ -1,0 +1,51 @@
+// What is said of a row: to screen readers, and where a drawing has room for words.
+
+import type { Delivery } from "~/api/chains";
+import { number, span } from "~/lib/format";
+import * as texts from "~/texts/chains";
+import { stateStyle } from "~/ui";
+import type { FoldRow } from "./rows";
+import type { Item } from "./tree";
+
+export const KINDS = {
+  outbox: texts.waitedInOutbox,
+  broker: texts.waitedInBroker,
+  handling: texts.handled,
+  retry: texts.waitedForRetry,
+  dead: texts.wasDeadLetter,
+} as const;
+
+export const OUTCOMES: Record<string, string> = {
+  processed: texts.doneOutcome,
+  retried: texts.retriedOutcome,
+  died: texts.diedOutcome,
+  duplicate: texts.duplicateOutcome,
+};
+
+export function nameOf({ message }: Item): string {
+  return message.routing_key || message.id || texts.noName;
+}
+
+/** All of what the colours and lengths of a row tell. */
+export function descriptionOf(item: Item, leg: Delivery | undefined, seconds: number | undefined): string {
+  const { message, critical, criticalQueue, orphan, children } = item;
+  const attempts = leg ? leg.attempts : Math.max(0, ...message.legs.map((each) => each.attempts));
+  return [
+    stateStyle(leg?.state ?? message.state).label,
+    leg && texts.inQueue(leg.queue),
+    seconds !== undefined && texts.took(span(seconds)),
+    attempts > 1 && texts.attemptsCount(attempts),
+    !leg && children.length > 0 && texts.effectsOfIt(children.length),
+    (leg ? leg.queue === criticalQueue : critical) && texts.onCriticalPath,
+    orphan && texts.parentUnknown,
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
+
+export function foldLabel({ hidden, of, states }: FoldRow): string {
+  if (hidden === 0) return texts.foldAll(of);
+  const all = states.length === 1 ? texts.allInState(stateStyle(states[0]?.[0] ?? "").label) : undefined;
+  const each = states.map(([state, count]) => `${number(count)} ${stateStyle(state).label}`).join(", ");
+  return texts.andMore(hidden, all ?? each);
+}

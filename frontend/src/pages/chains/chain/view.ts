@@ -1,0 +1,39 @@
+// A chain, ready to be drawn: put together once for each answer, and folded again for each change of what is open.
+
+import { useMemo } from "react";
+import type { Chain } from "~/api/chains";
+import { extentOf, type Lanes, lanesOf, nowFor, type Span } from "./lanes";
+import { type Folding, type Row, rowsOf } from "./rows";
+import { type Item, type Tree, treeOf } from "./tree";
+
+export interface ChainView {
+  chain: Chain;
+  tree: Tree;
+  lanes: ReadonlyMap<Item, Lanes>;
+  /** Undefined where no time is known. */
+  extent: Span | undefined;
+}
+
+/** What a view needs in addition to the chain: what is chosen and folded, and how that changes. */
+export interface ChainHandlers {
+  folding: Folding;
+  selected: string | undefined;
+  /** By keyboard the entry of the browser's history is replaced: the back button skips single steps. */
+  choose(id: string | undefined, replace?: boolean): void;
+  toggle(row: Row): void;
+}
+
+export function chainViewOf(chain: Chain, readAt: number): ChainView {
+  const tree = treeOf(chain);
+  const now = nowFor(chain, readAt);
+  const lanes = new Map(tree.items.map((item) => [item, lanesOf(item.message, now)]));
+  return { chain, tree, lanes, extent: extentOf(lanes.values()) };
+}
+
+export function useChainView(chain: Chain, readAt: number): ChainView {
+  return useMemo(() => chainViewOf(chain, readAt), [chain, readAt]);
+}
+
+export function useRows(tree: Tree, folding: Folding, withLegs: boolean): readonly Row[] {
+  return useMemo(() => rowsOf(tree, folding, withLegs), [tree, folding, withLegs]);
+}

@@ -1,0 +1,34 @@
+import { nameOf, type Pause, type Scope, type Target } from "~/api/pauses";
+import { useWhyNot } from "~/api/session";
+import * as texts from "~/texts/components";
+import { Button } from "~/ui";
+
+/** What is paused, and how that changes. */
+export interface PauseActions {
+  pauses: readonly Pause[];
+  onPause(target: Target): void;
+  onResume(pause: Pause): void;
+}
+
+/** Pauses, or resumes what is paused. */
+export function PauseButton({
+  target,
+  pauses,
+  onPause,
+  onResume,
+}: PauseActions & { target: { scope: Scope; name: string } }) {
+  const whyNot = useWhyNot("pause");
+  const paused = pauses.find(({ scope, name }) => scope === target.scope && name === target.name);
+  return (
+    <span>
+      <Button
+        icon={paused ? "play" : "pause"}
+        whyNot={whyNot}
+        aria-label={`${paused ? texts.resume : texts.pause} ${nameOf(target)}`}
+        onClick={() => (paused ? onResume(paused) : onPause(target))}
+      >
+        {paused ? texts.resume : texts.pause} {target.scope === "queue" ? "" : target.scope}
+      </Button>
+    </span>
+  );
+}

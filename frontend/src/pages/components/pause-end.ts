@@ -1,0 +1,23 @@
+// When a pause ends by itself, as a person chooses it.
+
+import type { Zone } from "~/lib/format";
+import * as texts from "~/texts/components";
+
+export const ENDS = [
+  ["", texts.whenResumed],
+  ["15", texts.in15Minutes],
+  ["60", texts.inAnHour],
+  ["240", texts.in4Hours],
+  ["1440", texts.inADay],
+  ["at", texts.atATime],
+] as const;
+
+export type End = (typeof ENDS)[number][0];
+
+/** The moment as RFC 3339 text, null for no end; undefined where the time that was typed makes no sense, or is past. */
+export function endOf(end: End, at: string, zone: Zone, now = Date.now()): string | null | undefined {
+  if (end === "") return null;
+  if (end !== "at") return new Date(now + Number(end) * 60_000).toISOString();
+  const moment = new Date(zone === "utc" ? `${at}Z` : at).getTime();
+  return Number.isNaN(moment) || moment <= now ? undefined : new Date(moment).toISOString();
+}

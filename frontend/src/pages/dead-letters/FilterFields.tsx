@@ -1,0 +1,76 @@
+import { useMemo } from "react";
+import type { Facets } from "~/api/dead-letters";
+import { count } from "~/lib/format";
+import type { useUrlState } from "~/lib/url-state";
+import * as texts from "~/texts/dead-letters";
+import { type Filter, FilterBar } from "~/ui/filters";
+import type { PARAMETERS } from "./parameters";
+
+type Name = Exclude<keyof typeof PARAMETERS, "view" | "by" | "status" | "sort" | "cursor">;
+
+const NOTHING: Facets = {
+  as_of: "",
+  relation: "eq",
+  source: [],
+  status: [],
+  queue: [],
+  exception_type: [],
+  routing_key: [],
+};
+
+/** The filter; it suggests what there is, the most frequent first. */
+export function FilterFields({
+  state,
+  facets = NOTHING,
+}: {
+  state: ReturnType<typeof useUrlState<typeof PARAMETERS>>;
+  facets: Facets | undefined;
+}) {
+  const filters = useMemo(() => filtersFor(facets), [facets]);
+  return <FilterBar label={texts.filter} filters={filters} state={state} also={{ cursor: undefined }} />;
+}
+
+function filtersFor(facets: Facets): readonly Filter<Name>[] {
+  const known = (field: "queue" | "routing_key" | "exception_type") =>
+    facets[field]
+      .filter(({ value }) => value !== "")
+      .map((facet) => [facet.value, counted(facet.value, facet.count, facets)] as const);
+  return [
+    {
+      name: "q",
+      label: texts.search,
+      kind: "text",
+      first: true,
+      hint: texts.searchHint,
+    },
+    { name: "exception_type", label: texts.error, kind: "text", suggestions: known("exception_type") },
+    { name: "queue", label: texts.queue, kind: "text", suggestions: known("queue") },
+    { name: "routing_key", label: texts.routingKey, kind: "text", suggestions: known("routing_key") },
+    {
+      name: "source",
+      label: texts.source,
+      kind: "choice",
+      options: SOURCES.map(([source, text]) => {
+        const found = facets.source.find(({ value }) => value === source)?.count ?? 0;
+        return [source, text, counted(text, found, facets)] as const;
+      }),
+    },
+    { name: "failed_after", label: texts.failedAfter, kind: "time" },
+    { name: "failed_before", label: texts.failedBefore, kind: "time" },
+    { name: "min_failures", label: texts.minFailures, kind: "whole", least: 1, most: 2 ** 31 - 1 },
+    { name: "group_id", label: texts.group, kind: "text", hint: texts.groupHint },
+    { name: "tracking_id", label: texts.chain, kind: "text", hint: texts.chainHint },
+    { name: "message_id", label: texts.messageId, kind: "text", hint: texts.messageIdHint },
+  ];
+}
+
+const SOURCES = [
+  ["worker", texts.aWorker],
+  ["relay", texts.theRelay],
+  ["broker", texts.theBroker],
+] as const;
+
+/** A suggestion with how many there are of it. */
+function counted(text: string, value: number, { as_of, relation }: Facets): string {
+  return as_of === "" ? text : `${text} · ${count({ value, relation: value > 0 ? relation : "eq" })}`;
+}

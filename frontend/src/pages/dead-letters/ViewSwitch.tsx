@@ -1,0 +1,65 @@
+import type { GroupedBy } from "~/api/dead-letters";
+import * as texts from "~/texts/dead-letters";
+import { Choice } from "~/ui";
+import type { Place } from "./parameters";
+import styles from "./ViewSwitch.module.css";
+
+const VIEWS = [
+  ["messages", texts.messages],
+  ["groups", texts.groups],
+] as const;
+
+const BY: readonly (readonly [GroupedBy, string])[] = [
+  ["fingerprint", texts.sameError],
+  ["queue", texts.queue],
+  ["routing_key", texts.routingKey],
+];
+
+/** One by one, or by what they have in common; and in which order. */
+export function ViewSwitch({
+  state: [place, change],
+  onLeave,
+}: {
+  state: readonly [Place, (changes: Partial<Place>) => void];
+  /** Another view was chosen: what is open is of no use there. */
+  onLeave(): void;
+}) {
+  return (
+    <div className={styles.views}>
+      <fieldset className={styles.segments}>
+        <legend className="unseen">{texts.view}</legend>
+        {VIEWS.map(([view, label]) => (
+          <button
+            key={view}
+            type="button"
+            aria-pressed={place.view === view}
+            onClick={() => {
+              change({ view });
+              onLeave();
+            }}
+          >
+            {label}
+          </button>
+        ))}
+      </fieldset>
+      {place.view === "groups" ? (
+        <Choice<GroupedBy>
+          label={<span className="unseen">{texts.groupedBy}</span>}
+          value={place.by}
+          onChoose={(by) => change({ by })}
+          options={BY}
+        />
+      ) : (
+        <Choice<Place["sort"]>
+          label={<span className="unseen">{texts.order}</span>}
+          value={place.sort}
+          onChoose={(sort) => change({ sort, cursor: undefined })}
+          options={[
+            ["newest", texts.newestFirst],
+            ["oldest", texts.oldestFirst],
+          ]}
+        />
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,48 @@
+import { useRef } from "react";
+import type { Page } from "~/api/dead-letters";
+import { number } from "~/lib/format";
+import * as texts from "~/texts/dead-letters";
+import { Icon } from "~/ui";
+import styles from "./ListNotices.module.css";
+
+/** What the list does not have: dead letters that the broker still holds, and what could not be asked. */
+export function ListNotices({ page }: { page: Page | undefined }) {
+  const unarchived = useLasting(page?.unarchived);
+  if (!page) return null;
+  const { degraded } = page;
+  return (
+    <>
+      {degraded.length > 0 && (
+        <p className={styles.note} data-tone="warn">
+          <Icon name="lost" />
+          <span>{texts.unavailable(degraded.map(nameOf).join(" and "), degraded.includes("broker"))}</span>
+        </p>
+      )}
+      {unarchived && (
+        <p className={styles.note} data-tone="info">
+          <Icon name="info" />
+          <span>{texts.notArchived(unarchived.count, queues(unarchived.queues))}</span>
+        </p>
+      )}
+    </>
+  );
+}
+
+/** What an archiver is about to take is in the list before the broker is asked again: only what lay there twice is told. */
+function useLasting(found: Page["unarchived"] | undefined) {
+  const first = useRef<string>(undefined);
+  if (!found || found.count === 0) first.current = undefined;
+  else first.current ??= found.as_of;
+  return found && first.current !== undefined && found.as_of > first.current ? found : undefined;
+}
+
+function nameOf(part: string): string {
+  if (part === "broker") return texts.theBrokerName;
+  return part === "database" ? texts.theDatabaseName : part;
+}
+
+function queues(counts: Readonly<Record<string, number>>): string {
+  return Object.entries(counts)
+    .map(([queue, count]) => `${queue} (${number(count)})`)
+    .join(", ");
+}

@@ -1,0 +1,76 @@
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import { chainAddress } from "~/api/chains";
+import type { Message, MessageState } from "~/api/messages";
+import { number } from "~/lib/format";
+import * as texts from "~/texts/messages";
+import { CopyButton, Facts, Moment, Span } from "~/ui";
+import styles from "./Detail.module.css";
+
+/** Where the time that it is due is its own, and lies ahead or matters still. */
+const DUE: ReadonlySet<MessageState> = new Set(["pending", "scheduled", "retrying"]);
+
+/** What is recorded of the message, and where it leads. */
+export function Details({ message }: { message: Message }) {
+  const { message_id, root_id, ordering_key, target_queue, dedup_key } = message;
+  const id = message_id === null ? texts.setWhenSent : <Id of={message_id} />;
+  const chain = <Chain message={message} />;
+  return (
+    <section className={styles.part} aria-labelledby="about">
+      <h3 id="about">{texts.details}</h3>
+      <Facts
+        of={[
+          [texts.messageId, id],
+          [texts.chain, chain],
+          [texts.orderingKey, ordering_key !== null && <Narrowed by="ordering_key" value={ordering_key} />],
+          [texts.targetQueue, target_queue !== null && <Narrowed by="target_queue" value={target_queue} />],
+          [texts.deduplicationKey, dedup_key !== null && <Id of={dedup_key} />],
+          [texts.published, message.created_at && <Moment at={message.created_at} milliseconds />],
+          [
+            texts.due,
+            message.due_at && DUE.has(message.state) && <Moment at={message.due_at} milliseconds />,
+          ],
+          [texts.sent, message.sent_at && <Moment at={message.sent_at} milliseconds />],
+          [texts.parkedAt, message.failed_at && <Moment at={message.failed_at} milliseconds />],
+          [
+            texts.expires,
+            message.expires_in_seconds !== null && <Expiry seconds={message.expires_in_seconds} />,
+          ],
+          [texts.priority, message.priority !== 0 && number(message.priority)],
+          [texts.requeued, message.requeue_count > 0 && texts.times(message.requeue_count)],
+          [texts.rootId, root_id !== null && root_id !== message_id && <Id of={root_id} />],
+        ]}
+      />
+    </section>
+  );
+}
+
+function Chain({ message: { message_id, root_id, tracking_ids } }: { message: Message }): ReactNode {
+  const known = message_id ?? root_id ?? tracking_ids[0];
+  if (known === undefined || known === null) return texts.chainUnknown;
+  return <Link href={chainAddress(known)}>{texts.showChain}</Link>;
+}
+
+function Narrowed({ by, value }: { by: "ordering_key" | "target_queue"; value: string }) {
+  return (
+    <Link href={`/messages?${by}=${encodeURIComponent(value)}`} title={texts.allWithIt}>
+      {value}
+    </Link>
+  );
+}
+
+function Id({ of }: { of: string }) {
+  return (
+    <span className={styles.withCopy}>
+      <span className={styles.mono}>{of}</span> <CopyButton text={of} label={texts.copyId} />
+    </span>
+  );
+}
+
+function Expiry({ seconds }: { seconds: number }) {
+  return (
+    <>
+      <Span seconds={seconds} /> {texts.afterSent}
+    </>
+  );
+}

@@ -1,0 +1,93 @@
+import { render, screen } from "@testing-library/react";
+import { describe, expect, it } from "vitest";
+import type { Message } from "~/api/messages";
+import { Status } from "./Status";
+
+const MESSAGE: Message = {
+  id: "17",
+  state: "blocked",
+  reason: "It waits for message 12, which is held, of its ordering key.",
+  mend: null,
+  blocked_by: { id: "12", message_id: null, state: "held" },
+  ordering_key: "customer 7",
+  next_attempt_at: null,
+  probed_by: null,
+  paused_by: [],
+  living_relays: 1,
+  handled: [],
+  headers: [],
+  message_id: "m",
+  root_id: "m",
+  tracking_ids: [],
+  routing_key: "order.shipped",
+  target_queue: null,
+  dedup_key: null,
+  priority: 0,
+  attempts: 0,
+  requeue_count: 0,
+  last_error: "blocked",
+  created_at: "2026-11-20T17:00:00.000Z",
+  due_at: null,
+  held_at: null,
+  sent_at: null,
+  failed_at: null,
+  expires_in_seconds: null,
+  content_type: null,
+  size: 0,
+  preview: "",
+  body: null,
+  body_base64: null,
+  masked: true,
+};
+
+function unroutable() {
+  return screen.getByText("Unroutable").nextElementSibling?.textContent;
+}
+
+describe("Why", () => {
+  it("leads from a blocked message to the one that it follows, and to all of its key", () => {
+    render(<Status message={MESSAGE} />);
+    const links = screen.getAllByRole("link").map((link) => [link.textContent, link.getAttribute("href")]);
+    expect(links).toEqual([
+      ["message 12", "/messages/12"],
+      ["message 12", "/messages/12"],
+      ["customer 7", "/messages?ordering_key=customer%207"],
+      ["message 12", "/messages/12"],
+    ]);
+    expect(screen.queryByText("blocked")).toBeNull();
+  });
+
+  it("tells since when a held message is unroutable, whenever it was written", () => {
+    const held = { ...MESSAGE, state: "held" as const, blocked_by: null, last_error: "unroutable" };
+    const { rerender } = render(<Status message={{ ...held, held_at: "2026-11-20T18:30:00.000Z" }} />);
+    expect(unroutable()).toMatch(/^since 2026-11-20 18:30:00, .+ ago$/);
+    rerender(<Status message={held} />);
+    expect(unroutable()).toBe("time not recorded");
+    rerender(<Status message={MESSAGE} />);
+    expect(screen.queryByText("Unroutable")).toBeNull();
+  });
+
+  it("leads a parked message to its dead letter", () => {
+    render(
+      <Status
+        message={{ ...MESSAGE, state: "parked", mend: "POST /requeue", blocked_by: null, last_error: "no" }}
+      />,
+    );
+    expect(screen.getByRole("link", { name: "dead letter outbox-17" }).getAttribute("href")).toBe(
+      "/dead-letters/outbox-17",
+    );
+    expect(screen.queryByText("POST /requeue")).toBeNull();
+    expect(screen.getByText("no")).toBeDefined();
+  });
+
+  it("says which pause holds it, and where to end that", () => {
+    const pause = { scope: "relay" as const, name: "", reason: "deploy", until: null };
+    render(
+      <Status
+        message={{ ...MESSAGE, state: "pending", mend: "POST /resume", blocked_by: null, paused_by: [pause] }}
+      />,
+    );
+    expect(screen.getByText("all relays").closest("li")?.textContent).toBe("all relays: deploy");
+    expect(screen.getByRole("link", { name: "Components" })).toBeDefined();
+  });
+});

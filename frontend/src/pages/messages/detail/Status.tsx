@@ -1,0 +1,159 @@
+import { Fragment, type ReactNode } from "react";
+import { Link } from "wouter";
+import { isTelling, type Message } from "~/api/messages";
+import { useNow } from "~/lib/clock";
+import { capital, secondsSince } from "~/lib/format";
+import * as texts from "~/texts/messages";
+import { Ago, Facts, Icon, Moment, stateStyle, type Tone } from "~/ui";
+import styles from "./Detail.module.css";
+
+/** Why the message is where it is, what happens next, and what a person can do about it. */
+export function Status({ message }: { message: Message }) {
+  const mend = hintOf(message);
+  const waits = message.state !== "sent" && message.state !== "parked";
+  return (
+    <section className={styles.part} aria-labelledby="why">
+      <h3 id="why">{texts.status}</h3>
+      <div className={styles.why} data-tone={toneOf(message)}>
+        <p className={styles.reason}>
+          <Sentence text={message.reason} />
+        </p>
+        <Facts
+          of={[
+            [texts.nextAttempt, message.next_attempt_at && <When at={message.next_attempt_at} />],
+            [texts.unroutable, message.state === "held" && <Since at={message.held_at} />],
+            [texts.stalled, message.state === "stalled" && <Since at={message.held_at} />],
+            [texts.blockedBy, message.blocked_by && <Blocker message={message} />],
+            [
+              texts.probe,
+              message.probed_by && message.probed_by !== message.id && <Probe id={message.probed_by} />,
+            ],
+            [texts.paused, message.paused_by.length > 0 && <Pauses of={message.paused_by} />],
+            [texts.relays, waits && message.living_relays === 0 && texts.noRelay],
+            [texts.failedAttempts, message.attempts > 0 && texts.times(message.attempts)],
+          ]}
+        />
+        {isTelling(message.last_error) && <p className={styles.error}>{message.last_error}</p>}
+        {mend && (
+          <p className={styles.hint}>
+            <Icon name="right" />
+            <span>{mend}</span>
+          </p>
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** A healthy state needs attention while no relay sends. */
+function toneOf({ state, living_relays, paused_by }: Message): Tone {
+  const { tone } = stateStyle(state);
+  const stands = state !== "sent" && (living_relays === 0 || paused_by.some(({ name }) => name === ""));
+  return stands && tone !== "bad" ? "warn" : tone;
+}
+
+/** What mends it, in words of this page where it can be done from here. */
+function hintOf({ id, state, mend, paused_by, living_relays, blocked_by }: Message): ReactNode {
+  if (state === "parked") {
+    return (
+      <>
+        {texts.requeueAs} <Link href={`/dead-letters/outbox-${id}`}>{texts.deadLetterOf(id)}</Link>.
+      </>
+    );
+  }
+  if (mend === null) {
+    if (!blocked_by) return null;
+    return (
+      <>
+        {texts.sentAfter}{" "}
+        <Link href={`/messages/${blocked_by.id}`}>{texts.messageNumber(blocked_by.id)}</Link>{" "}
+        {texts.sentAfterHint}
+      </>
+    );
+  }
+  if (state !== "held" && paused_by.some(({ name }) => name === "")) {
+    return (
+      <>
+        {texts.resumeRelays} <Link href="/components">{texts.components}</Link>.
+      </>
+    );
+  }
+  const first = `${capital(mend)}.`;
+  return state === "held" && living_relays === 0 ? texts.startRelay(first) : first;
+}
+
+const LINKED = /(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2} UTC|message \d+)/;
+
+/** The reason as the service words it, with its times in the chosen zone and the messages it names as links. */
+function Sentence({ text }: { text: string }) {
+  return text.split(LINKED).map((part, index) => {
+    const key = `${index}${part}`;
+    if (index % 2 === 0) return <Fragment key={key}>{part}</Fragment>;
+    if (part.endsWith(" UTC")) return <Moment key={key} at={`${part.slice(0, 10)}T${part.slice(11, 19)}Z`} />;
+    return (
+      <Link key={key} href={`/messages/${part.slice(8)}`}>
+        {part}
+      </Link>
+    );
+  });
+}
+
+function When({ at }: { at: string }) {
+  const ahead = secondsSince(at, useNow()) < 0;
+  return (
+    <>
+      {!ahead && texts.wasDue}
+      <Ago at={at} />, <span className={styles.quiet}>{ahead && texts.at}</span>
+      <Moment at={at} />
+    </>
+  );
+}
+
+/** Null: a release that kept no such time held it. */
+function Since({ at }: { at: string | null }) {
+  if (at === null) return texts.unknownTime;
+  return (
+    <>
+      {texts.since} <Moment at={at} />, <Ago at={at} />
+    </>
+  );
+}
+
+function Blocker({ message: { blocked_by, ordering_key } }: { message: Message }) {
+  if (!blocked_by) return null;
+  return (
+    <>
+      <Link href={`/messages/${blocked_by.id}`}>{texts.messageNumber(blocked_by.id)}</Link>
+      {texts.whichIs(stateStyle(blocked_by.state).label)}{" "}
+      <Link href={`/messages?ordering_key=${encodeURIComponent(ordering_key ?? "")}`}>{ordering_key}</Link>
+    </>
+  );
+}
+
+function Probe({ id }: { id: string }) {
+  return (
+    <>
+      <Link href={`/messages/${id}`}>{texts.messageNumber(id)}</Link>
+      {texts.probeHint}
+    </>
+  );
+}
+
+function Pauses({ of }: { of: Message["paused_by"] }) {
+  return (
+    <ul>
+      {of.map(({ name, reason, until }) => (
+        <li key={name}>
+          <Link href="/components">{name === "" ? texts.allRelays : texts.relay(name)}</Link>
+          {until && (
+            <>
+              {" "}
+              {texts.until} <Moment at={until} short />
+            </>
+          )}
+          {reason && `: ${reason}`}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,18 @@
+import { Link } from "wouter";
+import type { Operation } from "~/api/operations";
+import { number } from "~/lib/format";
+import * as texts from "~/texts/operations";
+import { Icon } from "~/ui";
+import styles from "./FailedAgain.module.css";
+
+/** How many failed again, with the way to them. */
+export function FailedAgain({ of: { id, died_again: count } }: { of: Operation }) {
+  if (count === 0) return <span className={styles.none}>0</span>;
+  return (
+    <Link href={`/operations/${id}?outcome=died-again`} className={styles.dead ?? ""}>
+      <Icon name="dead" />
+      {number(count)}
+      <span className="unseen"> {texts.failedAgain}</span>
+    </Link>
+  );
+}

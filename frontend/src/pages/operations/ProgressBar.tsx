@@ -1,0 +1,39 @@
+import { FAILURES_FIRST, type Operation, wasEnded } from "~/api/operations";
+import * as texts from "~/texts/operations";
+import styles from "./ProgressBar.module.css";
+
+/** How far an operation is, each outcome with a part of the bar as long as its share. */
+export function ProgressBar({ of, thin = false }: { of: Operation; thin?: boolean }) {
+  const { id, total, settled, counts, state } = of;
+  const untouched = wasEnded(state) ? ["pending", "skipped"] : ["pending"];
+  const parts = FAILURES_FIRST.filter((outcome) => !untouched.includes(outcome)).toReversed();
+  return (
+    <div
+      className={styles.track}
+      data-thin={thin || undefined}
+      role="progressbar"
+      aria-label={texts.progressOf(id)}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      aria-valuenow={percent(of)}
+      aria-valuetext={texts.ofTotal(settled, total)}
+    >
+      {parts.map((outcome) => {
+        const count = counts[outcome] ?? 0;
+        return count > 0 ? (
+          <span
+            key={outcome}
+            className={styles.part}
+            data-outcome={outcome}
+            style={{ width: `${(100 * count) / Math.max(total, 1)}%` }}
+          />
+        ) : null;
+      })}
+    </div>
+  );
+}
+
+/** Whole percent; 100 only when it is all. */
+export function percent({ settled, total }: Operation): number {
+  return total === 0 ? 100 : Math.floor((100 * settled) / total);
+}

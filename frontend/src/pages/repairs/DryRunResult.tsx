@@ -1,0 +1,132 @@
+import type { Action, DryRun, Selector } from "~/api/repairs";
+import { number } from "~/lib/format";
+import * as texts from "~/texts/repairs";
+import { Empty, Icon, Loading, Moment } from "~/ui";
+import { ACTION_TEXTS } from "./action-texts";
+import { Bars } from "./Bars";
+import styles from "./DryRunResult.module.css";
+import type { RepairForm } from "./useRepairForm";
+
+/** What the dry run found: how many, where and of what they died, the first of them, and what to think of before. */
+export function DryRunResult({
+  action,
+  selector,
+  repairing: { run, pinned, options },
+}: {
+  action: Action;
+  selector: Selector;
+  repairing: RepairForm;
+}) {
+  const plan = run.data;
+  if (!plan) return run.error ? <div /> : <Loading lines={6} />;
+  return (
+    <section className={styles.seen} aria-label={texts.dryRun} aria-busy={run.isFetching}>
+      <Headline
+        action={action}
+        selector={selector}
+        plan={plan}
+        isLooking={run.isFetching}
+        isCut={options.maxItems !== ""}
+      />
+      {pinned && (
+        <p className="quiet">
+          {texts.failedAfter} <Moment at={pinned.at} short /> .
+        </p>
+      )}
+      {plan.warnings.length > 0 && <Warnings of={plan.warnings} />}
+      {plan.count > 0 && (
+        <>
+          <Bars title={texts.byQueue} of={plan.byQueue} nameless={texts.parkedInOutbox} />
+          <Bars
+            title={texts.byException}
+            of={plan.byException}
+            nameless={texts.noException}
+            shorten={lastPart}
+          />
+          <Sample of={plan} />
+        </>
+      )}
+    </section>
+  );
+}
+
+function Headline({
+  action,
+  selector,
+  plan,
+  isLooking,
+  isCut,
+}: {
+  action: Action;
+  selector: Selector;
+  plan: DryRun;
+  isLooking: boolean;
+  /** Some may be left out because more were not wanted. */
+  isCut: boolean;
+}) {
+  const words = ACTION_TEXTS[action];
+  const named = "ids" in selector ? new Set(selector.ids).size : undefined;
+  const skipped = named === undefined || isCut ? 0 : named - plan.count;
+  if (plan.count === 0)
+    return (
+      <Empty title={texts.nothingToDo(words.participle)}>
+        {named === undefined
+          ? texts.noMatch
+          : named === 1
+            ? texts.notEligible(words.needed)
+            : texts.noneEligible(named, words.needed)}
+      </Empty>
+    );
+  return (
+    <div aria-live="polite">
+      <p className={styles.headline}>
+        <strong>{number(plan.count)}</strong> {texts.wouldBe(words.participle)}
+        {isLooking && <span className="quiet"> {texts.checking}</span>}
+      </p>
+      {skipped > 0 && <p className="quiet">{texts.skipped(skipped, words.needed)}</p>}
+    </div>
+  );
+}
+
+/** Of a name with its module the name. */
+function lastPart(name: string): string {
+  return name.slice(name.lastIndexOf(".") + 1);
+}
+
+function Warnings({ of }: { of: readonly string[] }) {
+  return (
+    <ul className={styles.warnings} aria-label={texts.warnings}>
+      {of.map((warning) => (
+        <li key={warning}>
+          <Icon name="dead" />
+          <span>{warning}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Sample({ of: { sample, count } }: { of: DryRun }) {
+  return (
+    <div>
+      <h3 className={styles.title}>{sample.length < count ? texts.oldest : texts.allShown}</h3>
+      <ol className={styles.sample}>
+        {sample.map(({ id, queue, error, failedAt, preview }) => (
+          <li key={id}>
+            <p className={styles.who}>
+              <strong>{id}</strong>
+              <span>{queue || texts.parked}</span>
+              <Moment at={failedAt} short />
+            </p>
+            <p className={styles.line} title={error.message}>
+              {lastPart(error.type)}: {error.message}
+            </p>
+            <code className={styles.line} title={preview}>
+              {preview}
+            </code>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}

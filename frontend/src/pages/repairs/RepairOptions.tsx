@@ -1,0 +1,139 @@
+import { useId } from "react";
+import { useQueueNames } from "~/api/repairs";
+import * as texts from "~/texts/repairs";
+import { Checkbox, Choice, TextArea, TextField } from "~/ui";
+import { type Field, isOpenEnded } from "./options";
+import styles from "./RepairOptions.module.css";
+import type { RepairDialogProps } from "./types";
+import type { RepairForm } from "./useRepairForm";
+
+interface Props extends RepairDialogProps {
+  repairing: RepairForm;
+}
+
+/** Where to, how carefully, how many, and why. */
+export function RepairOptions(props: Props) {
+  const { action, selector, edit, repairing } = props;
+  const { options, errors, change } = repairing;
+  const several = isOpenEnded(selector) || ("ids" in selector && selector.ids.length > 1);
+  return (
+    <section className={styles.manners} aria-label={texts.options}>
+      {action === "requeue" && <Destination repairing={repairing} several={several} />}
+      {action === "requeue" && !edit && several && <Safety repairing={repairing} />}
+      {several && <Typed repairing={repairing} field="maxItems" label={texts.limit} hint={texts.limitHint} />}
+      <TextArea
+        label={action === "purge" ? texts.reason : texts.reasonOptional}
+        hint={texts.reasonHint}
+        value={options.reason}
+        error={options.reason || repairing.repair.error ? errors.reason : undefined}
+        onChange={(event) => change({ reason: event.target.value })}
+      />
+      {(action === "requeue" || action === "purge") && (
+        <Checkbox
+          label={edit ? FORCE_EDIT : FORCE[action][several ? 1 : 0]}
+          checked={options.force}
+          onChange={(force) => change({ force })}
+        />
+      )}
+    </section>
+  );
+}
+
+/** What is done against all advice, to one and to several. */
+const FORCE: Record<"requeue" | "purge", readonly [one: string, several: string]> = {
+  requeue: [texts.includeOldOne, texts.includeOld],
+  purge: [texts.purgeOpenOne, texts.purgeOpen],
+};
+const FORCE_EDIT = texts.forceEdit;
+
+function Destination({
+  repairing: { options, errors, change },
+  several,
+}: {
+  repairing: RepairForm;
+  several: boolean;
+}) {
+  const names = useQueueNames();
+  const list = useId();
+  return (
+    <>
+      <Choice
+        label={texts.destination}
+        value={options.where}
+        onChoose={(where) => change({ where })}
+        hint={options.where === "routing" ? texts.destinationHint : undefined}
+        options={[
+          ["back", several ? texts.originalQueue : texts.originalQueue],
+          ["routing", texts.allBoundQueues],
+          ["queue", texts.anotherQueue],
+        ]}
+      />
+      {options.where === "queue" && (
+        <>
+          <TextField
+            label={texts.queue}
+            list={list}
+            autoComplete="off"
+            spellCheck={false}
+            value={options.queue}
+            error={errors.queue}
+            onChange={(event) => change({ queue: event.target.value })}
+          />
+          <datalist id={list}>
+            {names.map((name) => (
+              <option key={name} value={name} />
+            ))}
+          </datalist>
+        </>
+      )}
+    </>
+  );
+}
+
+function Safety({ repairing }: { repairing: RepairForm }) {
+  const { careful, change } = repairing;
+  return (
+    <fieldset className={styles.group}>
+      <legend>{texts.safety}</legend>
+      <Checkbox label={texts.canary} checked={careful} onChange={(canary) => change({ canary })} />
+      {careful && (
+        <div className={styles.pair}>
+          <Typed repairing={repairing} field="canaryCount" label={texts.canarySize} />
+          <Typed repairing={repairing} field="canaryWait" label={texts.observeFor} />
+        </div>
+      )}
+      <div className={styles.pair}>
+        <Typed repairing={repairing} field="rate" label={texts.maxRate} hint={texts.maxRateHint} />
+        <Typed
+          repairing={repairing}
+          field="stopPercent"
+          label={texts.stopAt}
+          hint={careful ? texts.stopAtHintCanary : texts.stopAtHint}
+        />
+      </div>
+    </fieldset>
+  );
+}
+
+/** A number that is typed. */
+function Typed({
+  repairing: { options, errors, change },
+  field,
+  ...words
+}: {
+  repairing: RepairForm;
+  field: Exclude<Field, "queue" | "reason">;
+  label: string;
+  hint?: string;
+}) {
+  return (
+    <TextField
+      {...words}
+      inputMode="decimal"
+      autoComplete="off"
+      value={options[field]}
+      error={errors[field]}
+      onChange={(event) => change({ [field]: event.target.value })}
+    />
+  );
+}

@@ -1,0 +1,66 @@
+// Rejected requests, by the field that is wrong.
+
+import { failureOf } from "~/api/problems";
+import * as texts from "~/texts/repairs";
+import type { Errors, Field } from "./options";
+
+const FIELDS: Record<string, Field> = {
+  "body.destination": "queue",
+  "body.rate_per_second": "rate",
+  "body.canary.count": "canaryCount",
+  "body.canary.wait_seconds": "canaryWait",
+  "body.stop_on_failure_ratio": "stopPercent",
+  "body.max_items": "maxItems",
+  "body.reason": "reason",
+};
+
+export interface FieldProblem {
+  at: string;
+  message: string;
+}
+
+/** Everything that a refusal names. */
+export function fieldProblemsOf(thrown: unknown): readonly FieldProblem[] {
+  const { errors } = failureOf(thrown).more;
+  return Array.isArray(errors) ? errors.filter(isFieldProblem) : [];
+}
+
+/** What a refusal says of single fields. */
+export function errorsOf(thrown: unknown): Errors {
+  if (!thrown) return {};
+  const found = fieldProblemsOf(thrown).flatMap(({ at, message }) => {
+    const place = Object.keys(FIELDS).find((name) => at === name || at.startsWith(`${name}.`));
+    const field = place && FIELDS[place];
+    return field ? [[field, message] as const] : [];
+  });
+  return Object.fromEntries(found);
+}
+
+/** Why another dry run follows by itself; undefined where none does. */
+export function whyNewDryRun(thrown: unknown): string | undefined {
+  const { code, more } = failureOf(thrown);
+  if (code !== "confirmation-required") return undefined;
+  return texts.newDryRunBecause(AGAIN[String(more.reason)] ?? texts.dryRunInvalid);
+}
+
+export const DRY_RUN_EXPIRED = texts.dryRunTooOld;
+
+/** How the number has changed since the dry run, as a sentence. */
+export function countChangeOf(thrown: unknown): string | undefined {
+  if (!thrown) return undefined;
+  const { code, more } = failureOf(thrown);
+  if (code !== "count-drifted") return undefined;
+  const [expected, found] = [Number(more.expected), Number(more.found)];
+  return texts.drift(expected, found);
+}
+
+const AGAIN: Record<string, string> = {
+  expired: texts.expired,
+  used: texts.used,
+  "other-request": texts.otherRequest,
+  "other-actor": texts.otherActor,
+};
+
+function isFieldProblem(found: unknown): found is FieldProblem {
+  return typeof found === "object" && found !== null && "at" in found && "message" in found;
+}

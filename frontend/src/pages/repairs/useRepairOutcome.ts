@@ -1,0 +1,68 @@
+// Shows the outcome of a repair.
+
+import { useEffect, useRef } from "react";
+import { useLocation } from "wouter";
+import { inOneLine } from "~/api/problems";
+import type { RepairResult } from "~/api/repairs";
+import * as texts from "~/texts/repairs";
+import { announce } from "~/ui";
+import { ACTION_TEXTS } from "./action-texts";
+import { whyNewDryRun } from "./problems";
+import type { RepairDialogProps } from "./types";
+
+/** Tells what came of it: on an operation's page, among the announcements, or in the dialog itself. */
+export function useRepairOutcome(
+  props: RepairDialogProps,
+  setNotice: (why: string | undefined) => void,
+  lookAgain: () => void,
+) {
+  const [, navigate] = useLocation();
+  const shown = useRef(true);
+  useEffect(() => {
+    shown.current = true;
+    return () => {
+      shown.current = false;
+    };
+  }, []);
+  const words = ACTION_TEXTS[props.action];
+  return {
+    onAnswer(answer: RepairResult) {
+      announce(summary(answer, words.participle));
+      props.onDone?.();
+      if (answer.at === "length") {
+        props.onClose();
+        if (shown.current) navigate(`/operations/${answer.operation.id}`);
+      } else if (isPlain(answer)) props.onClose();
+    },
+    onFailure(thrown: Error) {
+      if (!shown.current) {
+        announce(`${words.verb} ${props.describe}: ${inOneLine(thrown)}`, "bad");
+        return;
+      }
+      const why = whyNewDryRun(thrown);
+      if (!why) return;
+      setNotice(why);
+      lookAgain();
+    },
+  };
+}
+
+/** One dead letter with which everything went well needs no list. */
+function isPlain(answer: RepairResult): boolean {
+  if (answer.at !== "once") return false;
+  const { items, counts } = answer.repaired;
+  const bad = ["refused", "skipped", "not-found"];
+  return items.length === 1 && !Object.keys(counts).some((outcome) => bad.includes(outcome));
+}
+
+function summary(answer: RepairResult, participle: string): string {
+  if (answer.at === "length") {
+    const { id, total } = answer.operation;
+    return texts.operationStarted(id, total);
+  }
+  const { counts, items } = answer.repaired;
+  const done = Object.entries(counts)
+    .filter(([outcome]) => !["refused", "skipped", "not-found"].includes(outcome))
+    .reduce((sum, [, count]) => sum + count, 0);
+  return texts.summary(done, items.length, participle);
+}

@@ -1,0 +1,130 @@
+import { useEffect, useMemo, useRef, useState } from "react";
+import type { Topology } from "~/api/topology";
+import { number } from "~/lib/format";
+import * as texts from "~/texts/topology";
+import { type Box, layout } from "./layout";
+import { neighboursOf } from "./neighbours";
+import styles from "./Topology.module.css";
+
+/** The drawing, for eyes and pointers; the list says the same in words. */
+export function Diagram({
+  topology,
+  unfolded,
+  chosen,
+  onChoose,
+}: {
+  topology: Topology;
+  unfolded: boolean;
+  chosen: string | undefined;
+  onChoose(id: string | undefined): void;
+}) {
+  const { width, height, boxes, ways } = useMemo(() => layout(topology, unfolded), [topology, unfolded]);
+  const [under, setUnder] = useState<string>();
+  const canvas = useRef<HTMLDivElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what was chosen elsewhere, as by a warning, comes into sight
+  useEffect(() => {
+    canvas.current?.querySelector("[data-chosen]")?.scrollIntoView({ block: "nearest" });
+  }, [chosen]);
+  const lit = under ?? chosen;
+  const touches = (way: { source: string; target: string }) => way.source === lit || way.target === lit;
+  const isKnown = boxes.some(({ id }) => id === lit);
+  const wrong = new Map(topology.warnings.map(({ node, severity }) => [node, severity]));
+  return (
+    <div className={styles.canvas} ref={canvas}>
+      <svg
+        width={width}
+        height={height}
+        viewBox={`0 0 ${width} ${height}`}
+        role="img"
+        aria-label={texts.drawingLabel}
+        data-lit={isKnown || undefined}
+      >
+        {[...ways]
+          .sort((a, b) => Number(touches(a)) - Number(touches(b)))
+          .map((way) => (
+            <path
+              key={way.id}
+              d={way.path}
+              className={styles.way}
+              data-kind={way.kind}
+              data-lit={touches(way) || undefined}
+            />
+          ))}
+        {boxes.map((box) => (
+          // biome-ignore lint/a11y/noStaticElementInteractions: the list does the same by keyboard
+          <g
+            key={box.id}
+            transform={`translate(${box.x} ${box.y})`}
+            className={styles.box}
+            data-kind={box.kind}
+            data-missing={!box.exists || undefined}
+            data-some={(box.queued ?? 0) > 0 || undefined}
+            data-wrong={wrong.get(box.id)}
+            data-chosen={box.id === chosen || undefined}
+            onClick={() => !box.id.startsWith("folded:") && onChoose(box.id === chosen ? undefined : box.id)}
+            onPointerEnter={() => setUnder(box.id)}
+            onPointerLeave={() => setUnder(undefined)}
+          >
+            <title>{box.name}</title>
+            <rect width={box.width} height={box.height} rx="7" />
+            <Words of={box} below={below(box, topology)} />
+          </g>
+        ))}
+      </svg>
+    </div>
+  );
+}
+
+function Words({ of, below }: { of: Box; below: string }) {
+  const depth = depthOf(of);
+  const tall = of.height > 40;
+  const room = Math.floor((of.width - 24) / 7.2) - depth.length;
+  const middle = of.height / 2 + 4.5;
+  return (
+    <>
+      <text x="12" y={tall ? 19 : middle} className={styles.title}>
+        {cut(of.kind === "dead-letters" ? `† ${of.name}` : of.name, room)}
+      </text>
+      {tall && (
+        <text x="12" y="36" className={styles.small}>
+          {cut(below, Math.floor((of.width - 20) / 6.2))}
+        </text>
+      )}
+      <text
+        x={of.width - 12}
+        y={tall ? 19 : middle}
+        textAnchor="end"
+        className={styles.depth}
+        data-some={(of.queued ?? 0) > 0 || undefined}
+      >
+        {depth}
+      </text>
+    </>
+  );
+}
+
+function depthOf({ kind, exists, queued, retrying }: Box): string {
+  if (!exists) return texts.missing;
+  if (kind === "exchange" || kind === "worker" || queued === undefined) return "";
+  if (kind !== "queue") return queued === 0 ? texts.emptyQueue : number(queued);
+  return retrying
+    ? texts.depthAndRetries(number(queued), retrying)
+    : queued === 0
+      ? texts.emptyQueue
+      : number(queued);
+}
+
+function below(box: Box, topology: Topology): string {
+  if (box.kind === "queue") {
+    const { bindings } = neighboursOf(box, topology);
+    const keys = bindings.map(({ key }) => key).join(", ") || texts.noBindings;
+    return box.consumers === 0 ? texts.noConsumer(keys) : keys;
+  }
+  return box.kind === "exchange" ? texts.exchangeBox : texts.workerBox;
+}
+
+function cut(words: string, room: number): string {
+  if (words.length <= room) return words;
+  const half = Math.max(3, Math.floor((room - 1) / 2));
+  return `${words.slice(0, half)}…${words.slice(-half)}`;
+}

@@ -1,0 +1,31 @@
+// What is around a node, in words: for the list, and for the node that was chosen.
+
+import type { Edge, Node, Topology } from "~/api/topology";
+
+export interface QueueNeighbours {
+  /** Binding keys by the exchange that they lead from. */
+  bindings: readonly { exchange: string; key: string }[];
+  workers: readonly string[];
+  retries: readonly Node[];
+  deadLetters: Node | undefined;
+}
+
+export function neighboursOf(
+  queue: Node,
+  { nodes, edges }: Pick<Topology, "nodes" | "edges">,
+): QueueNeighbours {
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const leading = (kind: Edge["kind"]) =>
+    edges.flatMap((edge) => {
+      const target = edge.kind === kind && edge.source === queue.id ? byId.get(edge.target) : undefined;
+      return target ? [target] : [];
+    });
+  return {
+    bindings: edges
+      .filter(({ kind, target }) => kind === "binding" && target === queue.id)
+      .map(({ source, key }) => ({ exchange: byId.get(source)?.name ?? source, key: key ?? "" })),
+    workers: leading("consumer").map(({ name }) => name),
+    retries: leading("retry"),
+    deadLetters: leading("dead-letter")[0],
+  };
+}

@@ -1,0 +1,7 @@
+// Texts that several features use.
+
+export const cancel = "Cancel";
+export const close = "Close";
+export const tryAgain = "Try again";
+/** Where the record names no actor. */
+export const unknownActor = "an unknown user";
