@@ -22,7 +22,7 @@ from outbox.errors import BrokerUnavailableError
 from outbox.ports import CONFIRMED, SendResult, Transport
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.names import TableName
-from outbox.postgres.pool import connect_to, open_pool
+from outbox.postgres.pool import Pool, connect_to, open_pool
 from outbox.postgres.sent_facts import SentFacts
 from outbox.postgres.store import PostgresStore
 from outbox.retry import Backoff, RetryPolicy
@@ -199,3 +199,8 @@ async def facts_on(connection: asyncpg.Connection, recorder: Recorder | None = N
     facts = SentFacts(TABLE, "relay-1", recorder or Recorder())
     await facts.look(connection)
     return facts
+
+
+async def entries_read(pool: Pool, index: str) -> int:
+    await pool.execute("select pg_stat_force_next_flush()")
+    return int(await pool.fetchval("select idx_tup_read from pg_stat_user_indexes where indexrelname = $1", index))

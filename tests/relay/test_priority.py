@@ -9,8 +9,8 @@ from outbox.engine.ordering import OrderingRules
 from outbox.postgres.index_positions import FRONT
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes
+from tests.relay.plans import SQL, explained
 from tests.relay.support import ScriptedTransport, relaying, rows_are
-from tests.relay.test_store import SQL, explained
 from tests.support.eventually import eventually
 
 LANES_SQL = Lanes(TableName("outbox_table"), OrderingRules()).sql

@@ -15,8 +15,7 @@ from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.store import PostgresStore
 from outbox.transports.postgres.handover import PostgresHandover
 from outbox.transports.postgres.tables import TransportTables, pattern_of
-from tests.relay.support import TABLE
-from tests.relay.test_scan_start import entries_read
+from tests.relay.support import TABLE, entries_read
 
 BATCH = 100
 ROUNDS = 3 * FAIR_EVERY

@@ -11,7 +11,7 @@ from outbox.core.outcome import DONE
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.store import PostgresStore
-from tests.relay.support import ScriptedTransport, relaying
+from tests.relay.support import ScriptedTransport, entries_read, relaying
 from tests.support.eventually import eventually
 
 DEAD = 20_000
@@ -98,11 +98,6 @@ async def _reads_of_a_claim(store: PostgresStore, pool: Pool, index: str, count:
     async with claim:
         await claim.settle([DONE] * count)
     return await entries_read(pool, index) - before
-
-
-async def entries_read(pool: Pool, index: str) -> int:
-    await pool.execute("select pg_stat_force_next_flush()")
-    return int(await pool.fetchval("select idx_tup_read from pg_stat_user_indexes where indexrelname = $1", index))
 
 
 async def test_what_was_committed_late_is_found_all_the_same(connection: asyncpg.Connection, database_url: str) -> None:

@@ -1,7 +1,6 @@
 """The store's statements stay fast whatever the table holds, and survive the server."""
 
 import asyncio
-import json
 from datetime import timedelta
 from importlib import resources
 
@@ -11,16 +10,14 @@ import pytest
 from outbox import ensure_outbox_schema_async
 from outbox.core.outcome import DONE
 from outbox.errors import DatabaseUnavailableError, SchemaError
-from outbox.postgres.claiming import outbox_queries
 from outbox.postgres.index_positions import FRONT
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
 from outbox.postgres.store import PostgresStore
+from tests.relay.plans import SQL, explained
 from tests.relay.support import ScriptedTransport, relaying
 from tests.servers.postgres import OwnPostgres
 from tests.support.eventually import eventually
-
-SQL = outbox_queries(TableName("outbox_table"), longest_send=timedelta(seconds=10))
 
 
 def test_statements_are_of_characters_that_every_database_encoding_has() -> None:
@@ -76,19 +73,6 @@ async def test_a_large_backlog_is_known_without_counting_it(url: str, connection
     await pool.close()
     plan = await explained(connection, SQL["backlog"], analyze=True)
     assert max(node["Actual Rows"] for node in plan) <= 100_000
-
-
-async def explained(connection: asyncpg.Connection, statement: str, *arguments: object, analyze: bool = False) -> list[dict]:
-    """The nodes of the statement's plan; what it changes is rolled back."""
-    await connection.execute(SQL["begin"])
-    options = "analyze, format json" if analyze else "format json"
-    text = await connection.fetchval(f"explain ({options}) {statement}", *arguments)
-    await connection.execute("rollback")
-    return flattened(json.loads(text)[0]["Plan"])
-
-
-def flattened(node: dict) -> list[dict]:
-    return [node, *(inner for child in node.get("Plans", ()) for inner in flattened(child))]
 
 
 async def test_a_missing_table_is_named_with_what_to_do(database_url: str) -> None:
