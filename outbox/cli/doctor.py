@@ -14,9 +14,9 @@ from outbox.cli import options
 from outbox.cli.command import Command, Sentence
 from outbox.cli.options import SECONDS, setting
 from outbox.cli.printing import echo, styled
+from outbox.core.findings import Finding, Severity, warning, well
 from outbox.doctor import Patient, Report, examine
 from outbox.errors import ConfigurationError, MissingExtraError, OutboxError
-from outbox.findings import Finding, Severity, warning, well
 from outbox.runtime.loading import load_consumers
 
 EXIT_CODES = {Severity.OK: 0, Severity.WARNING: 1, Severity.ERROR: 2}

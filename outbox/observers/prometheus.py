@@ -32,8 +32,8 @@ from outbox.core.events import (
     WakeMode,
     WakeModeChanged,
 )
+from outbox.core.findings import Severity
 from outbox.core.outcome import Retry
-from outbox.findings import Severity
 
 AGE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 21600, 86400)
 """From a relay that is awake to an outage that lasted for a day."""

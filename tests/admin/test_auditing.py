@@ -10,8 +10,8 @@ import pytest
 from outbox.admin import Admin, Principal, Role, auditing
 from outbox.admin.access import Asked
 from outbox.admin.auditing import MOST_REFUSALS, record, record_refused
-from outbox.findings import Finding, Severity
-from outbox.postgres.doctor.audit import examine_audit
+from outbox.core.findings import Finding, Severity
+from outbox.doctor.database import examine_audit
 from outbox.postgres.names import TableName
 
 

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from outbox import Consumer
 from outbox.cli import main
+from outbox.core.findings import Finding, Severity
 from outbox.doctor import Patient, Report, examine
-from outbox.findings import Finding, Severity
 from outbox.postgres.names import TableName
 from outbox.postgres.schema.stamps import stamp
 from outbox.postgres.schema.versions import VERSIONS
@@ -114,7 +114,7 @@ async def test_a_table_of_another_name_in_another_schema_is_compared_with_its_li
 async def test_a_transaction_that_pins_dead_rows_is_named(
     connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("outbox.postgres.doctor.state.PINNED_FOR", timedelta(0))
+    monkeypatch.setattr("outbox.doctor.database.PINNED_FOR", timedelta(0))
     culprit = await asyncpg.connect(database_url, server_settings={"application_name": "nightly report"})
     try:
         async with culprit.transaction(isolation="repeatable_read"):

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from outbox import consume
+from outbox.core.findings import Finding, Severity
 from outbox.doctor import Patient, Report, examine
 from outbox.engine.consumer import Consumer
-from outbox.findings import Finding, Severity
 from outbox.schema import ensure_outbox_schema_async
 from outbox.worker import Worker
 from tests.servers.rabbitmq import PrivateRabbitMQ

@@ -9,10 +9,10 @@ import pytest
 
 from outbox import MessageRelay
 from outbox import relay as relays
+from outbox.core.findings import Finding
 from outbox.core.urls import server_address
 from outbox.doctor import Patient, examine
 from outbox.errors import ConfigurationError
-from outbox.findings import Finding
 from tests.relay.support import INSERT, ScriptedTransport, running
 from tests.support.eventually import eventually
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.topology.seen import Seen
-from outbox.findings import Finding, error, warning
+from outbox.core.findings import Finding, error, warning
 from outbox.postgres.relays import AGREE, disagreement
 
 WarningCode = Literal[
@@ -127,7 +127,7 @@ def _losing(seen: Seen) -> Iterator[Judged]:
 
 def _old_bindings(seen: Seen) -> Iterable[Judged]:
     """Of queues that a worker has told of: what other queues are bound with is their owners' business."""
-    from outbox.transports.rabbitmq.checkup import old_binding
+    from outbox.doctor.rabbitmq import old_binding
 
     wanted = {(consumer.queue, consumer.binding_key) for consumer in seen.consumers}
     known = {queue for queue, _ in wanted}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from outbox.findings import Finding, error, warning
+from outbox.core.findings import Finding, error, warning
 
 _CHECK = "topology"
 _LENGTHS = ("max-length", "max-length-bytes")

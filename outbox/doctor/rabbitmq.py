@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from outbox.core.findings import Finding, error, warning, well
 from outbox.core.urls import amqp_url
-from outbox.findings import Finding, error, warning, well
 from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, OwnLink, broker_version
 from outbox.transports.rabbitmq.limits import losing_dead_letters, losing_messages, losing_retries, settings_in_force
 from outbox.transports.rabbitmq.overview import Management

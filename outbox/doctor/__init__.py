@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
+from outbox.core.findings import Finding, Severity, error, warning
 from outbox.core.urls import ServerKind, server_kind
+from outbox.doctor.database import Examination, examine_audit, examine_listening
+from outbox.doctor.schema import examine_schema
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError
-from outbox.findings import Finding, Severity, error, warning
-from outbox.postgres.doctor.audit import examine_audit
-from outbox.postgres.doctor.drift import examine_schema
-from outbox.postgres.doctor.listening import examine_listening
-from outbox.postgres.doctor.state import Examination
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, connect_to, unavailable_errors
 from outbox.postgres.schema.check import schema_of
@@ -142,7 +140,7 @@ def _connections(patient: Patient) -> int:
 
 
 async def _examine_rabbitmq(patient: Patient, url: str) -> list[Finding]:
-    from outbox.transports.rabbitmq.checkup import Checkup
+    from outbox.doctor.rabbitmq import Checkup
 
     checkup = Checkup(url, exchange_name=patient.exchange_name, management_url=patient.management_url)
     return await checkup.examine(patient.consumers, consumer_timeout=patient.consumer_timeout)

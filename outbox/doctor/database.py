@@ -1,14 +1,17 @@
 """What the server does with the tables: its settings, dead rows, transactions that pin them, rights, connections."""
 
+import asyncio
+import secrets
 import time
 from datetime import timedelta
 from typing import Any
 
 import asyncpg
 
-from outbox.findings import Finding, error, warning, well
+from outbox.core.findings import Finding, error, warning, well
+from outbox.postgres.audit import read_chain
 from outbox.postgres.names import TableName
-from outbox.postgres.pool import Connection
+from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of
 from outbox.postgres.queries import queries
 from outbox.postgres.relays import AGREE, disagreement, known_relays
 from outbox.postgres.schema.ensure import OLDEST_SERVER
@@ -228,3 +231,46 @@ def _minutes(time: timedelta) -> str:
 
 def _count(number: int) -> str:
     return f"{number:,}" if number < 10_000 else "10,000 or more"
+
+
+PATIENCE = timedelta(seconds=3)
+_CHECK = "listen"
+
+
+async def examine_listening(connect: Connect) -> Finding:
+    """Listens on one connection and notifies on another, as a relay does when it starts."""
+    channel, heard = f"outbox_doctor_{secrets.token_hex(8)}", asyncio.Event()
+    try:
+        async with connect() as ears, connect() as hand, asyncio.timeout(PATIENCE.total_seconds()):
+            await ears.add_listener(channel, lambda *_: heard.set())
+            await hand.execute("select pg_catalog.pg_notify($1, '')", channel)
+            await heard.wait()
+    except TimeoutError:
+        return warning(
+            _CHECK,
+            "notifications do not arrive, as behind a pooler in transaction mode: relays poll",
+            "give them a direct address of the database: OUTBOX_LISTEN_URL",
+        )
+    except DRIVER_ERRORS as failure:
+        return warning(_CHECK, f"listening failed: {reason_of(failure)}", "relays poll until it works")
+    return well(_CHECK, "notifications arrive")
+
+
+_BACKUP = "compare with a backup; whoever can write to the table has done it, so look at who may"
+
+
+async def examine_audit(connection: Connection, table: TableName) -> list[Finding]:
+    """Verifies the chain of the entries, all of them."""
+    chain = await read_chain(connection, table)
+    findings = []
+    if chain.changed is not None:
+        findings.append(error("audit", f"entry {chain.changed} is not as it was written, perhaps others, too", _BACKUP))
+    if chain.unlinked is not None:
+        findings.append(error("audit", f"before entry {chain.unlinked} there were others, which were taken out", _BACKUP))
+    if chain.unchained is not None:
+        advice = "restart processes of the release before; if there are none, look at who may write to the table"
+        findings.append(warning("audit", f"entry {chain.unchained} was written without a hash, perhaps others, too", advice))
+    if not findings:
+        last = f", the last is {chain.last_id} with the hash {chain.last_hash}" if chain.entries else ""
+        findings.append(well("audit", f"{chain.entries:,} entries are chained and as they were written{last}"))
+    return findings

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import asyncpg
 
-from outbox.findings import Finding, Severity, error, warning, well
+from outbox.core.findings import Finding, Severity, error, warning, well
 from outbox.postgres.names import TableName, quoted
 from outbox.postgres.pool import Connection, roll_back_quietly
 from outbox.postgres.queries import queries
