@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from outbox.core.urls import postgres_url
 from outbox.errors import ConfigurationError
 from outbox.postgres.schema import VERSION_TABLE
-from outbox.postgres.schema.alone import WAIT_FOR_OTHERS
+from outbox.postgres.schema.versions import WAIT_FOR_OTHERS
 from outbox.runtime.environment import secret
 
 

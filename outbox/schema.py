@@ -17,7 +17,7 @@ from outbox.postgres.schema.ensure import Plan, ensure_schema, ensure_table
 from outbox.postgres.schema.hosts import downgrade, include_name, include_name_beside, upgrade
 from outbox.postgres.schema.objects import OUTBOX_TABLE, outbox_table
 from outbox.postgres.schema.runners import run, run_sync
-from outbox.postgres.schema.statements import script
+from outbox.postgres.schema.versions import script
 
 __all__ = [
     "STATEMENT_TIMEOUT",

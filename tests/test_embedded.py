@@ -15,9 +15,8 @@ import psycopg2
 import pytest
 
 from outbox.embedded import DataFolderInUseError, EmbeddedPostgres, EmbeddedPostgresError, binaries
-from outbox.embedded.account import Account
-from outbox.embedded.leftovers import server_processes
-from outbox.embedded.ports import free_port
+from outbox.embedded.binaries import Account
+from outbox.embedded.server import free_port, server_processes
 from tests.support import eventually_sync
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")

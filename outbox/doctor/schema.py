@@ -10,8 +10,8 @@ from outbox.core.findings import Finding, Severity, error, warning, well
 from outbox.postgres.names import TableName, quoted
 from outbox.postgres.pool import Connection, roll_back_quietly
 from outbox.postgres.queries import queries
+from outbox.postgres.schema.check import Difference, outbox_differences, satellite_differences
 from outbox.postgres.schema.objects import SATELLITES, VERSION_TABLE, outbox_names, satellite_names, table_names
-from outbox.postgres.schema.shape import Difference, outbox_differences, satellite_differences
 from outbox.postgres.schema.versions import HEAD, VERSIONS
 
 CHECK = "schema"

@@ -4,7 +4,7 @@ Needs the extra `embedded`. The server listens on loopback only, asks for a pass
 it, and keeps its data in the folder that it was given.
 """
 
-from outbox.embedded.errors import DataFolderInUseError, EmbeddedPostgresError
+from outbox.embedded.binaries import DataFolderInUseError, EmbeddedPostgresError
 from outbox.embedded.server import EmbeddedPostgres
 
 __all__ = ["DataFolderInUseError", "EmbeddedPostgres", "EmbeddedPostgresError"]

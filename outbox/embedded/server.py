@@ -1,24 +1,172 @@
 """The embedded PostgreSQL server: make its data folder once, start it, stop it, clean up after a crash."""
 
 import contextlib
+import fcntl
 import os
+import random
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 import tempfile
+import time
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from outbox.embedded.account import Account, account_for
-from outbox.embedded.binaries import MAJOR_VERSION, Binaries, installed_binaries, reachable_binaries
-from outbox.embedded.errors import EmbeddedPostgresError
-from outbox.embedded.folder_lock import FolderLock
-from outbox.embedded.leftovers import end_leftovers, kill_all, wait_until
-from outbox.embedded.ports import free_port, is_free
+from outbox.embedded.binaries import (
+    MAJOR_VERSION,
+    Account,
+    Binaries,
+    DataFolderInUseError,
+    EmbeddedPostgresError,
+    account_for,
+    installed_binaries,
+    reachable_binaries,
+)
 from outbox.embedded.supervised import Ending, Supervised
+
+# Below the range from which Linux (32768) and macOS (49152) take the ports of outgoing connections: while a server is
+# restarted, no client can be given its port by accident.
+_CANDIDATES = range(20_000, 32_000)
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on now. Nothing reserves it: whoever binds it must be ready to retry."""
+    for port in random.sample(_CANDIDATES, 200):
+        if is_free(port):
+            return port
+    raise OSError(f"no free port between {_CANDIDATES.start} and {_CANDIDATES.stop} on 127.0.0.1")
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could bind the port of 127.0.0.1 now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+class FolderLock:
+    """A lock that the operating system releases when its holder dies, however it dies."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock; holding it already is fine.
+
+        Raises:
+            DataFolderInUseError: another process, which is named, holds it.
+        """
+        if self._descriptor is not None:
+            return
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 32).decode().strip() or "unknown"
+            os.close(descriptor)
+            raise DataFolderInUseError(
+                f"process {holder} already runs a PostgreSQL in {self._path.parent}: stop it, or choose another folder"
+            ) from None
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Let the next one in; not holding it is fine."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+_POLL_SECONDS = 0.01
+
+
+def end_leftovers(cluster: Path, *, fast_seconds: float = 10.0) -> bool:
+    """End every PostgreSQL process that works in the cluster's folder; whether there was one.
+
+    The server is asked for a fast shutdown first; after `fast_seconds` what is left is killed, which loses nothing that
+    was committed: the next start replays the log.
+    """
+    if not server_processes(cluster):
+        return False
+    postmaster = recorded_pid(cluster)
+    if postmaster in server_processes(cluster):
+        _signal({postmaster}, signal.SIGCONT)
+        _signal({postmaster}, signal.SIGINT)
+        wait_until(lambda: not server_processes(cluster), fast_seconds)
+    kill_all(cluster)
+    return True
+
+
+def kill_all(cluster: Path) -> None:
+    """Kill every PostgreSQL process that works in the cluster's folder; they are gone when this returns."""
+    _signal(server_processes(cluster), signal.SIGKILL)
+    wait_until(lambda: not server_processes(cluster), 10.0)
+
+
+def server_processes(cluster: Path) -> set[int]:
+    """The ids of the PostgreSQL processes that work in the cluster's folder."""
+    if sys.platform == "linux":
+        folder = str(cluster.resolve())
+        return {pid for pid in _all_pids() if _works_in(pid, folder)}
+    # Elsewhere there is no folder to look at: the server is known by its own record, its children by their parent.
+    postmaster = recorded_pid(cluster)
+    return {pid for pid, parent, name in _ps() if name.endswith("postgres") and postmaster in (pid, parent)}
+
+
+def recorded_pid(cluster: Path) -> int:
+    """The server's process id according to its own lock file; 0 where there is none."""
+    try:
+        return int((cluster / "postmaster.pid").read_text().split("\n", 1)[0])
+    except (OSError, ValueError):
+        return 0
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Poll until the condition holds; whether it did in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _signal(pids: set[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _all_pids() -> list[int]:
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdecimal()]  # noqa: PTH208 — no Path per process
+
+
+def _works_in(pid: int, folder: str) -> bool:
+    try:
+        if os.readlink(f"/proc/{pid}/cwd") != folder:  # noqa: PTH115 — no Path per process
+            return False
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "postgres"
+    except OSError:
+        return False
+
+
+def _ps() -> list[tuple[int, int, str]]:
+    command = ["/bin/ps", "-A", "-o", "pid=,ppid=,comm="]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 — a fixed command
+    rows = (line.split(None, 2) for line in listing.stdout.splitlines())
+    return [(int(row[0]), int(row[1]), row[2]) for row in rows if len(row) == 3]
+
 
 _USER = "outbox"
 _DATABASE = "outbox"

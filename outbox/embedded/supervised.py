@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from outbox.embedded.account import Account
-from outbox.embedded.errors import EmbeddedPostgresError
+from outbox.embedded.binaries import Account, EmbeddedPostgresError
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 

@@ -12,8 +12,7 @@ from outbox.cli import main
 from outbox.core.findings import Finding, Severity
 from outbox.doctor import Patient, Report, examine
 from outbox.postgres.names import TableName
-from outbox.postgres.schema.stamps import stamp
-from outbox.postgres.schema.versions import VERSIONS
+from outbox.postgres.schema.versions import VERSIONS, stamp
 from outbox.schema import ensure_outbox_schema_async, migrate
 
 

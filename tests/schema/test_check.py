@@ -8,9 +8,9 @@ import pytest
 from outbox.errors import SchemaError
 from outbox.postgres.names import TableName
 from outbox.postgres.schema import HEAD, check_outbox_table, check_transport_tables
+from outbox.postgres.schema.check import outbox_differences, satellite_differences
 from outbox.postgres.schema.ensure import ensure_schema
-from outbox.postgres.schema.shape import outbox_differences, satellite_differences
-from outbox.postgres.schema.statements import downgrade_statements, upgrade_statements
+from outbox.postgres.schema.versions import downgrade_statements, upgrade_statements
 from outbox.schema import ensure_outbox_schema_async, ensure_outbox_table_async
 
 OUTBOX = TableName("outbox_table")

@@ -15,7 +15,8 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from outbox.errors import ConfigurationError, DatabaseUnavailableError, SchemaError, UnsupportedHandleError, UrlError
-from outbox.postgres.schema import HEAD, alone, runners
+from outbox.postgres.schema import HEAD, runners
+from outbox.postgres.schema import versions as alone
 from outbox.schema import (
     ensure_outbox_schema_async,
     ensure_outbox_schema_sync,

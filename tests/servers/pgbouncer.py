@@ -11,9 +11,8 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg2
 import pytest
 
-from outbox.embedded.account import account_for
-from outbox.embedded.leftovers import wait_until
-from outbox.embedded.ports import free_port
+from outbox.embedded.binaries import account_for
+from outbox.embedded.server import free_port, wait_until
 from outbox.embedded.supervised import Ending, Supervised
 from tests.servers import apt
 from tests.servers.session_folder import one_process_at_a_time

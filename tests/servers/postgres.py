@@ -15,8 +15,7 @@ import pytest
 
 from outbox import ensure_outbox_schema_sync
 from outbox.embedded import EmbeddedPostgres
-from outbox.embedded.account import account_for
-from outbox.embedded.binaries import installed_binaries
+from outbox.embedded.binaries import account_for, installed_binaries
 
 _numbers = itertools.count(1)
 

@@ -12,9 +12,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import httpx
 import pytest
 
-from outbox.embedded.account import Account, account_named
-from outbox.embedded.leftovers import wait_until
-from outbox.embedded.ports import free_port, is_free
+from outbox.embedded.binaries import Account, account_named
+from outbox.embedded.server import free_port, is_free, wait_until
 from outbox.embedded.supervised import Ending, Supervised
 from tests.servers.rabbitmq_installation import (
     is_installed,

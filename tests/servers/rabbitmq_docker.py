@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from outbox.embedded.account import Account
+from outbox.embedded.binaries import Account
 from outbox.embedded.supervised import Ending, Supervised
 from tests.servers.rabbitmq import PrivateRabbitMQ
 from tests.servers.rabbitmq_installation import DOCKER_IMAGE

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from outbox.embedded import DataFolderInUseError
-from outbox.embedded.folder_lock import FolderLock
-from outbox.embedded.leftovers import wait_until
+from outbox.embedded.server import FolderLock, wait_until
 
 _PREFIX = "outbox-tests-"
 _MEMORY = Path("/dev/shm")

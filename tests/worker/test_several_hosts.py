@@ -11,7 +11,7 @@ from app.orders.schema import ensure_order_tables
 from outbox import MessageRelay, ensure_outbox_schema_async, ensure_outbox_schema_sync
 from outbox.core.urls import redacted
 from outbox.doctor import Patient, examine
-from outbox.embedded.ports import free_port
+from outbox.embedded.server import free_port
 from outbox.postgres.handler_engine import handler_engine
 from tests.reporting.support import at_work
 from tests.support import eventually

@@ -9,10 +9,19 @@ from typing import Any
 
 from outbox.errors import ConfigurationError, SchemaError
 from outbox.postgres.names import TableName
-from outbox.postgres.schema.alone import BEGIN_ALONE, END_ALONE, IN_TRANSACTION, WAIT_FOR_OTHERS
-from outbox.postgres.schema.shape import Difference, outbox_differences, satellite_differences
-from outbox.postgres.schema.stamps import stamp, stamped_version
-from outbox.postgres.schema.versions import HEAD, VERSIONS, is_known, versions_after
+from outbox.postgres.schema.check import Difference, outbox_differences, satellite_differences
+from outbox.postgres.schema.versions import (
+    BEGIN_ALONE,
+    END_ALONE,
+    HEAD,
+    IN_TRANSACTION,
+    VERSIONS,
+    WAIT_FOR_OTHERS,
+    is_known,
+    stamp,
+    stamped_version,
+    versions_after,
+)
 
 Rows = Sequence[Sequence[Any]]
 Plan = Generator[str, Rows, None]

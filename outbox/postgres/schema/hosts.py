@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from outbox.postgres.schema.objects import OUTBOX_TABLE, SATELLITES, VERSION_TABLE, outbox_table
-from outbox.postgres.schema.stamps import raise_stamp, stamp
-from outbox.postgres.schema.statements import downgrade_statements, upgrade_statements
+from outbox.postgres.schema.versions import downgrade_statements, raise_stamp, stamp, upgrade_statements
 
 IncludeName = Callable[[str | None, str, Mapping[str, str | None]], bool]
 

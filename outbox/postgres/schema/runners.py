@@ -13,8 +13,8 @@ import asyncpg
 
 from outbox.core.urls import redacted
 from outbox.errors import SchemaError, UnsupportedHandleError
-from outbox.postgres.schema.alone import LOCK_TIMEOUT
 from outbox.postgres.schema.ensure import Plan, Rows
+from outbox.postgres.schema.versions import LOCK_TIMEOUT
 
 _OWN_TRANSACTION = "set transaction isolation level read committed"
 

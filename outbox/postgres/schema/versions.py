@@ -1,13 +1,22 @@
 """The versions of the schema: what each adds, and how it is taken back."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import chain
+from typing import Any
 
 from outbox.errors import SchemaError
 from outbox.postgres.names import TableName
 from outbox.postgres.queries import queries
-from outbox.postgres.schema.objects import FIRST_RING_BODY, SATELLITES, outbox_names, satellite_names, table_names
+from outbox.postgres.schema.objects import (
+    FIRST_RING_BODY,
+    SATELLITES,
+    VERSION_TABLE,
+    outbox_names,
+    satellite_names,
+    table_names,
+)
 
 Statements = tuple[str, ...]
 
@@ -148,3 +157,93 @@ def _index(number: str) -> int:
     raise SchemaError(
         f"schema version {number!r} is not known to this release, which knows {', '.join(v.number for v in VERSIONS)}"
     )
+
+
+def stamped_version(schema: str | None) -> Generator[str, Sequence[Sequence[Any]], str | None]:
+    """The version of the schema; None if it has none. Raises `SchemaError` if it has several."""
+    table = TableName(VERSION_TABLE, schema)
+    if not (yield _query("stamps_exist", table)):
+        return None
+    stamps = [number for (number,) in (yield _query("stamps", table))]
+    if len(stamps) > 1:
+        raise SchemaError(f"{table} should name one version and names {len(stamps)}: {', '.join(sorted(stamps))}")
+    return stamps[0] if stamps else None
+
+
+def stamp(schema: str | None, number: str | None) -> tuple[str, ...]:
+    """The statements that record `number`; None: no version at all."""
+    table = TableName(VERSION_TABLE, schema)
+    if number is None:
+        return (_query("drop_stamps", table),)
+    return _query("stamps_table", table), _query("forget", table), _query("stamp", table, number=number)
+
+
+def raise_stamp(schema: str | None, number: str) -> tuple[str, ...]:
+    """The statements that record `number`, unless a later version is recorded already."""
+    table = TableName(VERSION_TABLE, schema)
+    return tuple(_query(name, table, number=number) for name in ("stamps_table", "forget_older", "stamp_if_none"))
+
+
+def _query(name: str, table: TableName, **names: str) -> str:
+    return queries("stamps.sql", **table_names(table), **{"number": "", **names})[name]
+
+
+OTHERS_TIMEOUT = timedelta(minutes=5)
+"""Longest wait for another process that is changing the schema."""
+LOCK_TIMEOUT = timedelta(seconds=10)
+"""Longest wait for a lock on a table."""
+
+_MILLISECOND = timedelta(milliseconds=1)
+_BLOCKS = queries(
+    "alone.sql",
+    others_timeout=str(OTHERS_TIMEOUT // _MILLISECOND),
+    lock_timeout=str(LOCK_TIMEOUT // _MILLISECOND),
+    lock_key=str(int.from_bytes(b"outbox", "big")),
+)
+
+BEGIN_ALONE = _BLOCKS["begin"]
+IN_TRANSACTION = _BLOCKS["in_transaction"]
+WAIT_FOR_OTHERS = (_BLOCKS["wait_for_others"], _BLOCKS["lock"], _BLOCKS["do_not_wait_long"])
+END_ALONE = _BLOCKS["end"]
+
+
+def alone(statements: tuple[str, ...]) -> tuple[str, ...]:
+    """`statements`, to be executed in a transaction, with all that is needed around them."""
+    return (BEGIN_ALONE, *WAIT_FOR_OTHERS, *statements, END_ALONE)
+
+
+def upgrade_statements(table: TableName, *, to: str, since: str | None = None) -> tuple[str, ...]:
+    """What brings `table`, and the tables beside it, from version `since` to version `to`; None: from nothing at all."""
+    versions = _between(since, to)
+    return alone(tuple(statement for version in versions for statement in version.upgrade(table)))
+
+
+def downgrade_statements(table: TableName, *, since: str, to: str | None = None) -> tuple[str, ...]:
+    """What takes `table`, and the tables beside it, from version `since` back to version `to`; None: to nothing at all.
+
+    It fails, changing nothing, if a table that is dropped holds messages that are not sent, not handled, or dead and open.
+    """
+    versions = reversed(_between(to, since))
+    return alone(tuple(statement for version in versions for statement in version.downgrade(table)))
+
+
+def script(table: TableName) -> str:
+    """Everything as one SQL text that may be run more than once; it records the version, too."""
+    statements = (
+        "begin",
+        *upgrade_statements(table, to=VERSIONS[-1].number),
+        *raise_stamp(table.schema, VERSIONS[-1].number),
+        "commit",
+    )
+    return "".join(f"{statement};\n\n" for statement in statements)
+
+
+def _between(lower: str | None, upper: str) -> tuple[Version, ...]:
+    versions = tuple(version for version in versions_after(lower) if version.number <= upper)
+    if not any(version.number == upper for version in versions):
+        raise SchemaError(f"there is no way from schema version {lower or 'none'} to {upper!r}: the versions are {_known()}")
+    return versions
+
+
+def _known() -> str:
+    return ", ".join(version.number for version in VERSIONS)
