@@ -13,9 +13,8 @@ from outbox.core.outcome import qualified_name
 from outbox.engine.publishing import Row, as_expiration, checked_dedup_key, rows_of
 from outbox.errors import TransactionRequiredError
 from outbox.postgres.handles import async_writer, is_async, sync_writer
-from outbox.postgres.handles.insert import Statements
+from outbox.postgres.handles.insert import Statements, cancelling, execute_async, execute_sync, publishing
 from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
-from outbox.postgres.handles.steps import cancelling, execute_async, execute_sync, publishing
 from outbox.postgres.names import TableName
 
 _log = logging.getLogger("outbox")

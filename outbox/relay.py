@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
 
     from outbox.ports import Observer, Transport
+    from outbox.postgres.history import SentFacts
     from outbox.postgres.pool import Connect, Pool
     from outbox.postgres.relays import OtherRelay
-    from outbox.postgres.sent_facts import SentFacts
     from outbox.postgres.store import PostgresStore
     from outbox.reporting import Reporter
 

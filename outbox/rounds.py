@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from outbox.core.byte_limits import ByteLimits
     from outbox.engine.sending import Rounds
     from outbox.ports import Observer
+    from outbox.postgres.history import SentFacts
     from outbox.postgres.index_positions import ScanStart
     from outbox.postgres.names import TableName
     from outbox.postgres.pool import Pool
-    from outbox.postgres.sent_facts import SentFacts
     from outbox.postgres.store import PostgresStore
     from outbox.runtime.brokers import BrokerSource
 
@@ -37,7 +37,7 @@ class RoundsSource:
 
     def facts(self, observer: "Observer") -> "SentFacts | None":
         """What the history is told of sent messages; None if it is told nothing."""
-        from outbox.postgres.sent_facts import SentFacts
+        from outbox.postgres.history import SentFacts
 
         return None if self.component is None else SentFacts(self.table, self.component, observer)
 

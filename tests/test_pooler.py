@@ -13,8 +13,7 @@ from outbox import Consumer, MessageRelay, OutboxMessage, Publisher, Worker, ens
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.observers import Observers
 from outbox.postgres.names import TableName
-from outbox.postgres.pool import Pool, connect_to, open_pool
-from outbox.postgres.preparing import is_direct
+from outbox.postgres.pool import Pool, connect_to, is_direct, open_pool
 from outbox.reporting import Component, ComponentKind, ReportingSettings, reporting
 from outbox.reporting.pauses import Pause, PauseScope, pause
 from tests.servers.pgbouncer import SESSIONS, pooled

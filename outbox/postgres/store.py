@@ -16,6 +16,7 @@ from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
 from outbox.ports import Backlog
 from outbox.postgres.claiming import LOCK_TIMEOUT, Claimer, TooSlowError
+from outbox.postgres.history import SentFacts, identities
 from outbox.postgres.index_positions import ScanStart
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes, lane_of
@@ -33,7 +34,6 @@ from outbox.postgres.pool import (
 from outbox.postgres.queries import queries
 from outbox.postgres.rows import time_of
 from outbox.postgres.schema import check_outbox_table
-from outbox.postgres.sent_facts import SentFacts, identities
 
 _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
 """Said with every statement, because a given pool may have no limit of its own."""

@@ -4,22 +4,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import asyncpg
 
-from outbox.errors import (
-    CommitFailedError,
-    ConfigurationError,
-    MarkHeldError,
-    Reject,
-)
+from outbox.core.urls import postgres_url
+from outbox.errors import CommitFailedError, ConfigurationError, MarkHeldError, MissingExtraError, Reject
 from outbox.ports import Marks, Unit
-from outbox.postgres.handler_engine import APPLICATION_NAME, handler_engine
 from outbox.postgres.inbox import Inbox, Marking
 from outbox.postgres.pool import (
+    COMMAND_TIMEOUT,
+    CONNECT_TIMEOUT,
     DRIVER_ERRORS,
     Pool,
     PooledConnection,
+    open_connection,
     open_pool,
     reason_of,
     taken_from,
@@ -28,6 +27,39 @@ from outbox.postgres.pool import (
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+
+
+APPLICATION_NAME = "outbox worker"
+
+
+def handler_engine(url: str, *, size: int) -> "AsyncEngine":
+    """A SQLAlchemy engine for handlers' sessions, of up to `size` connections, none of them opened yet.
+
+    Like our other connections it works behind a transaction pooler: statements are not cached, and have names of their own.
+    Raises `MissingExtraError` without SQLAlchemy.
+    """
+    try:
+        from sqlalchemy.ext.asyncio import create_async_engine
+    except ImportError as error:
+        raise MissingExtraError(purpose="A consumer's session", extra="sqlalchemy") from error
+    return create_async_engine(
+        "postgresql+asyncpg://",  # SQLAlchemy reads URLs of several hosts otherwise than PostgreSQL and asyncpg do
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=CONNECT_TIMEOUT.total_seconds(),
+        pool_pre_ping=True,
+        connect_args={
+            "async_creator_fn": open_connection,
+            "dsn": postgres_url(url),
+            "timeout": CONNECT_TIMEOUT.total_seconds(),
+            "command_timeout": COMMAND_TIMEOUT.total_seconds(),
+            "statement_cache_size": 0,
+            "prepared_statement_cache_size": 0,
+            "prepared_statement_name_func": lambda: f"outbox_{uuid4()}",
+            "server_settings": {"application_name": APPLICATION_NAME},
+        },
+    )
+
 
 Bind = Callable[[Any], AbstractContextManager[object]]
 """Makes the publisher for a session or a connection, which publishes within the block and refuses to after it."""

@@ -6,8 +6,8 @@ import pytest
 
 from outbox.core.events import HistoryLost
 from outbox.engine.ordering import OrderingRules
+from outbox.postgres.history import SentFacts
 from outbox.postgres.pool import Pool
-from outbox.postgres.sent_facts import SentFacts
 from outbox.transports.postgres.handover import HandedState, PostgresHandover, handover_queries
 from tests.contract.harness import EXCHANGE, Recorder
 from tests.postgres_transport.support import TABLE, TABLES, bind, deliveries, explained, insert, rows_read

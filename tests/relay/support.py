@@ -21,9 +21,9 @@ from outbox.engine.sending import SendingPolicy, SendingRounds
 from outbox.errors import BrokerUnavailableError
 from outbox.ports import CONFIRMED, SendResult, Transport
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
+from outbox.postgres.history import SentFacts
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, connect_to, open_pool
-from outbox.postgres.sent_facts import SentFacts
 from outbox.postgres.store import PostgresStore
 from outbox.retry import Backoff, RetryPolicy
 from tests.support.eventually import eventually

@@ -12,7 +12,7 @@ from outbox import MessageRelay, ensure_outbox_schema_async, ensure_outbox_schem
 from outbox.core.urls import redacted
 from outbox.doctor import Patient, examine
 from outbox.embedded.server import free_port
-from outbox.postgres.handler_engine import handler_engine
+from outbox.postgres.unit_of_work import handler_engine
 from tests.reporting.support import at_work
 from tests.support import eventually
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from outbox.core.outcome import qualified_name
 from outbox.errors import UnsupportedHandleError
-from outbox.postgres.handles.writers import AsyncWriter, SyncWriter
+from outbox.postgres.handles.insert import AsyncWriter, SyncWriter
 from outbox.postgres.names import TableName
 
 ACCEPTED = (

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from outbox.postgres.handles.statement import Statement, Values
+from outbox.postgres.handles.insert import Statement, Values
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
 

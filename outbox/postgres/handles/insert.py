@@ -1,14 +1,47 @@
 """The statements that insert messages, in each driver's spelling, and their parameters."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from outbox.engine.publishing import Extras, Row
-from outbox.postgres.handles.statement import Statement, Values
 from outbox.postgres.names import TableName
 from outbox.postgres.queries import query
+
+Values = tuple[Sequence[Any] | None, ...]
+"""One array for each parameter of a statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement on `table`, whose `parameters` are arrays.
+
+    `numbered` has them as asyncpg does (`$1`, in the order of `parameters`), `named` as SQLAlchemy (`:body`), `formatted` as
+    psycopg (`%(body)s`).
+    """
+
+    table: TableName
+    parameters: tuple[str, ...]
+    numbered: str
+    named: str
+    formatted: str
+
+    @classmethod
+    def rendered(cls, table: TableName, parameters: tuple[str, ...], render: Callable[[Mapping[str, str]], str]) -> "Statement":
+        """What `render` makes of the spellings of the parameters."""
+        return cls(
+            table=table,
+            parameters=parameters,
+            numbered=render({name: f"${number}" for number, name in enumerate(parameters, start=1)}),
+            named=render({name: f":{name}" for name in parameters}),
+            formatted=render({name: f"%({name})s" for name in parameters}),
+        )
+
+    def by_name(self, values: Values) -> Mapping[str, Sequence[Any] | None]:
+        """`values` for drivers that name parameters."""
+        return dict(zip(self.parameters, values, strict=True))
+
 
 PARAMETERS = ("routing_key", "body", "content_type", "tracking_ids", "headers", "expiration", "send_at", "delay")
 EXTRA_PARAMETERS = ("ordering_key", "dedup_key", "replaces", "priority", "hlc")
@@ -108,3 +141,146 @@ def _statement(table: TableName, file: str, block: str, parameters: tuple[str, .
         return query(file, block, table=table.sql, messages=messages, released=released, **spelt)
 
     return Statement.rendered(table, parameters, rendered)
+
+
+def candidates(rows: Sequence[Row]) -> list[Row]:
+    """`rows` without those that another of them makes superfluous, in order.
+
+    What is left of a dedup key is the last row that replaces, or the first one if none does. Which is what publishing one
+    after another would leave.
+    """
+    chosen: dict[str, int] = {}
+    for position, row in enumerate(rows):
+        key = _dedup_key(row)
+        if key is not None and (key not in chosen or _replaces(row)):
+            chosen[key] = position
+    return [row for position, row in enumerate(rows) if chosen.get(_dedup_key(row) or "", position) == position]
+
+
+def published_ids(rows: Sequence[Row], pending: Collection[str]) -> list[str | None]:
+    """The id of each of `rows`, or None where it met a pending message, as publishing one after another would answer.
+
+    `pending` are the dedup keys that were met in the table. A row that a later one of the same call replaced has its id, as
+    if both had been published by calls of their own.
+    """
+    taken = set(pending)
+    ids: list[str | None] = []
+    for row in rows:
+        key = _dedup_key(row)
+        ids.append(None if key in taken and not _replaces(row) else row.id)
+        if key is not None:
+            taken.add(key)
+    return ids
+
+
+def _dedup_key(row: Row) -> str | None:
+    return None if row.extras is None else row.extras.dedup_key
+
+
+def _replaces(row: Row) -> bool:
+    return row.extras is not None and row.extras.replaces
+
+
+class SyncWriter(Protocol):
+    """Executes statements through one handle of the caller's, blocking."""
+
+    def in_transaction(self) -> bool:
+        """Whether what is written becomes durable with a commit of the caller's, and not before."""
+        ...
+
+    def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
+        """The first column of the rows that come back, if any. Neither commits nor rolls back; raises the driver's errors."""
+        ...
+
+
+class AsyncWriter(Protocol):
+    """Executes statements through one handle of the caller's, on its event loop."""
+
+    async def in_transaction(self) -> bool:
+        """Whether what is written becomes durable with a commit of the caller's, and not before."""
+        ...
+
+    async def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
+        """The first column of the rows that come back, if any. Neither commits nor rolls back; raises the driver's errors."""
+        ...
+
+
+AnswerT = TypeVar("AnswerT")
+Steps = Generator[tuple[Statement, Values], Sequence[Any], AnswerT]
+"""Yields a statement with its values, is sent the first column of its rows, and returns what came of them all."""
+
+
+def publishing(rows: Sequence[Row], on: Statements, *, serialize: bool) -> Steps[list[str | None]]:
+    """Inserts `rows` and returns their ids, None for what met a pending message.
+
+    Rows without extras take one statement for as many as it can carry. `serialize`: the locks of ordering keys are taken first.
+    """
+    extras = [row.extras for row in rows if row.extras is not None]
+    if not extras:
+        for part in parts(rows):
+            yield on.insert, plain_values(part)
+        return [row.id for row in rows]
+    dedup_keys = _distinct(extra.dedup_key for extra in extras)
+    ordering_keys = _distinct(extra.ordering_key for extra in extras) if serialize else []
+    if dedup_keys or ordering_keys:
+        yield on.lock, (ordering_keys, dedup_keys)
+    pending: set[str] = set()
+    insert = on.insert_unique if dedup_keys else on.insert_extended
+    for part in parts(candidates(rows)):
+        pending.update((yield insert, extended_values(part)))
+    return published_ids(rows, pending)
+
+
+def cancelling(dedup_key: str, on: Statements) -> Steps[bool]:
+    """Withdraws what is pending with `dedup_key`; whether there was anything."""
+    yield on.lock, ([], [dedup_key])
+    withdrawn = yield on.cancel, ([dedup_key],)
+    if any(withdrawn):
+        yield on.ring, ()
+    return bool(withdrawn)
+
+
+def execute_sync(writer: SyncWriter, steps: Steps[AnswerT]) -> AnswerT:
+    """Goes through `steps` with a sync handle."""
+    try:
+        statement, values = next(steps)
+        while True:
+            statement, values = steps.send(writer.execute(statement, values))
+    except StopIteration as end:
+        answer: AnswerT = end.value
+        return answer
+
+
+async def execute_async(writer: AsyncWriter, steps: Steps[AnswerT]) -> AnswerT:
+    """Goes through `steps` with an async handle."""
+    try:
+        statement, values = next(steps)
+        while True:
+            statement, values = steps.send(await writer.execute(statement, values))
+    except StopIteration as end:
+        answer: AnswerT = end.value
+        return answer
+
+
+def _distinct(keys: Iterable[str | None]) -> list[str]:
+    return list({key for key in keys if key is not None})
+
+
+def array_literals(values: Values) -> Values:
+    """Each array of texts, bytes, integers or booleans, nulls among them, as the text of a literal."""
+    return tuple(None if array is None else _literal(array) for array in values)
+
+
+def _literal(array: Sequence[str | bytes | int | None]) -> str:
+    return "{" + ",".join(map(_element, array)) + "}"
+
+
+def _element(value: str | bytes | int | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    if isinstance(value, bytes):
+        return f'"\\\\x{value.hex()}"'
+    return str(value)

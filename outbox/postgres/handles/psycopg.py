@@ -12,7 +12,7 @@ from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from outbox.postgres.handles.statement import Statement, Values
+from outbox.postgres.handles.insert import Statement, Values
 from outbox.postgres.names import TableName
 
 

@@ -11,8 +11,7 @@ from typing import Any
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE, connection, cursor
 
 from outbox.errors import UnsupportedHandleError
-from outbox.postgres.handles.array_literals import array_literals
-from outbox.postgres.handles.statement import Statement, Values
+from outbox.postgres.handles.insert import Statement, Values, array_literals
 from outbox.postgres.names import TableName
 
 

@@ -16,8 +16,7 @@ from sqlalchemy.orm import Session, scoped_session
 from sqlalchemy.sql.dml import Insert as InsertClause
 
 from outbox.errors import ConfigurationError, UnsupportedHandleError
-from outbox.postgres.handles.array_literals import array_literals
-from outbox.postgres.handles.statement import Statement, Values
+from outbox.postgres.handles.insert import Statement, Values, array_literals
 from outbox.postgres.names import TableName
 
 _DRIVERS = frozenset({"asyncpg", "psycopg", "psycopg2"})
