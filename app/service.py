@@ -22,7 +22,7 @@ from app.startup import Installation, Tell, prepared, tell_broker, tell_log
 from outbox import Publisher
 from outbox.admin import Admin, admin_router, health_router
 from outbox.admin.health import PREFIX
-from outbox.admin.tags import TAGS
+from outbox.admin.routing import TAGS
 from outbox.cli.logs import configure_logging
 from outbox.core.urls import postgres_url, redacted
 from outbox.errors import OutboxError

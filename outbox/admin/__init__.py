@@ -12,6 +12,6 @@ from outbox.admin.health import health_router
 from outbox.admin.principals import Principal, Role
 from outbox.admin.router import admin_router
 from outbox.admin.thresholds import HealthThresholds
-from outbox.admin.verdict import measure_health
+from outbox.admin.verdict.view import measure_health
 
 __all__ = ["Admin", "HealthThresholds", "Principal", "Role", "admin_router", "health_router", "measure_health"]

@@ -7,13 +7,12 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from outbox.admin.admin import Admin
-from outbox.admin.auditing import ASKED, action_of, record_refused
-from outbox.admin.bounds import LaterBody
-from outbox.admin.hosting import came_back
+from outbox.admin.audit_log import ASKED, action_of, record_refused
 from outbox.admin.limits import Reads
 from outbox.admin.principals import Principal, Role
 from outbox.admin.problems import Code, Problem
-from outbox.admin.routing import SAFE_METHODS, UNKNOWN, AdminRoute
+from outbox.admin.request_body import LaterBody
+from outbox.admin.routing import SAFE_METHODS, UNKNOWN, AdminRoute, came_back
 from outbox.admin.security.origin import cross_site, sent_by_another_site
 from outbox.masking import Masking
 

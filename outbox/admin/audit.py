@@ -9,9 +9,7 @@ from fastapi import Query
 from pydantic import Field
 
 from outbox.admin.access import Operator
-from outbox.admin.inputs import Instant, Text
-from outbox.admin.models import Model, Moment, Page
-from outbox.admin.paging import MOST_COUNTED, Cursor, Paged, counted, decode_cursor, turned
+from outbox.admin.models import MOST_COUNTED, Cursor, Instant, Model, Moment, Page, Paged, Text, counted, decode_cursor, turned
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
 from outbox.postgres.audit import AuditFilter, AuditOutcome, Place, count_entries, list_entries

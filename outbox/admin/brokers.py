@@ -1,11 +1,13 @@
 """What the admin knows of the broker: which kind it is, and how full its queues are."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from outbox.errors import BrokerUnavailableError
+from outbox.reporting.components import ComponentKind, Condition, KnownComponent
 from outbox.runtime.brokers import keeps_dead_letters
 
 if TYPE_CHECKING:
@@ -63,3 +65,41 @@ def _kind(admin: "Admin") -> BrokerKind:
     if not isinstance(admin.broker, str):
         return BrokerKind.OTHER
     return BrokerKind.RABBITMQ if keeps_dead_letters(admin.broker) else BrokerKind.POSTGRESQL
+
+
+_LIVING = (Condition.ALIVE, Condition.LATE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredConsumer:
+    """A consumer of a queue at one worker; `delays` are those of its retries that are known beforehand."""
+
+    queue: str
+    binding_key: str
+    worker: str
+    living: bool
+    ordered: bool
+    delays: Sequence[timedelta]
+
+
+def declared(components: Iterable[KnownComponent]) -> Sequence[DeclaredConsumer]:
+    """The consumers of all workers, those that ended included."""
+    return [
+        _consumer(component, consumer)
+        for component in components
+        if component.kind is ComponentKind.WORKER
+        for consumer in component.consumers
+        if isinstance(consumer, Mapping) and isinstance(consumer.get("queue"), str)
+    ]
+
+
+def _consumer(component: KnownComponent, consumer: Mapping[str, Any]) -> DeclaredConsumer:
+    retry = consumer.get("retry") or {}
+    return DeclaredConsumer(
+        queue=consumer["queue"],
+        binding_key=str(consumer.get("binding_key", "")),
+        worker=component.name,
+        living=component.condition in _LIVING,
+        ordered=bool(consumer.get("ordered")),
+        delays=[timedelta(seconds=seconds) for seconds in retry.get("delays_seconds", ())],
+    )

@@ -1,13 +1,31 @@
 """What all answers have in common."""
 
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import GenericAlias
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, PlainSerializer, TypeAdapter, WithJsonSchema
+from fastapi import Query
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    TypeAdapter,
+    WithJsonSchema,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
+
+from outbox.admin.problems import Code, Problem
 
 T = TypeVar("T")
 
@@ -72,3 +90,177 @@ class Page(Model, Generic[T]):
     next: str | None = Field(description="Give it as `cursor` for what follows; null at the end.")
     previous: str | None = Field(description="Give it as `cursor` for what came before; null at the beginning.")
     total: Total | None = Field(default=None, description="With `total=true` only.")
+
+
+LONGEST_TEXT = 1_000
+"""Most characters of a text that is compared with what is stored."""
+
+
+def _storable(text: str) -> str:
+    """`text`, if it is Unicode without NUL: the database holds nothing else."""
+    if "\0" in text:
+        raise ValueError("there may be no NUL in it")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("halves of surrogate pairs are no text") from None
+    return text
+
+
+def _written(value: Any) -> Any:
+    """Numbers would be taken for seconds since 1970, and dates for midnight somewhere."""
+    if isinstance(value, int | float) or (isinstance(value, str) and not ("-" in value[:5] and ":" in value)):
+        raise ValueError("a time is written as 2026-03-01T12:00:00Z")
+    return value
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("there is no such moment in UTC") from None
+
+
+NO_NUL: dict[str, Any] = {"pattern": "^[^\\u0000]*$"}
+"""What the schema says of a text that the database can hold."""
+RFC3339 = r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?([Zz]|[+-]\d{2}:\d{2})"
+Text = Annotated[str, Field(max_length=LONGEST_TEXT, json_schema_extra=NO_NUL), AfterValidator(_storable)]
+"""A text that the database can hold."""
+LongText = Annotated[str, Field(max_length=20_000, json_schema_extra=NO_NUL), AfterValidator(_storable)]
+"""A text that is stored, such as a note or a reason."""
+Instant = Annotated[
+    AwareDatetime,
+    BeforeValidator(_written),
+    AfterValidator(_in_utc),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "format": "date-time",
+            "pattern": f"^{RFC3339}$",
+            "description": "RFC 3339, with its offset from UTC or `Z`.",
+        }
+    ),
+]
+"""A time that somebody asks for. Without an offset it would mean another moment to everybody, and is refused."""
+
+
+Direction = Literal["next", "previous"]
+
+Limit = Annotated[int, Query(ge=1, le=200, description="Most items of the page.")]
+_CURSOR: dict[str, Any] = {"pattern": "^[A-Za-z0-9_-]+$"}
+"""Said in the schema only: what does not fit is answered `invalid-cursor`."""
+CursorParameter = Annotated[
+    str | None,
+    Query(
+        alias="cursor",
+        max_length=2_000,
+        description="`next` or `previous` of a page before; with its filter.",
+        json_schema_extra=_CURSOR,
+    ),
+]
+WithTotal = Annotated[bool, Query(alias="total", description="Whether to count all, up to 10,000.")]
+MOST_COUNTED = 10_000
+"""How far `total=true` counts."""
+
+
+class Paged(Request):
+    """The parameters of every list, to be inherited by models for `Annotated[…, Query()]`."""
+
+    limit: Annotated[int, Field(ge=1, le=200, description="Most items of the page.")] = 50
+    cursor: Annotated[
+        str | None,
+        Field(
+            max_length=2_000,
+            description="`next` or `previous` of a page before; with its filter.",
+            json_schema_extra=_CURSOR,
+        ),
+    ] = None
+    total: Annotated[bool, Field(description="Whether to count all, up to 10,000.")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A place in a list: behind (`next`) or before (`previous`) the item with the sort keys `place`; or from that item on."""
+
+    direction: Direction
+    place: Sequence[Any]
+    inclusive: bool = False
+
+    def encode(self, bound_to: Mapping[str, Any]) -> str:
+        """As text, for lists under the filter and order `bound_to` only."""
+        parts = [self.direction, _mark(bound_to), list(self.place), self.inclusive]
+        raw = json.dumps(parts, separators=(",", ":"), default=str)
+        return base64.urlsafe_b64encode(raw.encode()).decode().rstrip("=")
+
+
+def decode_cursor(text: str | None, bound_to: Mapping[str, Any], kinds: Sequence[type]) -> Cursor | None:
+    """The cursor that `text` is, whose place has values of these JSON types; None for None.
+
+    Raises `invalid-cursor` for what never was one, and `cursor-mismatch` for one of another filter or order.
+    """
+    if text is None:
+        return None
+    try:
+        raw = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        direction, mark, place, inclusive = json.loads(raw)
+    except (ValueError, TypeError, RecursionError):
+        raise invalid_cursor() from None
+    well_formed = direction in _WAYS and isinstance(mark, str) and isinstance(place, list) and isinstance(inclusive, bool)
+    if not well_formed:
+        raise invalid_cursor()
+    if mark != _mark(bound_to):
+        raise Problem(Code.CURSOR_MISMATCH, "begin again without a cursor, or keep filter and order as they were")
+    if [type(value) for value in place] != list(kinds):
+        raise invalid_cursor()
+    return Cursor(direction, place, inclusive)
+
+
+@dataclass(frozen=True, slots=True)
+class Turned(Generic[T]):
+    """One page: its items in the order of the list, and the cursors of those beside it."""
+
+    items: Sequence[T]
+    next: str | None
+    previous: str | None
+
+
+def turned(
+    read: Sequence[T], *, limit: int, cursor: Cursor | None, bound_to: Mapping[str, Any], place: Callable[[T], Sequence[Any]]
+) -> Turned[T]:
+    """The page that `read` is: up to one more than `limit` items from behind the cursor on, in the direction that it leads.
+
+    `place` says what a cursor keeps of an item. Whether anything is on the side that one came from is not asked: a client that
+    goes back finds out.
+    """
+    direction = cursor.direction if cursor else "next"
+    items, is_end = list(read[:limit]), len(read) <= limit
+    if direction == "previous":
+        items.reverse()
+
+    def leading(way: Direction) -> str | None:
+        if (way == direction and is_end) or (cursor is None and way == "previous"):
+            return None
+        if items:
+            return Cursor(way, place(items[-1] if way == "next" else items[0])).encode(bound_to)
+        # All that was here is gone, and perhaps the item that the cursor was made of is not.
+        return None if cursor is None else Cursor(way, cursor.place, inclusive=not cursor.inclusive).encode(bound_to)
+
+    return Turned(items, leading("next"), leading("previous"))
+
+
+def counted(found: int) -> Total:
+    """What is said of `found` items, of which at most one more than `MOST_COUNTED` were counted."""
+    return Total(value=min(found, MOST_COUNTED), relation="eq" if found <= MOST_COUNTED else "gte")
+
+
+_WAYS: tuple[Direction, Direction] = ("next", "previous")
+
+
+def _mark(bound_to: Mapping[str, Any]) -> str:
+    text = json.dumps(bound_to, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def invalid_cursor() -> Problem:
+    """What to raise for a cursor that no page has shown."""
+    return Problem(Code.INVALID_CURSOR, "leave `cursor` out, or give one that a page has shown")

@@ -8,24 +8,23 @@ from fastapi import APIRouter, Depends
 from outbox.admin.access import entrance
 from outbox.admin.admin import Admin
 from outbox.admin.audit import audit
-from outbox.admin.backlog import backlog
-from outbox.admin.chains import router as chains
-from outbox.admin.components import components
-from outbox.admin.dlq import ROUTERS as DLQ
-from outbox.admin.events import router as events
+from outbox.admin.backlog.routes import backlog
+from outbox.admin.chains.routes import router as chains
+from outbox.admin.components.routes import components
+from outbox.admin.dlq.routes import router as dead_letters
+from outbox.admin.events.routes import router as events
 from outbox.admin.health import health_routes
-from outbox.admin.hosting import goes_to_the_host
-from outbox.admin.messages import messages
-from outbox.admin.repairs.operations import router as operations
+from outbox.admin.messages.routes import messages
+from outbox.admin.repairs.routes import operations_router as operations
 from outbox.admin.repairs.routes import router as repairs
+from outbox.admin.routing import goes_to_the_host
 from outbox.admin.security.authentication import own_authentication
-from outbox.admin.security.identity import identity
-from outbox.admin.security.routes import login_routes, logout
-from outbox.admin.stats import router as stats
-from outbox.admin.topology import topology
+from outbox.admin.security.routes import identity, login_routes, logout
+from outbox.admin.stats.routes import router as stats
+from outbox.admin.topology.routes import topology
 from outbox.admin.ui import ui_routes
 from outbox.admin.unknown import unknown_addresses
-from outbox.admin.verdict import router as verdict
+from outbox.admin.verdict.routes import router as verdict
 from outbox.errors import ConfigurationError
 from outbox.runtime.health import HealthChecks
 
@@ -33,7 +32,7 @@ AREAS: tuple[APIRouter, ...] = (
     identity,
     backlog,
     messages,
-    *DLQ,
+    dead_letters,
     repairs,
     operations,
     chains,

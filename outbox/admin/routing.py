@@ -15,11 +15,29 @@ from pydantic import BaseModel
 from starlette.routing import Match
 from starlette.types import Message, Receive, Scope, Send
 
-from outbox.admin.auditing import ASKED, action_of, record_refused
-from outbox.admin.bounds import LaterBody
+from outbox.admin.audit_log import ASKED, action_of, record_refused
 from outbox.admin.examples import example_of
-from outbox.admin.hosting import is_at_the_host
 from outbox.admin.problems import Code, Problem, answer, documented_too, problem_of
+from outbox.admin.request_body import LaterBody
+
+_KEY = "outbox_at_the_host"
+
+
+async def goes_to_the_host(request: Request) -> None:
+    """A dependency right before one of the host's."""
+    setattr(request.state, _KEY, True)
+
+
+def came_back(request: Request) -> None:
+    """The host's dependency has returned."""
+    setattr(request.state, _KEY, False)
+
+
+def is_at_the_host(request: Request) -> bool:
+    """Whether the host is still finding out who asks."""
+    found: bool = getattr(request.state, _KEY, False)
+    return found
+
 
 USUAL = (
     Code.UNAUTHENTICATED,
@@ -154,3 +172,21 @@ def _require_text(request: Request) -> None:
     """No name and no value has the character NUL in it, and no database takes one."""
     if b"\0" in unquote_to_bytes(request.scope.get("query_string", b"")) or "\0" in request.scope["path"]:
         raise Problem(Code.INVALID_REQUEST, "the address has the character NUL in it")
+
+
+TAGS = [
+    {"name": "session", "description": "Logging in and out of a browser, and who one is."},
+    {"name": "backlog", "description": "How much waits, where, since when, and for how much longer."},
+    {"name": "messages", "description": "What is in the outbox, and why it is where it is."},
+    {"name": "dlq", "description": "Dead letters: what failed for good, looked at, grouped and noted."},
+    {"name": "repairing", "description": "Requeueing, discarding, restoring and purging dead letters."},
+    {"name": "operations", "description": "Changes of many dead letters, made in batches: followed, held and ended."},
+    {"name": "chains", "description": "Which message led to which, and what became of each."},
+    {"name": "statistics", "description": "What happened when, as series."},
+    {"name": "components", "description": "Relays, workers and others: who lives, and pausing them."},
+    {"name": "events", "description": "What happens, as it happens."},
+    {"name": "topology", "description": "Exchanges, queues and bindings, and what would mend them."},
+    {"name": "audit", "description": "Who did what, or was not allowed to."},
+    {"name": "health", "description": "Whether the process can do its work, and whether all is well with the installation."},
+]
+"""Each with a sentence, in the order in which they are shown."""

@@ -93,7 +93,7 @@ async def _health(patient: Patient, thresholds: Mapping[str, Any]) -> Sequence[F
     """The verdict of the admin, which the dashboard shows, too."""
     try:
         from outbox.admin import Admin, HealthThresholds
-        from outbox.admin.verdict import VerdictView
+        from outbox.admin.verdict.view import VerdictView
     except MissingExtraError as missing:
         return [well("health", f"not judged: {missing}")]
     admin = Admin(

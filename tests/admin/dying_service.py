@@ -6,7 +6,7 @@ import signal
 import sys
 
 from outbox.admin import Admin
-from outbox.admin.repairs.keys import Held
+from outbox.admin.repairs.once import Held
 from tests.admin.support import client_of, serving
 
 

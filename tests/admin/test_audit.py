@@ -98,7 +98,7 @@ async def test_a_cursor_belongs_to_its_filter(
 
 @pytest.mark.parametrize("place", [[10**30, 1], [-(10**30), 1], [0, 2**63], [0, -1]])
 async def test_a_forged_cursor_is_refused(operator: httpx.AsyncClient, place: list[int]) -> None:
-    from outbox.admin.paging import Cursor
+    from outbox.admin.models import Cursor
 
     answer = await operator.get("/audit", params={"cursor": Cursor("next", place).encode({})})
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid-cursor")

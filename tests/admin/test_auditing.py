@@ -7,9 +7,10 @@ from dataclasses import replace
 import asyncpg
 import pytest
 
-from outbox.admin import Admin, Principal, Role, auditing
+from outbox.admin import Admin, Principal, Role
+from outbox.admin import audit_log as auditing
 from outbox.admin.access import Asked
-from outbox.admin.auditing import MOST_REFUSALS, record, record_refused
+from outbox.admin.audit_log import MOST_REFUSALS, record, record_refused
 from outbox.core.findings import Finding, Severity
 from outbox.doctor.database import examine_audit
 from outbox.postgres.names import TableName

@@ -10,9 +10,10 @@ import asyncpg
 import httpx
 import pytest
 
-from outbox.admin import Admin, Role, snapshots
+from outbox.admin import Admin, Role
+from outbox.admin import cache as snapshots
 from outbox.admin.backlog import view
-from outbox.admin.backlog.rates import Intake, drained_in
+from outbox.admin.backlog.view import Intake, drained_in
 from outbox.admin.brokers import BrokerView, Depths
 from outbox.admin.store import backlog as counting
 from outbox.postgres.schema.objects import outbox_table

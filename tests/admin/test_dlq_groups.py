@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from outbox.admin import remembered
+from outbox.admin import cache as remembered
 from outbox.core.outcome import Failure
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool

@@ -56,8 +56,8 @@ async def test_cursors_that_no_page_has_shown_are_refused(viewer: httpx.AsyncCli
 
 
 async def test_cursors_with_a_place_that_no_letter_has_are_refused(viewer: httpx.AsyncClient) -> None:
-    from outbox.admin.dlq.filters import DeadLetterFilters
-    from outbox.admin.paging import Cursor
+    from outbox.admin.dlq.models import DeadLetterFilters
+    from outbox.admin.models import Cursor
 
     bound_to = {**DeadLetterFilters().bound_to(), "sort": "newest"}
     for place in PLACES:

@@ -12,9 +12,9 @@ import pytest
 from fastapi import FastAPI
 
 from outbox.admin import Admin, Role, admin_router
-from outbox.admin.events import broadcaster, listeners
-from outbox.admin.events.broadcaster import Broadcaster
-from outbox.admin.events.listeners import Listener
+from outbox.admin.events import broadcaster
+from outbox.admin.events import broadcaster as listeners
+from outbox.admin.events.broadcaster import Broadcaster, Listener
 from outbox.admin.security.tokens import new_token
 from outbox.postgres.names import TableName
 from outbox.reporting.components import Watching

@@ -166,8 +166,8 @@ async def test_cursors_are_good_for_their_own_list_only(viewer: httpx.AsyncClien
 
 @pytest.mark.parametrize("place", [[float("nan"), 1], [1.0, 2**70], [1e300, 1]])
 async def test_a_forged_place_is_no_cursor(viewer: httpx.AsyncClient, place: list[Any]) -> None:
-    from outbox.admin.messages.lines import MessageListParameters
-    from outbox.admin.paging import Cursor
+    from outbox.admin.messages.models import MessageListParameters
+    from outbox.admin.models import Cursor
 
     forged = Cursor("next", place).encode(MessageListParameters(state=MessageState.PENDING).bound_to())
     answer = await viewer.get("/messages", params={"state": "pending", "cursor": forged})

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from outbox.admin import Admin
-from outbox.admin.repairs import changing
-from outbox.admin.repairs.schemas import Misfit, misfits
+from outbox.admin.repairs import transaction as changing
+from outbox.admin.repairs.requests import Misfit, misfits
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.memory import MemoryBroker
 from tests.admin.repairing import ask, audited, outcomes, problem

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from outbox.admin import Role
-from outbox.admin.repairs import keys
+from outbox.admin.repairs import once as keys
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.repairing import ask, audited, outcomes, problem
 from tests.admin.support import MakeClient

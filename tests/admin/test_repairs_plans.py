@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from outbox.admin.repairs.operations import FAILURES_FIRST
+from outbox.admin.repairs.routes import FAILURES_FIRST
 from outbox.admin.store.once import Confirmations, Keys
 from outbox.dead_letters.changes import Statements
 from outbox.postgres.names import TableName

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from outbox.admin.snapshots import Snapshots
+from outbox.admin.cache import Snapshots
 from tests.support import eventually
 
 LONG = timedelta(seconds=30)

@@ -17,7 +17,7 @@ from prometheus_client import REGISTRY
 from outbox.admin import Admin, HealthThresholds, Role, measure_health
 from outbox.admin.topology import routes as topology
 from outbox.admin.verdict import view
-from outbox.admin.verdict.judging import CODES
+from outbox.admin.verdict.findings import CODES
 from outbox.cli import main as cli
 from outbox.errors import ConfigurationError
 from tests.admin.rows import insert

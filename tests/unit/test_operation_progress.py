@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from outbox.admin.repairs.answers import OperationAnswer
+from outbox.admin.repairs.models import OperationAnswer
 from outbox.dead_letters import Action, Canary, ItemOutcome, Operation, OperationState
 from outbox.dead_letters.actions import Options
 

@@ -6,7 +6,7 @@ from fastapi import Query
 from pydantic import Field
 
 from outbox.admin.access import Viewer
-from outbox.admin.backlog.answers import BacklogNow, told
+from outbox.admin.backlog.models import BacklogNow, told
 from outbox.admin.backlog.view import BacklogView
 from outbox.admin.models import Request
 from outbox.admin.routing import area

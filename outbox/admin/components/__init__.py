@@ -1,5 +1,1 @@
-"""Relays, workers and the rest: whether they live, what they do, and pausing them."""
-
-from outbox.admin.components.routes import components
-
-__all__ = ["components"]
+"""Components: relays, workers, archivers and maintenance, their heartbeats, and pauses."""

@@ -7,11 +7,9 @@ from fastapi import Query
 from pydantic import Field
 
 from outbox.admin.access import Asked, Operator, Viewer
-from outbox.admin.auditing import record
-from outbox.admin.components.answers import Components, Pauses, told
-from outbox.admin.components.pausing import PauseNow, pauses_now
-from outbox.admin.inputs import Instant, Text
-from outbox.admin.models import Model, Request
+from outbox.admin.audit_log import record
+from outbox.admin.components.models import Components, PauseNow, Pauses, pauses_now, told
+from outbox.admin.models import Instant, Model, Request, Text
 from outbox.admin.problems import Code, Problem
 from outbox.admin.routing import area
 from outbox.postgres.pool import Connection

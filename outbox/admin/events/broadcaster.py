@@ -5,18 +5,70 @@ import json
 import logging
 import secrets
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
+from time import monotonic
 from typing import Any
 
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
 from outbox.admin.admin import Admin
-from outbox.admin.events.listeners import Listener
 from outbox.admin.limits import too_many
 from outbox.admin.problems import Code, Problem
 from outbox.errors import DatabaseUnavailableError
 from outbox.fastapi.shutdown import running_server, server_told_to_exit
 from outbox.reporting.components import Topic, Watching
+
+HEARTBEAT = timedelta(seconds=15)
+"""After so long without an event a comment is sent, so that neither side takes the other for gone."""
+MOST_WAITING = 1_000
+"""Events that wait for a client; one that is so far behind is dropped, and told to read again when it comes back."""
+MOST_TIME = timedelta(minutes=5)
+"""A stream ends after this time, and its client comes back: with the name of its last event, and with its credentials."""
+_HEARTBEAT = b": still here\n\n"
+
+
+@dataclass(slots=True, eq=False)
+class Listener:
+    """One client. `session` is the hash of the session that it came with."""
+
+    principal: str
+    session: bytes | None = None
+    _waiting: deque[bytes] = field(default_factory=deque)
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
+    _ended: bool = False
+    _ends_at: float = field(default_factory=lambda: monotonic() + MOST_TIME.total_seconds())
+
+    def tell(self, written: bytes) -> None:
+        """Has this sent; ends the stream of a client that is too far behind."""
+        if len(self._waiting) >= MOST_WAITING:
+            self.end()
+        if not self._ended:
+            self._waiting.append(written)
+            self._woken.set()
+
+    def end(self) -> None:
+        """Ends the stream after what is being sent; what waits is not sent any more."""
+        self._ended = True
+        self._waiting.clear()
+        self._woken.set()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """What is sent, until the stream ends."""
+        while not self._ended and (left := self._ends_at - monotonic()) > 0:
+            if self._waiting:
+                yield self._waiting.popleft()
+                continue
+            self._woken.clear()
+            try:
+                async with asyncio.timeout(min(left, HEARTBEAT.total_seconds())):
+                    await self._woken.wait()
+            except TimeoutError:
+                yield _HEARTBEAT
+
 
 EVERY = timedelta(seconds=1)
 """Between two looks, while somebody listens."""
@@ -152,3 +204,51 @@ class Broadcaster:
 
 
 _DATABASE: Topic = ("database", "")
+
+
+SEND_TIMEOUT = timedelta(seconds=20)
+"""A client that takes nothing for so long is dropped."""
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events. Calls `leave` when the stream has ended, whoever ended it.
+
+    FastAPI's own stream of events came with a later release than the first that is supported, and waits for a client that takes
+    nothing as long as that likes.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, listener: Listener, leave: Callable[[Listener], None]) -> None:
+        self._listener = listener
+        self._leave = leave
+        super().__init__(listener.chunks(), headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+
+    async def __call__(
+        self,
+        scope: Scope,  # noqa: ARG002  every ASGI application is called with it
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Sends until the stream ends, or its client is gone or takes nothing any more."""
+        gone = asyncio.create_task(self._end_when_gone(receive))
+        try:
+            await self._send_all(send)
+        except TimeoutError:
+            logger.info("a stream of events is dropped: its client took nothing for %g s", SEND_TIMEOUT.total_seconds())
+        finally:
+            gone.cancel()
+            self._leave(self._listener)
+
+    async def _send_all(self, send: Send) -> None:
+        async with asyncio.timeout(SEND_TIMEOUT.total_seconds()) as limit:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async for chunk in self._listener.chunks():
+                limit.reschedule(asyncio.get_running_loop().time() + SEND_TIMEOUT.total_seconds())
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _end_when_gone(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._listener.end()

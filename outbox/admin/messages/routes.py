@@ -10,12 +10,11 @@ import asyncpg
 from fastapi import Path, Query, Request
 
 from outbox.admin.access import Asked, Viewer, require_reveal
-from outbox.admin.auditing import record
-from outbox.admin.backlog import BacklogView
-from outbox.admin.backlog.answers import counted_states
-from outbox.admin.messages.details import Message, read
-from outbox.admin.messages.lines import MessageLine, MessageListParameters, MessagePage, line_of
-from outbox.admin.paging import MOST_COUNTED, counted, decode_cursor, invalid_cursor, turned
+from outbox.admin.audit_log import record
+from outbox.admin.backlog.models import counted_states
+from outbox.admin.backlog.view import BacklogView
+from outbox.admin.messages.models import Message, MessageLine, MessageListParameters, MessagePage, line_of, read
+from outbox.admin.models import MOST_COUNTED, counted, decode_cursor, invalid_cursor, turned
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
 from outbox.admin.store.messages import MessageListing, order_of

@@ -1,1 +1,1 @@
-"""Repairing over HTTP: requeueing, discarding, restoring and purging dead letters, at once or in operations."""
+"""Repairs over HTTP: requeueing, discarding, restoring and purging dead letters, at once or as operations."""

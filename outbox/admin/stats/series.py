@@ -1,13 +1,17 @@
 """From rows of statistics to columns: a value for each step, null where nobody told anything."""
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import accumulate
-from typing import Any
+from typing import Annotated, Any
 
-from outbox.reporting.statistics import LATENCY_BOUNDS, OTHERS
+from pydantic import Field
+
+from outbox.admin.models import Model, Moment
+from outbox.reporting.statistics import LATENCY_BOUNDS, OTHERS, GroupBy
 
 BY_RELAYS = ("created", "sent")
 BY_WORKERS = ("processed", "failed", "retried", "dead", "duplicates")
@@ -99,3 +103,119 @@ def _quantile(counts: Sequence[int], totals: Sequence[int], share: float) -> flo
     low, high = LATENCY_BOUNDS[number - 1] if number else 0.0, LATENCY_BOUNDS[number]
     below = totals[number - 1] if number else 0
     return round(low + (high - low) * (wanted - below) / counts[number], 6)
+
+
+MOST_POINTS = 2_000
+"""Points of one answer, all series together."""
+USUAL_POINTS = 120
+"""Points of a series, or fewer, where nobody asks for a step."""
+STEPS = (
+    60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 2_592_000,
+)  # fmt: skip
+"""Seconds of the steps there are. Each is a multiple of the spans that statistics are kept by, up to itself."""
+LONGEST = timedelta(days=20 * 366)
+RELATIVE = re.compile(r"-(\d{1,7})([smhdw])", re.ASCII)
+LENGTH = re.compile(r"(\d{1,7})([smhdw])", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_ORIGIN = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def seconds_of(number: str, unit: str) -> int:
+    """A length of time such as 15 m."""
+    return int(number) * _SECONDS[unit]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """From `since`, which is the beginning of a step, so many steps of `seconds`."""
+
+    since: datetime
+    seconds: int
+    count: int
+
+    @property
+    def until(self) -> datetime:
+        """Where the last one ends."""
+        return self.since + timedelta(seconds=self.seconds * self.count)
+
+    @property
+    def starts(self) -> Sequence[datetime]:
+        """Where each begins."""
+        return [self.since + timedelta(seconds=self.seconds * number) for number in range(self.count)]
+
+
+def steps_between(since: datetime, until: datetime, seconds: int) -> Steps:
+    """The steps that cover that time."""
+    length = timedelta(seconds=seconds)
+    first = since - (since - _ORIGIN) % length
+    return Steps(first, seconds, max(1, -((first - until) // length)))
+
+
+def usual_step(since: datetime, until: datetime) -> int:
+    """The step of someone who asks for none."""
+    return next((step for step in STEPS if (until - since).total_seconds() <= step * USUAL_POINTS), STEPS[-1])
+
+
+def fitting(since: datetime, until: datetime, least: int, series: int) -> Steps | None:
+    """The shortest steps of `least` seconds or more that do not make too many points; None if all do."""
+    for step in STEPS:
+        steps = steps_between(since, until, step)
+        if step >= least and steps.count * series <= MOST_POINTS:
+            return steps
+    return None
+
+
+def fitting_each(since: datetime, until: datetime, least: int, most: int) -> Sequence[Steps]:
+    """What is fitting for one series, for two, and so on up to `most`, or up to as many as anything fits."""
+    each = (fitting(since, until, least, series) for series in range(1, most + 1))
+    return [steps for steps in each if steps is not None]
+
+
+Counts = Annotated[list[int | None], Field(description="One for each step; null where nobody told anything.")]
+Measures = Annotated[list[float | None], Field(description="One for each step; null where nothing was measured.")]
+
+
+class Quantiles(Model):
+    """What half, 95 % and 99 % of all did not exceed, as exactly as buckets tell, for each step; null where there were none."""
+
+    p50: list[float | None]
+    p95: list[float | None]
+    p99: list[float | None]
+
+
+class SeriesAnswer(Model):
+    """What happened, step by step, all processes together."""
+
+    group: str | None = Field(
+        description="The queue or routing key; null: everything. `(others)`: those that are not told apart."
+    )
+    created: Counts = Field(description="By the time of creation, counted when they were sent; not by queue.")
+    sent: Counts = Field(description="By relays; not by queue.")
+    processed: Counts
+    failed: Counts = Field(description="Attempts, of which some were `retried` and some made a message `dead`.")
+    retried: Counts
+    dead: Counts
+    duplicates: Counts
+    backlog: Counts = Field(description="The highest that was measured; not by group.")
+    oldest_age_seconds: Measures = Field(description="The highest age of the oldest due message; not by group.")
+    latency_seconds: Quantiles = Field(description="Time in the outbox.")
+    handling_seconds: Quantiles = Field(description="Time that a handler ran.")
+    latency_buckets: list[list[int] | None] | None = Field(
+        description="With `buckets=true`: how many by `bucket_bounds_seconds`."
+    )
+    handling_buckets: list[list[int] | None] | None = Field(description="With `buckets=true`.")
+
+
+class StatsAnswer(Model):
+    """Series over one time. All columns are as long as `starts_at`."""
+
+    from_: Moment = Field(serialization_alias="from", description="Where the first step begins.")
+    to: Moment = Field(description="Where the last step ends.")
+    as_of: Moment
+    step_seconds: int
+    widened: str | None = Field(description="Why the step is longer than was asked for.")
+    group_by: GroupBy
+    starts_at: list[Moment]
+    complete: list[bool] = Field(description="False for steps of which more may be told: the newest, as a rule.")
+    bucket_bounds_seconds: list[float] = Field(description="Upper ends; one more bucket is for what took longer.")
+    series: list[SeriesAnswer]

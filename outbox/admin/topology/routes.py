@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from outbox.admin.access import Viewer
-from outbox.admin.backlog import BacklogView
+from outbox.admin.backlog.view import BacklogView
 from outbox.admin.brokers import BrokerKind, BrokerView
+from outbox.admin.cache import Snapshot, Snapshots
 from outbox.admin.models import Model, Moment
 from outbox.admin.routing import area
-from outbox.admin.snapshots import Snapshot, Snapshots
 from outbox.admin.topology.drawing import TopologyEdge, TopologyNode, drawn
-from outbox.admin.topology.judging import Judged, WarningCode, judged
+from outbox.admin.topology.findings import Judged, WarningCode, judged
 from outbox.admin.topology.seen import Seen, look
 
 if TYPE_CHECKING:

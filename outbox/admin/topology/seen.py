@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from outbox.admin.brokers import BrokerKind
-from outbox.admin.declared import DeclaredConsumer, declared
+from outbox.admin.brokers import BrokerKind, DeclaredConsumer, declared
 from outbox.admin.store.backlog import HeldKey, QueueCounts, Subscribed, held_keys, subscriptions
 from outbox.errors import BrokerUnavailableError
 from outbox.postgres.relays import KnownRelay, known_relays

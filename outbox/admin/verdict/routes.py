@@ -7,7 +7,7 @@ from pydantic import Field
 from outbox.admin.access import Viewer
 from outbox.admin.models import Model, Moment
 from outbox.admin.routing import area
-from outbox.admin.verdict.judging import FindingCode, Verdict
+from outbox.admin.verdict.findings import FindingCode, Verdict
 from outbox.admin.verdict.view import VerdictView
 
 router = area("health")

@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from outbox.admin.backlog import BacklogView
-from outbox.admin.backlog.view import Backlog
-from outbox.admin.brokers import BrokerKind
-from outbox.admin.declared import DeclaredConsumer, declared
-from outbox.admin.dlq.reading import Letters
-from outbox.admin.dlq.unarchived import UnarchivedView
-from outbox.admin.paging import MOST_COUNTED
-from outbox.admin.snapshots import Snapshot, Snapshots
+from outbox.admin.backlog.view import Backlog, BacklogView
+from outbox.admin.brokers import BrokerKind, DeclaredConsumer, declared
+from outbox.admin.cache import Snapshot, Snapshots
+from outbox.admin.dlq.reading import Letters, UnarchivedView
+from outbox.admin.models import MOST_COUNTED
 from outbox.admin.store.backlog import Count, Relation, backlog_queries
-from outbox.admin.topology.judging import judged
+from outbox.admin.topology.findings import judged
 from outbox.admin.topology.routes import TopologyView
 from outbox.admin.topology.seen import Seen
-from outbox.admin.verdict.judging import (
+from outbox.admin.verdict.findings import (
     CODES,
     Observations,
     ObservedLetters,

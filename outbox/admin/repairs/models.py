@@ -7,10 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field
 
-from outbox.admin.dlq.filters import DeadLetterFilters
-from outbox.admin.dlq.lines import error_of
+from outbox.admin.dlq.models import DeadLetterFilters, Outcome, error_of, outcome_word
 from outbox.admin.models import ErrorSummary, Model, Moment, Page, Seconds, ShapedAs
-from outbox.admin.outcomes import Outcome, outcome_word
 from outbox.admin.store.once import Promise
 from outbox.dead_letters import (
     ORIGINAL_ROUTING,

@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from outbox.admin.backlog.rates import drained_in
-from outbox.admin.backlog.view import Backlog
+from outbox.admin.backlog.view import Backlog, drained_in
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.models import Model, Moment
 from outbox.admin.store.backlog import NONE, Count, MessageState, QueueCounts
 
 if TYPE_CHECKING:
-    from outbox.admin.snapshots import Snapshot
+    from outbox.admin.cache import Snapshot
     from outbox.admin.store.backlog import BacklogFigures
     from outbox.transports.rabbitmq.overview import QueueSeen
 

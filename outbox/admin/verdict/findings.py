@@ -9,7 +9,7 @@ from outbox.admin.backlog.view import Backlog
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.store.backlog import NONE, Count, MessageState, Relation
 from outbox.admin.thresholds import HealthThresholds
-from outbox.admin.topology.judging import Judged, WarningCode
+from outbox.admin.topology.findings import Judged, WarningCode
 from outbox.core.findings import Severity
 from outbox.reporting.components import ComponentKind, Condition, KnownComponent
 from outbox.reporting.pauses import Pause

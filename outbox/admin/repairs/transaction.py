@@ -9,13 +9,11 @@ from fastapi import Request, Response
 from pydantic import BaseModel
 
 from outbox.admin.access import Asked
-from outbox.admin.auditing import record
+from outbox.admin.audit_log import record
 from outbox.admin.problems import Code, Problem
-from outbox.admin.repairs.answers import OperationAnswer, PlanAnswer, RepairedAnswer
-from outbox.admin.repairs.confirming import Consent, consent_to, promise, use
-from outbox.admin.repairs.editing import edit_of, require_version
-from outbox.admin.repairs.keys import Held, held
-from outbox.admin.repairs.requests import Change, DiscardRequest, RequeueRequest
+from outbox.admin.repairs.models import OperationAnswer, PlanAnswer, RepairedAnswer
+from outbox.admin.repairs.once import Consent, Held, consent_to, held, promise, use
+from outbox.admin.repairs.requests import Change, DiscardRequest, RequeueRequest, edit_of, require_version
 from outbox.admin.store.once import Answer
 from outbox.dead_letters import Edit, ItemOutcome, Operation, Repaired
 from outbox.dead_letters.actions import encode_selector

@@ -1,0 +1,125 @@
+"""Which message led to which, and what became of each: `GET /chains` and `GET /chains/{tracking_id}`."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from pydantic import Field
+
+from outbox.admin.access import Viewer
+from outbox.admin.chains.models import ChainAnswer, ChainLine, ChainPage
+from outbox.admin.models import Cursor, Direction, Instant, Request, Text, decode_cursor
+from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.routing import area
+from outbox.chains import MOST_NODES, ChainState, chain
+from outbox.chains.listing import BeginningFilter, beginnings
+from outbox.chains.model import masked
+from outbox.chains.traces import BeginningsReader, Place
+from outbox.postgres.pool import unavailable_errors
+
+LONGEST_ID = 4_000
+"""Most characters of an id: servers refuse an address of more than 64 KiB, and a character may take twelve bytes of it."""
+
+router = area("chains")
+
+
+class ChainParameters(Request):
+    """What `GET /chains/{tracking_id}` takes."""
+
+    id: Annotated[
+        str | None,
+        Field(min_length=1, max_length=LONGEST_ID, description="The id, in place of one that a path cannot carry: `..`"),
+    ] = None
+    max_nodes: Annotated[int, Field(ge=1, le=MOST_NODES, description="Most messages that are answered.")] = 500
+
+
+class ChainListParameters(Request):
+    """What `GET /chains` takes."""
+
+    routing_key: Annotated[Text | None, Field(description="That of the first message, exactly.")] = None
+    state: Annotated[
+        ChainState | None,
+        Field(description="The worst state, as the chain itself tells it."),
+    ] = None
+    after: Annotated[Instant | None, Field(description="It began then or later.")] = None
+    before: Annotated[Instant | None, Field(description="It began before then.")] = None
+    limit: Annotated[int, Field(ge=1, le=200, description="Most items of the page.")] = 50
+    cursor: Annotated[
+        str | None, Field(max_length=2_000, description="`next` or `previous` of a page before; with its filter.")
+    ] = None
+
+    def bound_to(self) -> Mapping[str, Any]:
+        """What says which filter this is."""
+        return {"chains": True, **self.model_dump(exclude={"limit", "cursor"}, exclude_none=True)}
+
+
+@router.get("/chains", operation_id="outbox_chains_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
+async def list_chains(asked: Viewer, wanted: Annotated[ChainListParameters, Query()]) -> ChainPage:
+    """The chains that began last, newest first: how each began, the worst that became of it, and how long it took.
+
+    They are found in the history: what is still in the outbox, or has been forgotten, is not among them.
+    """
+    bound_to = wanted.bound_to()
+    cursor = decode_cursor(wanted.cursor, bound_to, (str, int))
+    filter_ = BeginningFilter(
+        routing_key=wanted.routing_key,
+        state=wanted.state,
+        after=wanted.after,
+        before=wanted.before,
+    )
+    async with asked.admin.reading("listing chains") as connection:
+        page = await beginnings(
+            BeginningsReader(connection, asked.admin.table),
+            filter_,
+            wanted.limit,
+            None if cursor is None else _place(cursor),
+            backwards=cursor is not None and cursor.direction == "previous",
+        )
+    return ChainPage(
+        items=[ChainLine.model_validate(item) for item in page.items],
+        next=_cursor("next", page.next, bound_to),
+        previous=_cursor("previous", page.previous, bound_to),
+    )
+
+
+@router.get("/chains/{tracking_id:path}", operation_id="outbox_chains_show", responses=documented(Code.NOT_FOUND))
+async def show_chain(
+    asked: Viewer,
+    tracking_id: Annotated[str, Path(description="The id of any message of the chain.", max_length=LONGEST_ID)],
+    wanted: Annotated[ChainParameters, Query()],
+) -> ChainAnswer:
+    """The whole chain that a message belongs to: what led to it, what followed from it, and what became of each.
+
+    Times are those of the database. A message that only others speak of has the state `unknown`.
+    """
+    with unavailable_errors("reading a chain"):
+        found = await chain(
+            asked.admin.pool,
+            wanted.id or tracking_id,
+            max_nodes=wanted.max_nodes,
+            table_name=str(asked.admin.table),
+            bounded=True,
+        )
+    if not found.found:
+        nothing = "nothing is known of that id: look at how it is written, and whether the history goes back that far"
+        raise Problem(Code.NOT_FOUND, "; ".join((nothing, *found.unknown)))
+    return ChainAnswer.model_validate(masked(found, asked.masking))
+
+
+def _place(cursor: Cursor) -> Place:
+    at, hash_ = cursor.place
+    try:
+        moment = datetime.fromisoformat(at).astimezone(UTC)
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None or abs(hash_) >= _TOO_LARGE:
+        raise Problem(Code.INVALID_CURSOR, "leave `cursor` out, or give one that a page has shown")
+    return Place(moment, hash_)
+
+
+_TOO_LARGE = 2**63 - 1
+
+
+def _cursor(direction: Direction, place: Place | None, bound_to: Mapping[str, Any]) -> str | None:
+    return None if place is None else Cursor(direction, (place.at.isoformat(), place.hash)).encode(bound_to)

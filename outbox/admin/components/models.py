@@ -1,0 +1,244 @@
+"""Components as they are told."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from outbox.admin.models import Model, Moment, ShapedAs
+from outbox.masking import Masking
+from outbox.reporting.components import ComponentKind, Condition, KnownComponent
+from outbox.reporting.pauses import Pause, PauseScope
+
+
+class PauseKey(BaseModel):
+    """What names a pause."""
+
+    scope: PauseScope
+    name: str = Field(description="Of the relay, worker or queue; empty: all relays, or all workers.")
+
+
+class LastError(BaseModel):
+    """What went wrong last."""
+
+    at: Moment
+    about: str = Field(description="The routing key, or the queue.")
+    text: str = Field(description="Masked.")
+
+
+class PoisonMessage(BaseModel):
+    """A message with which workers died more often than its consumer allows."""
+
+    queue: str
+    message_id: str
+    step: Literal["waiting", "running", "postponed"] = Field(
+        description="`waiting` for other handlers to end, `running` alone, or `postponed` because they did not end in time."
+    )
+
+
+class ComponentActivity(BaseModel):
+    """What a component said that it was doing."""
+
+    state: str = Field(
+        description="`starting`, `running`, `standing by`, `paused`, `draining`, `isolating a poison message`, "
+        "or `waiting for` the broker or the database."
+    )
+    totals: dict[str, int] = Field(description="Messages since it started, by what became of them: `sent`, `success`, …")
+    per_second: dict[str, float] = Field(description="The same over about the last ten seconds.")
+    in_hand: int | None = Field(default=None, description="Messages that it has in hand.")
+    unsent: int | None = Field(default=None, description="Of a relay: messages in the outbox.")
+    oldest_due_seconds: float | None = Field(default=None, description="Of a relay: how long the first message has been due.")
+    last_sent_at: Moment | None = Field(default=None, description="Of a relay: when it last sent something.")
+    wakes_by: Literal["listening", "polling"] | None = Field(
+        default=None, description="Of a relay: how it learns of new messages."
+    )
+    paused_queues: list[str] | None = Field(default=None, description="Those that take nothing because somebody paused them.")
+    failing_queues: list[str] | None = Field(
+        default=None, description="Those that take nothing because their handlers fail with what they pause on."
+    )
+    poison_messages: list[PoisonMessage] | None = Field(
+        default=None, description="Messages that workers died of too often, which run alone or wait to; the latest ten."
+    )
+    pausing: list[PauseKey] | None = Field(default=None, description="Pauses that wait for what is in hand.")
+    waiting_for: dict[str, str] | None = Field(default=None, description="Why the `broker` or the `database` is not there.")
+    last_error: LastError | None = None
+
+
+class RetryPlan(BaseModel):
+    """When a consumer tries again."""
+
+    delays_seconds: list[float] = Field(description="The delays that are known beforehand.")
+    computed: bool = Field(description="Whether there may be others.")
+
+
+class DescribedConsumer(BaseModel):
+    """A consumer, as its worker runs it."""
+
+    queue: str
+    binding_key: str
+    retry: RetryPlan
+    timeout_seconds: float | None
+    prefetch_count: int
+    max_deliveries: int
+    ordered: bool
+    inbox: bool
+    batch: bool
+    history: bool = Field(default=False, description="Whether the worker writes down what becomes of each message.")
+    body: dict[str, Any] | None = Field(
+        default=None, description="With `schemas=true`: the JSON schema of the body, if it has one."
+    )
+
+
+Applied = Literal["applied", "pending", "silent"]
+
+
+class PausedComponent(Model):
+    """A component that a pause concerns."""
+
+    id: str
+    kind: ComponentKind
+    name: str
+    condition: Condition
+    state: Applied = Field(
+        description="`applied`: it takes nothing new, and has nothing of it in hand; `pending`: it has not said so yet, or "
+        "finishes what is in hand; `silent`: it is lost, and cannot say."
+    )
+
+
+class PauseNow(Model):
+    """A pause, and how far it has come."""
+
+    scope: PauseScope
+    name: str = Field(description="Of the relay, worker or queue; empty: all relays, or all workers.")
+    reason: str | None
+    requested_by: str | None
+    requested_at: Moment
+    until: Moment | None = Field(description="When it ends by itself.")
+    state: Literal["applied", "pending", "unmet"] = Field(
+        description="`applied`: by all that live; `pending`: not by all yet; `unmet`: there is nobody whom it concerns."
+    )
+    components: list[PausedComponent]
+
+
+def pauses_now(pauses: Iterable[Pause], components: Sequence[KnownComponent]) -> list[PauseNow]:
+    """Each pause with the components that it concerns, those that ended aside."""
+    return [_now(pause, components) for pause in pauses]
+
+
+def _now(pause: Pause, components: Sequence[KnownComponent]) -> PauseNow:
+    concerned = [
+        PausedComponent(
+            id=component.id,
+            kind=component.kind,
+            name=component.name,
+            condition=component.condition,
+            state=_state(pause, component),
+        )
+        for component in components
+        if component.condition is not Condition.STOPPED and _concerns(pause, component)
+    ]
+    states = {component.state for component in concerned} - {"silent"}
+    return PauseNow(
+        scope=pause.scope,
+        name=pause.name,
+        reason=pause.reason,
+        requested_by=pause.requested_by,
+        requested_at=pause.requested_at,
+        until=pause.until,
+        state="unmet" if not states else "applied" if states == {"applied"} else "pending",
+        components=concerned,
+    )
+
+
+def _concerns(pause: Pause, component: KnownComponent) -> bool:
+    if pause.scope is PauseScope.QUEUE:
+        return component.kind is ComponentKind.WORKER and any(
+            _queue(consumer) == pause.name for consumer in component.consumers
+        )
+    return component.kind.value == pause.scope.value and pause.name in ("", component.name)
+
+
+def _state(pause: Pause, component: KnownComponent) -> Applied:
+    if component.condition is Condition.LOST:
+        return "silent"
+    wish = {"scope": pause.scope.value, "name": pause.name}
+    return "applied" if any(dict(applied) == wish for applied in component.applied) else "pending"
+
+
+def _queue(consumer: Mapping[str, Any]) -> object:
+    return consumer.get("queue") if isinstance(consumer, Mapping) else None
+
+
+class ComponentNow(Model):
+    """A relay, worker, archiver or maintenance task, as its last sign of life tells."""
+
+    id: str
+    kind: ComponentKind
+    name: str
+    host: str
+    process_id: int
+    version: str
+    condition: Condition = Field(
+        description="`late`: two signs of life are missing; `lost`: six are; `stopped`: it ended in order."
+    )
+    since: Moment = Field(description="Since when it is in that condition.")
+    started_at: Moment
+    seen_at: Moment = Field(description="Its last sign of life.")
+    stopped_at: Moment | None
+    every_seconds: float = Field(description="How often it gives one.")
+    activity: Annotated[dict[str, Any], ShapedAs(ComponentActivity)] = Field(description="What it said that it was doing.")
+    consumers: list[Annotated[dict[str, Any], ShapedAs(DescribedConsumer)]] = Field(description="What a worker runs.")
+    applied: list[Annotated[dict[str, Any], ShapedAs(PauseKey)]] = Field(description="The pauses that it honours.")
+
+
+class Components(Model):
+    """Everybody who has given a sign of life lately, and the pauses that are wanted."""
+
+    as_of: Moment
+    items: list[ComponentNow]
+    pauses: list[PauseNow]
+
+
+class Pauses(Model):
+    """The pauses that are wanted now."""
+
+    as_of: Moment
+    items: list[PauseNow]
+
+
+def told(component: KnownComponent, masking: Masking) -> ComponentNow:
+    """The component; what its last error quotes is masked."""
+    return ComponentNow(
+        id=component.id,
+        kind=component.kind,
+        name=component.name,
+        host=component.host,
+        process_id=component.process_id,
+        version=component.version,
+        condition=component.condition,
+        since=_since(component),
+        started_at=component.started_at,
+        seen_at=component.seen_at,
+        stopped_at=component.stopped_at,
+        every_seconds=component.every.total_seconds(),
+        activity=_masked(dict(component.activity), masking),
+        consumers=[dict(consumer) for consumer in component.consumers],
+        applied=[dict(pause) for pause in component.applied],
+    )
+
+
+def _since(component: KnownComponent) -> Any:
+    match component.condition:
+        case Condition.STOPPED:
+            return component.stopped_at
+        case Condition.ALIVE:
+            return component.started_at
+        case _:
+            return component.seen_at
+
+
+def _masked(activity: dict[str, Any], masking: Masking) -> dict[str, Any]:
+    error = activity.get("last_error")
+    if isinstance(error, dict) and isinstance(error.get("text"), str):
+        return {**activity, "last_error": {**error, "text": masking.error_text(error["text"])}}
+    return activity

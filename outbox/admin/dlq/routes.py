@@ -1,0 +1,372 @@
+"""`GET /dlq`: the list, page by page."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import Path, Query, Response
+from fastapi import Request as HttpRequest
+from pydantic import AfterValidator, Field
+
+from outbox.admin.access import Asked, Operator, Viewer, require_reveal
+from outbox.admin.audit_log import record
+from outbox.admin.dlq.models import (
+    DeadLetterGroup,
+    DeadLetterGroups,
+    DeadLetterGroupsParameters,
+    DeadLetterListParameters,
+    DeadLetterPage,
+    DeadLetterShown,
+    EditionShown,
+    Facet,
+    Facets,
+    FailureShown,
+    GroupNoted,
+    LifeShown,
+    Note,
+    OperationShown,
+    content,
+    line,
+    outcome_word,
+    values,
+)
+from outbox.admin.dlq.reading import MOST_FACETED, Letters, UnarchivedView, masking_of
+from outbox.admin.models import (
+    MOST_COUNTED,
+    Cursor,
+    LongText,
+    Request,
+    Text,
+    Total,
+    counted,
+    decode_cursor,
+    invalid_cursor,
+    turned,
+)
+from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.routing import area
+from outbox.core.failures import FailedAttempt
+from outbox.dead_letters import (
+    Action,
+    DeadLetter,
+    DeadLetterDetail,
+    DeadLetterFilter,
+    Edition,
+    Group,
+    GroupBy,
+    ItemOutcome,
+    Position,
+)
+from outbox.dead_letters.filters import is_letter_id
+from outbox.dead_letters.reading import LONGEST_GROUP, GroupNote, Life, OperationOn
+from outbox.masking import READ_LIMIT, Body, Masking
+
+router = area("dlq")
+
+
+@router.get("/dlq", operation_id="outbox_dlq_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
+async def list_dead_letters(asked: Viewer, wanted: Annotated[DeadLetterListParameters, Query()]) -> DeadLetterPage:
+    """Dead letters, and with them the messages that the relay parked, those that are open unless `status` says otherwise.
+
+    Pages do not shift while messages die and are resolved: a page holds what is behind the last line of the one before it, or
+    before the first line of the one after it. What dies anew moves to the place of its latest death. Counting all, up to
+    10,000, and `facets` are done on request only; facets are up to a minute old, as `as_of` says.
+    """
+    letters = asked.admin.shared(Letters)
+    masking = masking_of(asked, wanted)
+    bound_to = {**wanted.bound_to(), "sort": wanted.sort}
+    cursor = decode_cursor(wanted.cursor, bound_to, (str, str))
+    position = None if cursor is None else _position(cursor)
+    filter_ = wanted.as_filter()
+    backwards = cursor is not None and cursor.direction == "previous"
+    read, total, facets, (unarchived, degraded) = await asyncio.gather(
+        letters.listing.list(
+            filter_,
+            limit=wanted.limit + 1,
+            after=None if backwards else position,
+            before=position if backwards else None,
+            sort=wanted.sort,
+        ),
+        _total(letters, filter_, asked=wanted.total),
+        _facets(letters, filter_, masking, asked=wanted.facets),
+        asked.admin.shared(UnarchivedView).now(),
+    )
+    page = turned(read[::-1] if backwards else read, limit=wanted.limit, cursor=cursor, bound_to=bound_to, place=_place)
+    return DeadLetterPage(
+        items=[line(letter, masking) for letter in page.items],
+        next=page.next,
+        previous=page.previous,
+        total=total,
+        facets=facets,
+        unarchived=unarchived,
+        degraded=degraded,
+    )
+
+
+def _place(letter: DeadLetter) -> tuple[str, str]:
+    return letter.failed_at.isoformat(), letter.id
+
+
+def _position(cursor: Cursor) -> Position:
+    """The position that a cursor keeps. Raises `invalid-cursor` for what no page has shown."""
+    at, id_ = cursor.place
+    try:
+        failed_at = datetime.fromisoformat(at)
+        in_utc = failed_at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise invalid_cursor() from None
+    if failed_at.tzinfo is None or not is_letter_id(id_):
+        raise invalid_cursor()
+    return Position(failed_at=in_utc, id=id_, inclusive=cursor.inclusive)
+
+
+async def _total(letters: Letters, filter_: DeadLetterFilter, *, asked: bool) -> Total | None:
+    return counted(await letters.listing.count(filter_, most=MOST_COUNTED + 1)) if asked else None
+
+
+async def _facets(letters: Letters, filter_: DeadLetterFilter, masking: Masking, *, asked: bool) -> Facets | None:
+    if not asked:
+        return None
+    found, as_of = await letters.facets(filter_)
+    return Facets(
+        **{name: _to_facets(name, counts, masking) for name, counts in found.items()},
+        relation="gte" if any(sum(count for _, count in counts) >= MOST_FACETED for counts in found.values()) else "eq",
+        as_of=as_of,
+    )
+
+
+def _to_facets(name: str, counts: Sequence[tuple[str, int]], masking: Masking) -> list[Facet]:
+    """What the relay parked has its whole error for a type, if that says nothing of one."""
+    mask = masking.error_type if name == "exception_type" else str
+    return [Facet(value=mask(value), count=count) for value, count in counts]
+
+
+def _short_enough(group: str) -> str:
+    if len(group.encode()) > LONGEST_GROUP:
+        raise ValueError(f"at most {LONGEST_GROUP:,} bytes")
+    return group
+
+
+class NoteWanted(Request):
+    """A note about a group, or none any more."""
+
+    by: GroupBy
+    id: Annotated[Text, AfterValidator(_short_enough)] = Field(description="The group's id, as `outbox_dlq_groups` shows it.")
+    note: Annotated[
+        LongText | None, Field(max_length=4_000, description="Null, or nothing but spaces: the note is taken away.")
+    ]
+
+
+@router.get("/dlq/groups", operation_id="outbox_dlq_groups", summary="List Groups Of Dead Letters")
+async def list_groups(asked: Viewer, wanted: Annotated[DeadLetterGroupsParameters, Query()]) -> DeadLetterGroups:
+    """Dead letters that fit the filter, counted by the fingerprint of their error, by queue or by routing key.
+
+    The largest group comes first. Counts are made at most every five seconds, whoever asks, and given while new ones are made,
+    for up to a minute: `as_of` says when.
+    """
+    letters, masking = asked.admin.shared(Letters), masking_of(asked, wanted)
+    found = await letters.groups(wanted.by, wanted.as_filter(), wanted.limit + 1)
+    shown = found.value[: wanted.limit]
+    async with asked.admin.reading("reading notes") as connection:
+        notes = await letters.notes.of(connection, wanted.by, [group.id for group in shown])
+    return DeadLetterGroups(
+        items=[_to_group(group, notes.get(group.id), masking if wanted.by == "fingerprint" else None) for group in shown],
+        truncated=len(found.value) > wanted.limit,
+        as_of=found.as_of,
+    )
+
+
+@router.put(
+    "/dlq/groups/note",
+    operation_id="outbox_dlq_note",
+    summary="Set Note Of Group",
+    responses=documented(Code.CROSS_SITE, Code.READ_ONLY),
+)
+async def set_note(asked: Operator, wanted: NoteWanted) -> GroupNoted:
+    """Notes something about a group, for everybody to see, or takes the note away; whether or not it has any letters now."""
+    notes = asked.admin.shared(Letters).notes
+    text = (wanted.note or "").strip()
+    note = None
+    async with asked.admin.changing("noting about a group") as connection:
+        if text:
+            note = await notes.set(connection, wanted.by, wanted.id, text, asked.principal.name)
+        else:
+            await notes.clear(connection, wanted.by, wanted.id)
+        await record(connection, asked, action="dlq.note", target=wanted.id, details={"by": wanted.by, "note": text or None})
+    return GroupNoted(by=wanted.by, id=wanted.id, note=_note(note))
+
+
+def _to_group(group: Group, note: GroupNote | None, masking: Masking | None) -> DeadLetterGroup:
+    """`masking` where the title is made of an error."""
+    same = {name: getattr(group, name) for name in DeadLetterGroup.model_fields if name not in ("sparkline", "note")}
+    if masking is not None:
+        same["title"] = masking.error_type(group.title)
+    return DeadLetterGroup(**same, sparkline=list(group.deaths_by_hour), note=_note(note))
+
+
+def _note(note: GroupNote | None) -> Note | None:
+    return None if note is None else Note.model_validate(note)
+
+
+LetterId = Annotated[
+    str, Path(alias="id", max_length=100, description="`17`, or `outbox-17` for a message that the relay parked.")
+]
+
+
+class DetailParameters(Request):
+    """How it is shown."""
+
+    reveal: Annotated[bool, Field(description="Unmasked; for operators, and written down in the audit.")] = False
+
+
+@router.get(
+    "/dlq/{id}",
+    operation_id="outbox_dlq_show",
+    summary="Show Dead Letter",
+    responses=documented(Code.NOT_FOUND, Code.CROSS_SITE),
+)
+async def show(
+    asked: Viewer,
+    request: HttpRequest,
+    letter_id: LetterId,
+    wanted: Annotated[DetailParameters, Query()],
+) -> DeadLetterShown:
+    """One dead letter: its error and every failure before it, body, headers, what edits replaced, what came of each requeue.
+
+    Masked, or, for operators with `reveal=true`, as it is; who revealed what is in the audit before it is answered. JSON is
+    shown as it was written, so that large numbers stay what they are. Of a body the first 262,144 bytes are shown; of JSON that
+    is larger nothing unless it is revealed, for what is cut cannot be masked. `outbox_dlq_body` has the whole.
+    """
+    if wanted.reveal:
+        await require_reveal(request)
+    letters = asked.admin.shared(Letters)
+    found = await _found(letters, letter_id, most_bytes=READ_LIMIT + 1)
+    if wanted.reveal:
+        await _write_down(asked, "dlq.reveal", letter_id)
+    async with asked.admin.reading("reading what became of a dead letter") as connection:
+        lives = await letters.afterlife.lives(connection, found.letter.message_id)
+        operations = await letters.afterlife.operations(connection, letter_id)
+    return _to_detail(found, lives, operations, asked.masking, revealed=wanted.reveal)
+
+
+@router.get(
+    "/dlq/{id}/body",
+    operation_id="outbox_dlq_body",
+    summary="Download Body",
+    response_class=Response,
+    responses={
+        200: {"content": {"application/octet-stream": {}}, "description": "The body."},
+        **documented(Code.NOT_FOUND, Code.CROSS_SITE),
+    },
+)
+async def download(asked: Operator, request: HttpRequest, letter_id: LetterId) -> Response:
+    """The body as it is, to be saved; who downloaded it is in the audit before it is answered."""
+    await require_reveal(request)
+    found = await _found(asked.admin.shared(Letters), letter_id, most_bytes=None)
+    await _write_down(asked, "dlq.download", letter_id)
+    headers = {
+        "content-disposition": f'attachment; filename="dead-letter-{found.letter.id}{_ending(found.letter.content_type)}"',
+        "content-security-policy": "default-src 'none'; sandbox",
+        "x-content-type-options": "nosniff",
+    }
+    return Response(found.body, media_type="application/octet-stream", headers=headers)
+
+
+async def _found(letters: Letters, id_: str, *, most_bytes: int | None) -> DeadLetterDetail:
+    found = await letters.listing.get(id_, most_bytes=most_bytes)
+    if found is None:
+        raise Problem(Code.NOT_FOUND, "no dead letter has that id: it may have been requeued, purged or pruned")
+    return found
+
+
+async def _write_down(asked: Asked, action: str, id_: str) -> None:
+    """In a transaction of its own, so that nothing is shown of which nobody could learn who saw it."""
+    async with asked.admin.changing("writing down who sees a payload") as connection:
+        await record(connection, asked, action=action, target=id_)
+
+
+def _ending(content_type: str | None) -> str:
+    kind = (content_type or "").partition(";")[0].strip().lower()
+    if kind.endswith("json"):
+        return ".json"
+    return ".txt" if kind == "text/plain" else ".bin"
+
+
+def _to_detail(
+    found: DeadLetterDetail, lives: Sequence[Life], operations: Sequence[OperationOn], masking: Masking, *, revealed: bool
+) -> DeadLetterShown:
+    letter = found.letter
+    masking = masking.of_message(found.body, found.headers, found.properties)
+    for edition in found.editions:
+        masking = masking.of_message(edition.body, edition.headers)
+    mask = None if revealed else masking
+    last = FailedAttempt(at=letter.failed_at, attempt=letter.attempt, failure=found.failure)
+    busy = next((operation.id for operation in operations if operation.outcome == "pending"), None)
+    return DeadLetterShown(
+        **values(letter, masking) | {"error": _failure(last, mask)},
+        tracking_ids=list(letter.tracking_ids),
+        body=content(Body(found.body, letter.content_type, letter.size), mask),
+        headers=_mapping(found.headers, mask),
+        header_types=_mapping(found.header_types, None),
+        properties=_mapping(found.properties, mask),
+        hlc=None if found.hlc is None else str(found.hlc),
+        trail=[_failure(failed, mask) for failed in found.trail],
+        editions=[_edition(edition, mask) for edition in found.editions],
+        lives=[LifeShown.model_validate(life) for life in lives],
+        operation_id=busy,
+        operations=[_operation(operation, mask) for operation in operations],
+        revealed=revealed,
+        links=_links(found, busy),
+    )
+
+
+def _failure(failed: FailedAttempt, mask: Masking | None) -> FailureShown:
+    failure = failed.failure if mask is None else mask.failure(failed.failure)
+    return FailureShown(
+        at=failed.at,
+        attempt=failed.attempt,
+        type=failure.type,
+        message=failure.message,
+        traceback=failure.traceback,
+        worker=failure.worker,
+    )
+
+
+def _operation(operation: OperationOn, mask: Masking | None) -> OperationShown:
+    """What it did; the reason may quote the error of what it sent again."""
+    action, detail = Action(operation.action), operation.detail
+    return OperationShown(
+        id=operation.id,
+        action=action,
+        outcome=outcome_word(action, ItemOutcome(operation.outcome)),
+        detail=detail if detail is None or mask is None else mask.masked_text(detail),
+        settled_at=operation.settled_at,
+    )
+
+
+def _edition(edition: Edition, mask: Masking | None) -> EditionShown:
+    return EditionShown(
+        version=edition.version,
+        body=content(Body(edition.body, edition.content_type, edition.size), mask),
+        headers=None if edition.headers is None else _mapping(edition.headers, mask),
+        replaced_at=edition.replaced_at,
+        replaced_by=edition.replaced_by,
+    )
+
+
+def _mapping(mapping: Mapping[str, Any], mask: Masking | None) -> dict[str, Any]:
+    masked = dict(mapping) if mask is None else mask.masked(mapping)
+    # A path may mask the whole.
+    return masked if isinstance(masked, dict) else {}
+
+
+def _links(found: DeadLetterDetail, operation: str | None) -> dict[str, str]:
+    letter = found.letter
+    links = {"self": f"dlq/{letter.id}", "body": f"dlq/{letter.id}/body", "group": f"dlq?group_id={letter.fingerprint}"}
+    if letter.tracking_ids:
+        links["chain"] = f"chains/{quote(letter.tracking_ids[-1], safe='')}"
+    if operation is not None:
+        links["operation"] = f"operations/{operation}"
+    return links

@@ -1,0 +1,44 @@
+"""What happens, as it happens: `GET /events`, a stream of server-sent events."""
+
+from typing import Annotated
+
+from fastapi import Header, Request, Response
+
+from outbox.admin.access import STREAM, Viewer
+from outbox.admin.events.broadcaster import Broadcaster, EventStream
+from outbox.admin.models import Text
+from outbox.admin.problems import Code, documented
+from outbox.admin.routing import area, is_head
+from outbox.admin.security.authentication import Known
+
+router = area("events")
+
+_EVENTS = {"text/event-stream": {"schema": {"type": "string", "description": "Server-sent events, each with an id and JSON."}}}
+
+
+@router.get(
+    "/events",
+    operation_id=STREAM,
+    status_code=200,  # FastAPI looks for it in the class otherwise
+    response_class=EventStream,
+    responses={**documented(Code.TOO_MANY_STREAMS), 200: {"description": "Events, until the stream ends.", "content": _EVENTS}},
+)
+async def stream_events(
+    asked: Viewer,
+    request: Request,
+    last_event_id: Annotated[
+        Text | None, Header(description="The id of the last event that was seen; browsers send it when they come back.")
+    ] = None,
+) -> Response:
+    """Hints that something has changed, with the little that tells what: `backlog`, `dead-letters`, `operation`, `component`,
+    `pauses`, `statistics` (a minute is complete), `database`.
+
+    Whoever names the last event that it saw is told what it missed. Otherwise, and when that is not known any more, a `reset`
+    comes first: read everything that you show. A comment comes every 15 seconds; after five minutes the stream ends, and the
+    client is to come back. It ends sooner when its session does, when the client does not keep up, and when the server stops.
+    """
+    if is_head(request):  # who asks for headers only does not listen
+        return Response(media_type=EventStream.media_type)
+    broadcaster = asked.admin.shared(Broadcaster)
+    session = asked.principal.session_hash if isinstance(asked.principal, Known) else None
+    return EventStream(broadcaster.join(asked.principal.name, last_event_id, session), broadcaster.leave)
