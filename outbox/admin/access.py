@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from outbox.admin.admin import Admin
-from outbox.admin.audit_log import ASKED, action_of, record_refused
+from outbox.admin.audit_log import REQUEST_CONTEXT, action_of, record_refused
 from outbox.admin.limits import Reads
 from outbox.admin.principals import Principal, Role
 from outbox.admin.problems import Code, Problem
-from outbox.admin.request_body import LaterBody
+from outbox.admin.request_body import DeferredBody
 from outbox.admin.routing import SAFE_METHODS, UNKNOWN, AdminRoute, came_back
 from outbox.admin.security.origin import cross_site, sent_by_another_site
 from outbox.masking import Masking
@@ -23,7 +23,7 @@ STREAM = "outbox_events_stream"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestContext:
     """One request: who asks, of which admin, from where."""
 
     admin: Admin
@@ -39,7 +39,7 @@ class Asked:
         return masking if self.principal.role.includes(self.admin.error_text) else masking.without_errors()
 
 
-def entrance(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Callable[..., AsyncIterator[None]]:
+def require_authentication(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Callable[..., AsyncIterator[None]]:
     """A dependency for whole routers. `find` finds the `Admin`, `authenticate` the `Principal`; None is nobody known.
 
     What changes something is refused here when it comes from another site, and where the admin is read-only; what reads waits
@@ -59,11 +59,13 @@ def entrance(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Call
         route = request.scope["route"]
         if isinstance(route, AdminRoute):
             route.check_address(request)
-        asked = Asked(admin, principal, request.state.request_id, address_of(request), request.state.client_request_id)
+        context = RequestContext(
+            admin, principal, request.state.request_id, address_of(request), request.state.client_request_id
+        )
         operation = _operation(request)
         if request.method not in SAFE_METHODS and operation != UNKNOWN:
-            await _require_may_change(request, asked)
-        setattr(request.state, ASKED, asked)
+            await _require_may_change(request, context)
+        setattr(request.state, REQUEST_CONTEXT, context)
         if request.method not in SAFE_METHODS or operation == STREAM:  # streams have a limit of their own
             yield
             return
@@ -79,42 +81,42 @@ class Require:
 
     role: Role
 
-    async def __call__(self, request: Request) -> Asked:
-        asked: Asked | None = getattr(request.state, ASKED, None)
-        if asked is None:  # the entrance was not passed, whatever the reason
+    async def __call__(self, request: Request) -> RequestContext:
+        context: RequestContext | None = getattr(request.state, REQUEST_CONTEXT, None)
+        if context is None:  # the entrance was not passed, whatever the reason
             raise unauthenticated("log in, or send a token")
-        if not asked.principal.role.includes(self.role):
+        if not context.principal.role.includes(self.role):
             await _deny(
                 request,
-                asked,
+                context,
                 Code.FORBIDDEN,
-                f"this takes the role {self.role}; {asked.principal.name} is {asked.principal.role}",
+                f"this takes the role {self.role}; {context.principal.name} is {context.principal.role}",
             )
-        await read_body(request, asked.admin.body_limit)
-        return asked
+        await read_body(request, context.admin.body_limit)
+        return context
 
 
-Viewer = Annotated[Asked, Depends(Require(Role.VIEWER))]
-Operator = Annotated[Asked, Depends(Require(Role.OPERATOR))]
-Administrator = Annotated[Asked, Depends(Require(Role.ADMIN))]
+Viewer = Annotated[RequestContext, Depends(Require(Role.VIEWER))]
+Operator = Annotated[RequestContext, Depends(Require(Role.OPERATOR))]
+Administrator = Annotated[RequestContext, Depends(Require(Role.ADMIN))]
 
 
-async def require_reveal(request: Request) -> Asked:
+async def require_reveal(request: Request) -> RequestContext:
     """A dependency for what is shown unmasked: for operators, and not because a page of another site asks for it.
 
     It is a GET, which is written down under a name: a page of another site must not make somebody's browser send it. Where
     browsers do not say which site asks, the cookie, which goes along from the same site only, has to do.
     """
-    asked = await Require(Role.OPERATOR)(request)
+    context = await Require(Role.OPERATOR)(request)
     if (reason := sent_by_another_site(request)) is not None:
-        await _deny(request, asked, Code.CROSS_SITE, reason)
-    return asked
+        await _deny(request, context, Code.CROSS_SITE, reason)
+    return context
 
 
 async def read_body(request: Request, limit: int) -> None:
     """Reads the body of a request that was let in, for FastAPI and for whoever asks the request for it."""
-    if isinstance(request, LaterBody):
-        await request.let_in(limit)
+    if isinstance(request, DeferredBody):
+        await request.load(limit)
 
 
 def unauthenticated(detail: str) -> Problem:
@@ -127,17 +129,17 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
-async def _require_may_change(request: Request, asked: Asked) -> None:
+async def _require_may_change(request: Request, context: RequestContext) -> None:
     if (reason := cross_site(request)) is not None:
-        await _deny(request, asked, Code.CROSS_SITE, reason)
-    if asked.admin.read_only and _operation(request) != LOGOUT:
-        await _deny(request, asked, Code.READ_ONLY, "nothing can be changed here: OUTBOX_ADMIN_READ_ONLY")
+        await _deny(request, context, Code.CROSS_SITE, reason)
+    if context.admin.read_only and _operation(request) != LOGOUT:
+        await _deny(request, context, Code.READ_ONLY, "nothing can be changed here: OUTBOX_ADMIN_READ_ONLY")
 
 
-async def _deny(request: Request, asked: Asked, code: Code, detail: str) -> None:
+async def _deny(request: Request, context: RequestContext, code: Code, detail: str) -> None:
     """Raises the problem, written down before. It is denied also when that is not possible."""
     action, details = action_of(_operation(request)), {"code": code, "method": request.method}
-    await record_refused(asked, "denied", action=action, target=request.url.path, details=details)
+    await record_refused(context, "denied", action=action, target=request.url.path, details=details)
     raise Problem(code, detail)
 
 

@@ -9,7 +9,19 @@ from fastapi import Query
 from pydantic import Field
 
 from outbox.admin.access import Operator
-from outbox.admin.models import MOST_COUNTED, Cursor, Instant, Model, Moment, Page, Paged, Text, counted, decode_cursor, turned
+from outbox.admin.models import (
+    MOST_COUNTED,
+    Cursor,
+    Instant,
+    Model,
+    Moment,
+    Page,
+    Paged,
+    Text,
+    counted,
+    cursor_page,
+    decode_cursor,
+)
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
 from outbox.postgres.audit import AuditFilter, AuditOutcome, Place, count_entries, list_entries
@@ -61,16 +73,16 @@ class AuditPage(Page[AuditEntry]):
 
 
 @audit.get("/audit", operation_id="outbox_audit_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
-async def list_audit(asked: Operator, parameters: Annotated[AuditParameters, Query()]) -> AuditPage:
+async def list_audit(context: Operator, parameters: Annotated[AuditParameters, Query()]) -> AuditPage:
     """Who did what, newest first: changes that were made or failed, secrets that were revealed, logins, and what was denied."""
-    admin, filter_ = asked.admin, parameters.as_filter()
+    admin, filter_ = context.admin, parameters.as_filter()
     bound_to = parameters.model_dump(mode="json", exclude={"limit", "cursor", "total"}, exclude_none=True)
     cursor = decode_cursor(parameters.cursor, bound_to, (int, int))
     place = None if cursor is None else _place(cursor)
     async with admin.reading("reading the audit") as connection:
         rows = await list_entries(connection, admin.table, filter_, limit=parameters.limit + 1, place=place)
         total = await count_entries(connection, admin.table, filter_, most=MOST_COUNTED + 1) if parameters.total else None
-    page = turned(rows, limit=parameters.limit, cursor=cursor, bound_to=bound_to, place=_keys)
+    page = cursor_page(rows, limit=parameters.limit, cursor=cursor, bound_to=bound_to, place=_keys)
     return AuditPage(
         items=[_entry(row) for row in page.items],
         next=page.next,

@@ -12,7 +12,7 @@ from outbox.postgres.audit import AuditOutcome, Entry, write_entry
 from outbox.postgres.pool import Connection
 
 if TYPE_CHECKING:
-    from outbox.admin.access import Asked
+    from outbox.admin.access import RequestContext
     from outbox.admin.admin import Admin
 
 logger = logging.getLogger("outbox")
@@ -20,7 +20,7 @@ logger = logging.getLogger("outbox")
 MOST_REFUSALS = 100
 """What one principal was denied, or failed to do, that is written down within `REFUSALS_WINDOW` by each process."""
 REFUSALS_WINDOW = timedelta(minutes=1)
-ASKED = "outbox_asked"
+REQUEST_CONTEXT = "outbox_request_context"
 """Where a request has who asks, once that is known."""
 
 _DEEDS = {
@@ -36,7 +36,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 async def record(
     connection: Connection,
-    asked: "Asked",
+    context: "RequestContext",
     *,
     action: str,
     target: str = "",
@@ -50,18 +50,18 @@ async def record(
     cut, and what the database cannot hold is replaced: no entry is refused because of what somebody wrote.
     """
     entry = Entry(
-        actor=asked.principal.name,
-        role=asked.principal.role,
+        actor=context.principal.name,
+        role=context.principal.role,
         action=action,
         target=target,
         outcome=outcome,
         reason=reason,
         details=details,
-        request_id=asked.request_id,
-        client_request_id=asked.client_request_id,
-        address=asked.address,
+        request_id=context.request_id,
+        client_request_id=context.client_request_id,
+        address=context.address,
     )
-    await write_entry(connection, asked.admin.table, entry)
+    await write_entry(connection, context.admin.table, entry)
 
 
 def action_of(operation: str) -> str:
@@ -70,22 +70,22 @@ def action_of(operation: str) -> str:
 
 
 async def record_refused(
-    asked: "Asked", outcome: AuditOutcome, *, action: str, target: str = "", details: Mapping[str, Any] = _NOTHING
+    context: "RequestContext", outcome: AuditOutcome, *, action: str, target: str = "", details: Mapping[str, Any] = _NOTHING
 ) -> None:
     """Writes down, in a transaction of its own, that somebody tried what they may not do, or what failed.
 
     Of what one principal tries within a minute the first hundred are written down; the next entry tells how many were not.
     While the database is away, the log tells it.
     """
-    left_out = asked.admin.shared(_Refusals).count(asked.principal.name)
+    left_out = context.admin.shared(_Refusals).count(context.principal.name)
     if left_out is None:
         return
     more = {"left_out": left_out} if left_out else {}
     try:
-        async with asked.admin.changing("writing to the audit") as connection:
-            await record(connection, asked, action=action, target=target, outcome=outcome, details={**details, **more})
+        async with context.admin.changing("writing to the audit") as connection:
+            await record(connection, context, action=action, target=target, outcome=outcome, details={**details, **more})
     except DatabaseUnavailableError as error:
-        logger.warning("%s of %s, which was %s, is not in the audit: %s", action, asked.principal.name, outcome, error)
+        logger.warning("%s of %s, which was %s, is not in the audit: %s", action, context.principal.name, outcome, error)
 
 
 class _Refusals:

@@ -24,7 +24,7 @@ class Snapshot(Generic[T]):
     error: Exception | None = None
 
 
-class Snapshots(Generic[T]):
+class SingleFlightCache(Generic[T]):
     """Fetches a value by `refresh`, and gives the same one to everybody for `max_age`.
 
     One refresh runs at a time and belongs to nobody: whoever stops waiting, for whatever reason, leaves it to the others. It
@@ -127,11 +127,11 @@ MOST_AT_ONCE = 2
 """So many are made at a time, whoever asks: they are work for the database."""
 
 
-class Remembered(Generic[T]):
+class StaleWhileRevalidate(Generic[T]):
     """Gives each question the answer that was made for it last, and makes a new one once, however many ask."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[Hashable, Snapshots[T]] = OrderedDict()
+        self._answers: OrderedDict[Hashable, SingleFlightCache[T]] = OrderedDict()
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def get(self, question: Hashable, make: Callable[[], Awaitable[T]]) -> Snapshot[T]:
@@ -148,13 +148,13 @@ class Remembered(Generic[T]):
         for snapshots in self._answers.values():
             await snapshots.close()
 
-    def _of(self, question: Hashable, make: Callable[[], Awaitable[T]]) -> Snapshots[T]:
+    def _of(self, question: Hashable, make: Callable[[], Awaitable[T]]) -> SingleFlightCache[T]:
         async def make_in_turn() -> T:
             async with self._turns:
                 return await make()
 
         if question not in self._answers:
-            self._answers[question] = Snapshots(make_in_turn, max_age=MAX_AGE, timeout=TIMEOUT, usable_for=USABLE_AGE)
+            self._answers[question] = SingleFlightCache(make_in_turn, max_age=MAX_AGE, timeout=TIMEOUT, usable_for=USABLE_AGE)
         self._answers.move_to_end(question)
         while len(self._answers) > MOST_KEPT:
             self._answers.popitem(last=False)

@@ -216,7 +216,7 @@ def decode_cursor(text: str | None, bound_to: Mapping[str, Any], kinds: Sequence
 
 
 @dataclass(frozen=True, slots=True)
-class Turned(Generic[T]):
+class CursorPage(Generic[T]):
     """One page: its items in the order of the list, and the cursors of those beside it."""
 
     items: Sequence[T]
@@ -224,9 +224,9 @@ class Turned(Generic[T]):
     previous: str | None
 
 
-def turned(
+def cursor_page(
     read: Sequence[T], *, limit: int, cursor: Cursor | None, bound_to: Mapping[str, Any], place: Callable[[T], Sequence[Any]]
-) -> Turned[T]:
+) -> CursorPage[T]:
     """The page that `read` is: up to one more than `limit` items from behind the cursor on, in the direction that it leads.
 
     `place` says what a cursor keeps of an item. Whether anything is on the side that one came from is not asked: a client that
@@ -245,7 +245,7 @@ def turned(
         # All that was here is gone, and perhaps the item that the cursor was made of is not.
         return None if cursor is None else Cursor(way, cursor.place, inclusive=not cursor.inclusive).encode(bound_to)
 
-    return Turned(items, leading("next"), leading("previous"))
+    return CursorPage(items, leading("next"), leading("previous"))
 
 
 def counted(found: int) -> Total:

@@ -20,7 +20,7 @@ _LENGTH = re.compile(r"[0-9]{1,20}")
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-class LaterBody(Request):
+class DeferredBody(Request):
     """A request whose body is an empty object until `let_in` has read it, and the JSON object that was sent from then on.
 
     FastAPI takes the body before it runs dependencies, and looks into it after them. So nothing of it is read, nor complained
@@ -44,7 +44,7 @@ class LaterBody(Request):
         """The object that was sent; before `let_in`, the same object without anything in it."""
         return self._fields
 
-    async def let_in(self, limit: int) -> None:
+    async def load(self, limit: int) -> None:
         """Reads the body. Raises a `Problem` for one of more than `limit` bytes, and for what is no JSON object."""
         if self._raw is not None:
             return

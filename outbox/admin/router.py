@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, Depends
 
-from outbox.admin.access import entrance
+from outbox.admin.access import require_authentication
 from outbox.admin.admin import Admin
 from outbox.admin.audit import audit
 from outbox.admin.backlog.routes import backlog
@@ -67,7 +67,7 @@ def admin_router(
     router.include_router(ui_routes(host_login=_host_login(authenticate, login_url)))
     if health is not None:
         router.include_router(health_routes(health))
-    way_in = [Depends(entrance(find, authenticate or own_authentication(find)), scope="function")]
+    way_in = [Depends(require_authentication(find, authenticate or own_authentication(find)), scope="function")]
     guarded = APIRouter(dependencies=way_in if authenticate is None else [Depends(goes_to_the_host), *way_in])
     for area in AREAS:
         guarded.include_router(area)

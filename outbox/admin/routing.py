@@ -15,10 +15,10 @@ from pydantic import BaseModel
 from starlette.routing import Match
 from starlette.types import Message, Receive, Scope, Send
 
-from outbox.admin.audit_log import ASKED, action_of, record_refused
+from outbox.admin.audit_log import REQUEST_CONTEXT, action_of, record_refused
 from outbox.admin.examples import example_of
 from outbox.admin.problems import Code, Problem, answer, documented_too, problem_of
-from outbox.admin.request_body import LaterBody
+from outbox.admin.request_body import DeferredBody
 
 _KEY = "outbox_at_the_host"
 
@@ -115,7 +115,7 @@ class AdminRoute(HeadRoute):
             request.state.request_id = uuid.uuid4().hex
             request.state.client_request_id = _given_id(request)
             try:
-                response = await handle(LaterBody(request))
+                response = await handle(DeferredBody(request))
             except Exception as error:
                 problem = problem_of(error)
                 if problem is None or (is_at_the_host(request) and not isinstance(error, Problem | RequestValidationError)):
@@ -148,12 +148,12 @@ def _given_id(request: Request) -> str | None:
 
 async def _record_failure(request: Request, problem: Problem) -> None:
     """What somebody known wanted to change, and did not."""
-    asked = getattr(request.state, ASKED, None)
+    context = getattr(request.state, REQUEST_CONTEXT, None)
     operation = getattr(request.scope.get("route"), "operation_id", None)
-    if asked is None or operation in (None, UNKNOWN) or request.method in SAFE_METHODS or problem.code in NO_FAILURES:
+    if context is None or operation in (None, UNKNOWN) or request.method in SAFE_METHODS or problem.code in NO_FAILURES:
         return
     details = {"code": problem.code, "method": request.method}
-    await record_refused(asked, "failed", action=action_of(operation), target=request.url.path, details=details)
+    await record_refused(context, "failed", action=action_of(operation), target=request.url.path, details=details)
 
 
 def _taking_several(endpoint: Callable[..., Any]) -> Iterator[str]:

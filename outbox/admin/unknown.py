@@ -36,8 +36,8 @@ def unknown_addresses(routes: Iterable[BaseRoute]) -> APIRouter:
     """A route that fits what `routes` do not, whatever the method, to be included behind them."""
     known = [route for route in routes if isinstance(route, APIRoute)]
 
-    async def refuse(asked: Viewer, request: Request) -> Response:
-        del asked
+    async def refuse(context: Viewer, request: Request) -> Response:
+        del context
         address = str(request.path_params["address"])
         allowed = {method for route in known if route.path_regex.match(address) for method in route.methods or ()}
         if not allowed:

@@ -15,7 +15,7 @@ from outbox.cli.command import Command, Sentence
 from outbox.cli.options import SECONDS, setting
 from outbox.cli.printing import echo, styled
 from outbox.core.findings import Finding, Severity, warning, well
-from outbox.doctor import Patient, Report, examine
+from outbox.doctor import Installation, Report, examine
 from outbox.errors import ConfigurationError, MissingExtraError, OutboxError
 from outbox.runtime.loading import load_consumers
 
@@ -65,13 +65,13 @@ def doctor(
     if database_url is None:
         raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
     health = {name.removeprefix("health_"): given.pop(name) for name in list(given) if name.startswith("health_")}
-    patient = Patient(
+    installation = Installation(
         database_url=database_url,
         consumer_timeout=consumer_timeout,
         consumers=load_consumers(consumers) if consumers else (),
         **given,
     )
-    report = asyncio.run(_examine(patient, health))
+    report = asyncio.run(_examine(installation, health))
     if fix:
         echo("".join(f"{statement};\n" for statement in report.sql) or "-- There is nothing that SQL could mend.")
     elif as_json:
@@ -81,15 +81,15 @@ def doctor(
     sys.exit(EXIT_CODES[report.worst])
 
 
-async def _examine(patient: Patient, thresholds: Mapping[str, Any]) -> Report:
+async def _examine(installation: Installation, thresholds: Mapping[str, Any]) -> Report:
     """What is set up wrong, and then, unless there is no database to ask, what is wrong with how it goes now."""
-    report = await examine(patient)
+    report = await examine(installation)
     if any(finding.check == "database" and finding.severity is Severity.ERROR for finding in report.findings):
         return report
-    return Report((*report.findings, *await _health(patient, thresholds)))
+    return Report((*report.findings, *await _health(installation, thresholds)))
 
 
-async def _health(patient: Patient, thresholds: Mapping[str, Any]) -> Sequence[Finding]:
+async def _health(installation: Installation, thresholds: Mapping[str, Any]) -> Sequence[Finding]:
     """The verdict of the admin, which the dashboard shows, too."""
     try:
         from outbox.admin import Admin, HealthThresholds
@@ -97,11 +97,11 @@ async def _health(patient: Patient, thresholds: Mapping[str, Any]) -> Sequence[F
     except MissingExtraError as missing:
         return [well("health", f"not judged: {missing}")]
     admin = Admin(
-        patient.database_url,
-        table_name=patient.table_name,
-        broker=patient.broker_url,
-        exchange_name=patient.exchange_name,
-        management_url=patient.management_url,
+        installation.database_url,
+        table_name=installation.table_name,
+        broker=installation.broker_url,
+        exchange_name=installation.exchange_name,
+        management_url=installation.management_url,
         thresholds=HealthThresholds(**thresholds),
     )
     try:

@@ -26,7 +26,7 @@ _NAME = "outbox doctor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patient:
+class Installation:
     """What is examined: the servers, and how relay and worker are to use them.
 
     `consumers` are compared with the broker's queues; `management_url` is RabbitMQ's HTTP API, which knows policies and
@@ -69,11 +69,11 @@ class Report:
         return json.dumps({"worst": self.worst, "findings": [asdict(finding) for finding in self.findings]}, indent=2)
 
 
-async def examine(patient: Patient) -> Report:
+async def examine(installation: Installation) -> Report:
     """Looks at the database and the broker, a few seconds long. What cannot be reached is a finding, and nothing raises."""
-    findings = await _guarded("database", _examine_database(patient))
-    if patient.broker_url is not None and server_kind(patient.broker_url) is ServerKind.AMQP:
-        findings += await _guarded("broker", _examine_rabbitmq(patient, patient.broker_url))
+    findings = await _guarded("database", _examine_database(installation))
+    if installation.broker_url is not None and server_kind(installation.broker_url) is ServerKind.AMQP:
+        findings += await _guarded("broker", _examine_rabbitmq(installation, installation.broker_url))
     return Report(tuple(findings))
 
 
@@ -86,18 +86,18 @@ async def _guarded(check: str, examination: Awaitable[list[Finding]]) -> list[Fi
         return [error(check, str(failure))]
 
 
-async def _examine_database(patient: Patient) -> list[Finding]:
-    connect = connect_to(patient.database_url, application_name=_NAME)
-    table = TableName.parse(patient.table_name)
+async def _examine_database(installation: Installation) -> list[Finding]:
+    connect = connect_to(installation.database_url, application_name=_NAME)
+    table = TableName.parse(installation.table_name)
     with unavailable_errors("examining the database"):
         async with connect() as connection:
-            findings = await _examine_tables(connection, table, patient)
-    listen = patient.listen_url
+            findings = await _examine_tables(connection, table, installation)
+    listen = installation.listen_url
     listening = connect if listen is None else connect_to(listen, application_name=_NAME)
     return [*findings, await examine_listening(listening)]
 
 
-async def _examine_tables(connection: Connection, table: TableName, patient: Patient) -> list[Finding]:
+async def _examine_tables(connection: Connection, table: TableName, installation: Installation) -> list[Finding]:
     schema = await schema_of(connection, table)
     if schema is None:
         raise SchemaError(f"the table {table} does not exist: run `outbox migrate`")
@@ -108,11 +108,11 @@ async def _examine_tables(connection: Connection, table: TableName, patient: Pat
         examine_schema(connection, table, schema),
         examination.settings(),
         examination.dead_rows(),
-        examination.rights(worker=bool(patient.consumers)),
-        examination.connections(needed=_connections(patient)),
+        examination.rights(worker=bool(installation.consumers)),
+        examination.connections(needed=_connections(installation)),
         examination.leftovers(),
-        examination.relays(wanted=_destination(patient)),
-        *([examine_audit(connection, TableName(table.name, schema))] if patient.audit else []),
+        examination.relays(wanted=_destination(installation)),
+        *([examine_audit(connection, TableName(table.name, schema))] if installation.audit else []),
     ):
         try:
             findings += await look
@@ -121,26 +121,26 @@ async def _examine_tables(connection: Connection, table: TableName, patient: Pat
     return findings
 
 
-def _destination(patient: Patient) -> str | None:
+def _destination(installation: Installation) -> str | None:
     """Where a relay with these settings would send; None: the database that they name may be the outbox's own, or not."""
-    if patient.broker_url is None:
-        return own_database(exchange_name=patient.exchange_name)
-    if server_kind(patient.broker_url) is ServerKind.POSTGRES:
+    if installation.broker_url is None:
+        return own_database(exchange_name=installation.exchange_name)
+    if server_kind(installation.broker_url) is ServerKind.POSTGRES:
         return None
-    return destination_of(patient.broker_url, exchange_name=patient.exchange_name)
+    return destination_of(installation.broker_url, exchange_name=installation.exchange_name)
 
 
-def _connections(patient: Patient) -> int:
+def _connections(installation: Installation) -> int:
     """What one relay and one worker open at most, as `MessageRelay` and `Worker` size their pools."""
     from outbox.relay import BELL_CONNECTIONS, SPARE_CONNECTIONS
 
-    relay = patient.lanes + SPARE_CONNECTIONS + BELL_CONNECTIONS
-    in_transactions = sum(bool(consumer.plan.resources) for consumer in patient.consumers)
-    return relay + in_transactions * patient.prefetch_count
+    relay = installation.lanes + SPARE_CONNECTIONS + BELL_CONNECTIONS
+    in_transactions = sum(bool(consumer.plan.resources) for consumer in installation.consumers)
+    return relay + in_transactions * installation.prefetch_count
 
 
-async def _examine_rabbitmq(patient: Patient, url: str) -> list[Finding]:
+async def _examine_rabbitmq(installation: Installation, url: str) -> list[Finding]:
     from outbox.doctor.rabbitmq import Checkup
 
-    checkup = Checkup(url, exchange_name=patient.exchange_name, management_url=patient.management_url)
-    return await checkup.examine(patient.consumers, consumer_timeout=patient.consumer_timeout)
+    checkup = Checkup(url, exchange_name=installation.exchange_name, management_url=installation.management_url)
+    return await checkup.examine(installation.consumers, consumer_timeout=installation.consumer_timeout)

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from outbox.core.findings import Finding, error, warning, well
 from outbox.core.urls import amqp_url
-from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, OwnLink, broker_version
+from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, OwnedConnection, broker_version
 from outbox.transports.rabbitmq.limits import losing_dead_letters, losing_messages, losing_retries, settings_in_force
 from outbox.transports.rabbitmq.overview import Management
 from outbox.transports.rabbitmq.topology import (
@@ -40,7 +40,7 @@ class Checkup:
 
     def __init__(self, url: str, *, exchange_name: str, management_url: str | None) -> None:
         address = amqp_url(url, argument="broker_url")
-        self._link = OwnLink(address, purpose="outbox doctor", connect_timeout=CONNECT_TIMEOUT)
+        self._link = OwnedConnection(address, purpose="outbox doctor", connect_timeout=CONNECT_TIMEOUT)
         self._exchange = exchange_name
         host = unquote(urlsplit(url).path.removeprefix("/")) or "/"
         self._management = None if management_url is None else Management(management_url, virtual_host=host)

@@ -13,7 +13,7 @@ from outbox.core.events import Duplicate
 from outbox.core.message import Message
 from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Failure, Retry
 from outbox.core.tracking import follow
-from outbox.engine.circuit import Pass, Sign
+from outbox.engine.circuit import PermitHandle, ProbeResult
 from outbox.engine.consumer import Consumer
 from outbox.engine.lifecycle import Outage, Stopping
 from outbox.engine.quarantine import Quarantine
@@ -158,8 +158,8 @@ class Run:
     attempt: int
     verdict: Dead | None = None
     seconds: float = 0.0
-    passage: Pass | None = None
-    sign: Sign | None = None
+    passage: PermitHandle | None = None
+    sign: ProbeResult | None = None
 
 
 class Attempting:
@@ -211,7 +211,7 @@ class Attempting:
     def read(self, run: Run) -> object:
         """The body as the callback wants it; or `Dead`, if the message can not be handled any more."""
         if self.has_expired(run):
-            run.sign = Sign.NOTHING
+            run.sign = ProbeResult.NOTHING
             return EXPIRED
         if self._with_inbox and (run.message.anonymous or not run.message.id):
             return Dead(Cause.UNDECODABLE, self._around.describe(MalformedMessageError(_ANONYMOUS)))
@@ -240,7 +240,7 @@ class Attempting:
 
     def duplicate(self, run: Run) -> DeliveryOutcome:
         """What becomes of a message that was handled before."""
-        run.sign = Sign.NOTHING
+        run.sign = ProbeResult.NOTHING
         self._around.observer.notify(
             Duplicate(queue=self._queue, exchange_name=self._around.exchange_name, message=run.message)
         )
@@ -264,7 +264,7 @@ class Attempting:
         if run.delivery.gone:
             raise NotBegunError(RETURNED)
         if self.has_expired(run):
-            run.sign = Sign.NOTHING
+            run.sign = ProbeResult.NOTHING
             raise NotBegunError(EXPIRED)
 
     def _inputs(self, run: Run, body: object, resources: Mapping[str, object]) -> Inputs | BatchInputs:
@@ -286,7 +286,7 @@ class Attempting:
 
     def _after_failure(self, run: Run, error: BaseException) -> Retry | Dead:
         if self._judging.is_trouble(error):
-            run.sign = Sign.TROUBLE
+            run.sign = ProbeResult.TROUBLE
         return self._judging.outcome_of(error, message=run.message, attempt=run.attempt)
 
 

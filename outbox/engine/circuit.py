@@ -17,7 +17,7 @@ PATIENCE = timedelta(minutes=5)
 """How long a message waits in hand for a paused consumer before it goes away for a while: brokers set limits to that."""
 
 
-class Sign(Enum):
+class ProbeResult(Enum):
     """What one message told about the thing that was away."""
 
     SUCCESS = auto()
@@ -29,21 +29,21 @@ class Sign(Enum):
     """Its handler did not run, or chose the outcome itself."""
 
 
-def sign_of(outcome: DeliveryOutcome) -> Sign:
+def probe_result(outcome: DeliveryOutcome) -> ProbeResult:
     """What an attempt told that ended so."""
     match outcome:
         case Done():
-            return Sign.SUCCESS
+            return ProbeResult.SUCCESS
         case Dead(Cause.REJECTED | Cause.UNDECODABLE) | Returned() | Postponed():
-            return Sign.NOTHING
+            return ProbeResult.NOTHING
         case Retry() | Dead():
-            return Sign.FAILURE
+            return ProbeResult.FAILURE
         case _:
             assert_never(outcome)
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class Permit:
     """The leave to run one handler. `round` tells results from before a pause from those after it."""
 
     round: int
@@ -71,43 +71,43 @@ class Breaker:
         """Whether most have to wait."""
         return self._resumes_at is not None
 
-    def ask(self) -> Passage | timedelta | None:
+    def ask(self) -> Permit | timedelta | None:
         """The leave to run; or how long until it makes sense to ask again, None for as long as nothing has changed."""
         if self._resumes_at is None:
-            return Passage(self._round, probe=False)
+            return Permit(self._round, probe=False)
         if self._probing:
             return None
         seconds_left = self._resumes_at - self._clock()
         if seconds_left > 0:
             return timedelta(seconds=seconds_left)
         self._probing = True
-        return Passage(self._round, probe=True)
+        return Permit(self._round, probe=True)
 
-    def ended(self, passage: Passage, sign: Sign) -> bool:
+    def ended(self, passage: Permit, sign: ProbeResult) -> bool:
         """Takes note of what a run told; whether a pause began or ended by that, or its probe is over."""
         if passage.probe:
             self._probe_ended(sign)
             return True
         if self.paused or passage.round != self._round:
             return False
-        if sign is Sign.SUCCESS:
+        if sign is ProbeResult.SUCCESS:
             self._failures = 0
-        elif sign is Sign.TROUBLE:
+        elif sign is ProbeResult.TROUBLE:
             self._failures += 1
             if self._failures >= self._rule.failures:
                 self._pause()
                 return True
         return False
 
-    def _probe_ended(self, sign: Sign) -> None:
+    def _probe_ended(self, sign: ProbeResult) -> None:
         self._probing = False
         match sign:
-            case Sign.SUCCESS:
+            case ProbeResult.SUCCESS:
                 self._failures = 0
                 self._resumes_at = None
-            case Sign.TROUBLE | Sign.FAILURE:
+            case ProbeResult.TROUBLE | ProbeResult.FAILURE:
                 self._pause()
-            case Sign.NOTHING:
+            case ProbeResult.NOTHING:
                 pass
             case _:
                 assert_never(sign)
@@ -138,38 +138,38 @@ class Circuit:
         self._changed = asyncio.Event()
 
     @asynccontextmanager
-    async def passing(self, leaving: Stopping, *, in_place: bool = False) -> AsyncIterator["Pass | None"]:
+    async def passing(self, leaving: Stopping, *, in_place: bool = False) -> AsyncIterator["PermitHandle | None"]:
         """Enters the block when the message may run; with None on `leaving`, or when it has waited for as long as one may.
 
         `in_place`: it waits for as long as it takes, because it must not be overtaken.
         """
         passage = self._breaker.ask()
-        if not isinstance(passage, Passage):
+        if not isinstance(passage, Permit):
             passage = await self._until_admitted(leaving, None if in_place else PATIENCE)
         if passage is None:
             yield None
             return
-        leave = Pass(passage, self._ended)
+        leave = PermitHandle(passage, self._ended)
         try:
             yield leave
         finally:
-            leave.tell(Sign.NOTHING)
+            leave.tell(ProbeResult.NOTHING)
 
-    def _ended(self, passage: Passage, sign: Sign) -> None:
+    def _ended(self, passage: Permit, sign: ProbeResult) -> None:
         if not self._breaker.ended(passage, sign):
             return
         if not self._breaker.paused:
             self._tell_resumed()
-        elif sign is not Sign.NOTHING:
+        elif sign is not ProbeResult.NOTHING:
             self._tell_paused(self.pause)
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def _until_admitted(self, leaving: Stopping, patience: timedelta | None) -> Passage | None:
+    async def _until_admitted(self, leaving: Stopping, patience: timedelta | None) -> Permit | None:
         patience_ends = None if patience is None else monotonic() + patience.total_seconds()
         while not leaving.requested:
             answer = self._breaker.ask()
-            if isinstance(answer, Passage):
+            if isinstance(answer, Permit):
                 return answer
             waits = [] if answer is None else [answer.total_seconds()]
             if patience_ends is not None:
@@ -180,16 +180,16 @@ class Circuit:
         return None
 
 
-class Pass:
+class PermitHandle:
     """One message's leave to run. What it told is told once; the rest is ignored."""
 
     __slots__ = ("_ended", "_passage")
 
-    def __init__(self, passage: Passage, ended: Callable[[Passage, Sign], None]) -> None:
+    def __init__(self, passage: Permit, ended: Callable[[Permit, ProbeResult], None]) -> None:
         self._passage = passage
-        self._ended: Callable[[Passage, Sign], None] | None = ended
+        self._ended: Callable[[Permit, ProbeResult], None] | None = ended
 
-    def tell(self, sign: Sign) -> None:
+    def tell(self, sign: ProbeResult) -> None:
         """What its run told."""
         if self._ended is not None:
             ended, self._ended = self._ended, None

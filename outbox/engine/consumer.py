@@ -37,7 +37,7 @@ class Pausing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class ConsumerOptions:
     """The terms on which a callback is called: all options that are about failures and time, in the form used inside.
 
     `strategy` None is the worker's; `timeout` None is no limit; `pausing` None is no pause.
@@ -63,12 +63,12 @@ def terms(
     pause_on: Errors,
     pause_after: int,
     pause_for: Time,
-) -> Terms:
+) -> ConsumerOptions:
     """What these options of a consumer mean together. Raises `ConfigurationError` if that makes no sense."""
     if retry is not None and retry_delays is not None:
         raise ConfigurationError("give retry or retry_delays, not both: retry=delays('1s', '1m') is retry_delays=('1s', '1m')")
     own_delays = None if retry_delays is None else Delays(as_delays(retry_delays))
-    return Terms(
+    return ConsumerOptions(
         strategy=own_delays if retry is None else as_strategy(retry),
         dead_on=dead_on_errors(dead_on),
         timeout=None if timeout is None else positive_time("timeout", timeout),
@@ -175,7 +175,7 @@ class Consumer:
     inbox: bool = field(default=False, kw_only=True)
     batch: bool = field(default=False, kw_only=True)
     plan: CallPlan = field(init=False, repr=False, compare=False)
-    terms: Terms = field(init=False, repr=False, compare=False)
+    terms: ConsumerOptions = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.callback, str) and callable(self.queue):  # the predecessor's order: binding key, queue, callback

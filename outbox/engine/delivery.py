@@ -20,11 +20,11 @@ from outbox.core.message import Message
 from outbox.core.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.engine.attempt import EXPIRED, Attempting, Run, Surroundings, time_limit
 from outbox.engine.batch import Batching
-from outbox.engine.circuit import Circuit, sign_of
+from outbox.engine.circuit import Circuit, probe_result
 from outbox.engine.consumer import Consumer
 from outbox.engine.lifecycle import OPEN, Pauses, Stopping
 from outbox.engine.quarantine import ALONE_LIMIT
-from outbox.engine.tasks import Crew
+from outbox.engine.tasks import TaskSet
 from outbox.engine.transactions import Threads
 from outbox.errors import BrokerUnavailableError, HandlerTimeoutError, StaleDeliveryError
 from outbox.ports import Delivery, Gate, Receive
@@ -68,9 +68,9 @@ class Handling:
         self._describe = surroundings.describe
         self._circuit = self._circuit_of(consumer)
 
-    def receiving(self, crew: Crew, leaving: Stopping) -> Receive:
+    def receiving(self, task_set: TaskSet, leaving: Stopping) -> Receive:
         """What is called with each delivery of one subscription; `leaving` is requested when it is to be left."""
-        return lambda delivery: crew.spawn(self.handle(delivery, leaving))
+        return lambda delivery: task_set.spawn(self.handle(delivery, leaving))
 
     async def handle(self, delivery: Delivery, leaving: Stopping) -> None:
         """The whole of it; afterwards the delivery is settled, or no longer ours. Cancelled, it leaves it unsettled."""
@@ -273,7 +273,7 @@ class Handling:
 def told(run: Run, outcome: DeliveryOutcome) -> DeliveryOutcome:
     """The outcome; its consumer's circuit is told what follows from it."""
     if run.passage is not None:
-        run.passage.tell(run.sign or sign_of(outcome))
+        run.passage.tell(run.sign or probe_result(outcome))
     return outcome
 
 

@@ -15,7 +15,7 @@ from outbox.engine.attempt import EXPIRED, Run, Surroundings
 from outbox.engine.consumer import Consumer
 from outbox.engine.delivery import CRASHED, UNEXPECTED_PAUSE, Handling, Settled
 from outbox.engine.lifecycle import OPEN, Stopping, until_set
-from outbox.engine.tasks import Crew
+from outbox.engine.tasks import TaskSet
 from outbox.engine.transactions import Threads
 from outbox.errors import StaleDeliveryError
 from outbox.ports import Delivery, Gate, Receive
@@ -99,8 +99,8 @@ class KeyedHandling(Handling):
         self._memory = _Memory()
         self._has_seen_suspect = False
 
-    def receiving(self, crew: Crew, leaving: Stopping) -> Receive:
-        return Lanes(self, crew.spawn, leaving).receive
+    def receiving(self, task_set: TaskSet, leaving: Stopping) -> Receive:
+        return Lanes(self, task_set.spawn, leaving).receive
 
     async def handle_in_turn(self, delivery: Delivery, lane: Lane, leaving: Stopping) -> None:
         """The whole of it, attempt after attempt; afterwards it is settled, or gone, or it is time to leave."""

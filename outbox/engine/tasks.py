@@ -27,7 +27,7 @@ LAST_CHANCE = timedelta(seconds=1)
 """How long it may take after that."""
 
 
-class Crew:
+class TaskSet:
     """Owns tasks, from before its block is entered. Left normally it waits for them, left by an exception it cancels them.
 
     What does not end when it is cancelled, and cancelled again after `CLEAN_UP`, is abandoned, so that leaving the block takes

@@ -21,7 +21,7 @@ from outbox.engine.delivery import Handling
 from outbox.engine.lifecycle import Outage, Stopping, never_closed, until_closing, until_opened
 from outbox.engine.ordered import KeyedHandling
 from outbox.engine.quarantine import Quarantine
-from outbox.engine.tasks import Crew
+from outbox.engine.tasks import TaskSet
 from outbox.engine.transactions import Threads
 from outbox.errors import BrokerUnavailableError, HandlersAbandonedError, OutboxError
 from outbox.ports import Broker, Gate, Observer, Subscription, UnitsOfWork
@@ -76,7 +76,7 @@ class Work:
         self._now = now
         self._gate_of = gate_of
         self._describe = describe
-        self._crews: set[Crew] = set()
+        self._crews: set[TaskSet] = set()
         self._outage = Outage(Dependency.BROKER, observer)
         self._failure: OutboxError | None = None
         self._abandoned: dict[str, int] = {}
@@ -121,7 +121,7 @@ class Work:
     @property
     def in_hand(self) -> int:
         """How many deliveries are being handled now."""
-        return sum(crew.size for crew in self._crews)
+        return sum(task_set.size for task_set in self._crews)
 
     async def _consume(self, consumer: Consumer, surroundings: Surroundings) -> None:
         threads = Threads(min(self._settings.prefetch_count, THREAD_LIMIT), consumer.queue)
@@ -167,17 +167,17 @@ class Work:
         self, subscription: Subscription, consumer: Consumer, handling: Handling, gate: Gate, stopping: Stopping
     ) -> None:
         """Handles what the subscription delivers until told to stop or to pause, then until what is in hand is settled."""
-        leaving, crew = Stopping(), Crew(alarm=stopping.request)
+        leaving, task_set = Stopping(), TaskSet(alarm=stopping.request)
         try:
             with stopping.telling(leaving.request):
-                await self._take_until(leaving, subscription, handling, gate, crew)
+                await self._take_until(leaving, subscription, handling, gate, task_set)
         finally:
-            self._abandon(consumer, crew.abandoned)
+            self._abandon(consumer, task_set.abandoned)
 
     async def _take_until(
-        self, leaving: Stopping, subscription: Subscription, handling: Handling, gate: Gate, crew: Crew
+        self, leaving: Stopping, subscription: Subscription, handling: Handling, gate: Gate, task_set: TaskSet
     ) -> None:
-        async with self._broker.subscribe(subscription, handling.receiving(crew, leaving)) as intake:
+        async with self._broker.subscribe(subscription, handling.receiving(task_set, leaving)) as intake:
             self._outage.answers()
             self._observer.notify(
                 ConsumerStarted(
@@ -187,13 +187,13 @@ class Work:
                 )
             )
             try:
-                self._crews.add(crew)
-                async with crew:
+                self._crews.add(task_set)
+                async with task_set:
                     await until_closing(gate, leaving)
                     leaving.request()
                     await intake.stop()
             finally:
-                self._crews.discard(crew)
+                self._crews.discard(task_set)
                 self._observer.notify(ConsumerStopped(queue=subscription.queue, exchange_name=subscription.exchange_name))
 
     def _abandon(self, consumer: Consumer, count: int) -> None:

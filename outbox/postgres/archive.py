@@ -12,7 +12,7 @@ from outbox.core.message import NO_HEADERS
 from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.masking import Masking
 from outbox.ports import DeadMessage
-from outbox.postgres.deaths import Coroner, Storable, recorded
+from outbox.postgres.deaths import DeadLetterWriter, Storable, recorded
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool, taken_from, unavailable_errors
 from outbox.postgres.queries import query
@@ -101,7 +101,7 @@ class PostgresArchive:
             await self._execute(connection, dead, storable)
 
     async def _execute(self, connection: Connection, dead: Sequence[DeadMessage], storable: Storable) -> None:
-        rows = [Coroner(self._masking, storable).archived(message) for message in dead]
+        rows = [DeadLetterWriter(self._masking, storable).archived(message) for message in dead]
         columns: list[Any] = [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(_COLUMNS)]
         await connection.fetch(self._sql["archive"], *columns, timeout=STATEMENT_TIMEOUT.total_seconds())
 

@@ -66,7 +66,7 @@ class Storable:
 
 
 @dataclass(frozen=True, slots=True)
-class Coroner:
+class DeadLetterWriter:
     """Says of deaths what is written down: their kind, the failures, and masked texts to see and to search."""
 
     masking: Masking

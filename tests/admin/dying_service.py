@@ -6,18 +6,18 @@ import signal
 import sys
 
 from outbox.admin import Admin
-from outbox.admin.repairs.once import Held
+from outbox.admin.repairs.once import IdempotencyLock
 from tests.admin.support import client_of, serving
 
 
-async def die(self: Held, *given: object) -> None:
+async def die(self: IdempotencyLock, *given: object) -> None:
     """Instead of storing the answer."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 async def main(database: str, id_: str, key: str) -> None:
     """Asks for a requeue, and does not live to see the answer."""
-    Held.store = die  # type: ignore[method-assign]
+    IdempotencyLock.store = die  # type: ignore[method-assign]
     async with serving(Admin(database)) as app, client_of(app) as client:
         await client.post("/requeue", json={"selector": {"ids": [id_]}}, headers={"idempotency-key": key})
 

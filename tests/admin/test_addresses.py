@@ -115,7 +115,7 @@ TABLES = (
     "control",
     "history",
 )
-ASKED: tuple[tuple[str, str, object], ...] = (
+REQUEST_CONTEXT: tuple[tuple[str, str, object], ...] = (
     *(("GET", path, None) for path in ("/dlq", "/dlq/groups", "/dlq/17", "/audit", "/operations", "/operations/17")),
     *(("GET", path, None) for path in ("/backlog", "/messages", "/chains", "/chains/17", "/stats", "/components", "/pauses")),
     ("POST", "/requeue", {"selector": {"ids": ["17"]}}),
@@ -135,7 +135,7 @@ async def test_a_table_that_is_missing_is_told_wherever_it_is_needed(
     finally:
         await connection.close()
     admin, told = make_client(Role.ADMIN), 0
-    for number, (method, path, body) in enumerate(ASKED):
+    for number, (method, path, body) in enumerate(REQUEST_CONTEXT):
         answer = await admin.request(method, path, json=body, headers={"idempotency-key": f"key-{number}"})
         assert answer.status_code != 500, (method, path, answer.text)
         if answer.status_code == 503:

@@ -9,15 +9,15 @@ import pytest
 
 from outbox.admin import Admin, Principal, Role
 from outbox.admin import audit_log as auditing
-from outbox.admin.access import Asked
+from outbox.admin.access import RequestContext
 from outbox.admin.audit_log import MOST_REFUSALS, record, record_refused
 from outbox.core.findings import Finding, Severity
 from outbox.doctor.database import examine_audit
 from outbox.postgres.names import TableName
 
 
-def _asked(admin: Admin, name: str = "alice") -> Asked:
-    return Asked(admin, Principal(name, Role.OPERATOR), "request-1", "192.0.2.7")
+def _asked(admin: Admin, name: str = "alice") -> RequestContext:
+    return RequestContext(admin, Principal(name, Role.OPERATOR), "request-1", "192.0.2.7")
 
 
 async def _fail_at_something(admin: Admin) -> None:

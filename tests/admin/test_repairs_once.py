@@ -135,13 +135,13 @@ async def test_who_was_taken_for_dead_does_nothing_any_more(
     pool: Pool, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = await bury(pool)
-    store = keys.Held.store
+    store = keys.IdempotencyLock.store
 
-    async def late(self: keys.Held, *given: object) -> None:
+    async def late(self: keys.IdempotencyLock, *given: object) -> None:
         await pool.execute("update outbox_idempotency set token = $1", uuid.uuid4())
         await store(self, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(keys.Held, "store", late)
+    monkeypatch.setattr(keys.IdempotencyLock, "store", late)
     assert problem(await keyed(operator, "requeue", ids)) == (409, "request-running")
     assert (await statuses(pool), await outbox(pool), await audited(pool)) == (["open"], [], [])
     assert await pool.fetchval("select count(*) from outbox_idempotency") == 1

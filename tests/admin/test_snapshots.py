@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from outbox.admin.cache import Snapshots
+from outbox.admin.cache import SingleFlightCache
 from tests.support import eventually
 
 LONG = timedelta(seconds=30)
@@ -31,8 +31,8 @@ class Source:
         return mine
 
 
-def snapshots(source: Callable[[], object], max_age: timedelta = LONG, timeout: timedelta = LONG) -> Snapshots[int]:
-    return Snapshots(source, max_age=max_age, timeout=timeout)  # type: ignore[arg-type]
+def snapshots(source: Callable[[], object], max_age: timedelta = LONG, timeout: timedelta = LONG) -> SingleFlightCache[int]:
+    return SingleFlightCache(source, max_age=max_age, timeout=timeout)  # type: ignore[arg-type]
 
 
 async def test_however_many_ask_it_is_fetched_once() -> None:
@@ -55,7 +55,7 @@ async def test_a_value_that_is_too_old_is_fetched_again() -> None:
 async def test_a_value_that_is_much_too_old_is_not_given_while_a_new_one_is_fetched() -> None:
     source = Source()
     recent = snapshots(source, max_age=AT_ONCE)
-    old = Snapshots(source, max_age=AT_ONCE, timeout=LONG, usable_for=AT_ONCE)
+    old = SingleFlightCache(source, max_age=AT_ONCE, timeout=LONG, usable_for=AT_ONCE)
     assert [(await recent.get()).value, (await old.get()).value] == [1, 2]
 
     source.may.clear()

@@ -13,7 +13,7 @@ from outbox.core.fingerprint import fingerprint
 from outbox.core.outcome import Cause, Dead, Failure, Retry
 from outbox.masking import Masking
 from outbox.postgres.archive import PostgresArchive
-from outbox.postgres.deaths import Coroner, Storable
+from outbox.postgres.deaths import DeadLetterWriter, Storable
 from outbox.postgres.pool import Pool, open_pool
 from tests.contract.support import message, send, taking
 from tests.dead_letters.deaths import NOON, TABLE, dead, letters, trail_of
@@ -278,8 +278,8 @@ async def test_a_death_is_looked_up_by_its_id_in_a_large_table_without_statistic
         "select 'worker', 'shop', 'mail', 'm' || n, 'k', '{}', '[]', now(), 1, 'c', 'E', '', '', 'requeued' "
         "from generate_series(1, 20000) as n"
     )
-    coroner = Coroner(Masking(), Storable())
-    rows = [coroner.archived(dead(f"m{number}", requeue_count=1)) for number in range(1, 51)]
+    writer = DeadLetterWriter(Masking(), Storable())
+    rows = [writer.archived(dead(f"m{number}", requeue_count=1)) for number in range(1, 51)]
     async with pool.acquire() as connection:
         nodes = await explained(connection, archive._sql["archive"], *map(list, zip(*rows, strict=True)))
     scans = [node for node in nodes if node.get("Relation Name") or node.get("Index Name")]

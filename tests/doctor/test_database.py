@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from outbox import Consumer
 from outbox.cli import main
 from outbox.core.findings import Finding, Severity
-from outbox.doctor import Patient, Report, examine
+from outbox.doctor import Installation, Report, examine
 from outbox.postgres.names import TableName
 from outbox.postgres.schema.versions import VERSIONS, stamp
 from outbox.schema import ensure_outbox_schema_async, migrate
@@ -25,7 +25,7 @@ async def connection(database_url: str):
 
 
 async def examined(database_url: str, **given: object) -> Report:
-    return await examine(Patient(database_url=database_url, consumer_timeout=timedelta(minutes=30), **given))  # type: ignore[arg-type]
+    return await examine(Installation(database_url=database_url, consumer_timeout=timedelta(minutes=30), **given))  # type: ignore[arg-type]
 
 
 def ailments(report: Report) -> Sequence[Finding]:

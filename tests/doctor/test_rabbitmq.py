@@ -7,7 +7,7 @@ import pytest
 
 from outbox import consume
 from outbox.core.findings import Finding, Severity
-from outbox.doctor import Patient, Report, examine
+from outbox.doctor import Installation, Report, examine
 from outbox.engine.consumer import Consumer
 from outbox.schema import ensure_outbox_schema_async
 from outbox.worker import Worker
@@ -25,13 +25,13 @@ async def welcome(user: dict[str, str]) -> None: ...
 
 async def examined(database_url: str, broker_url: str, *consumers: Consumer, **given: object) -> list[Finding]:
     await ensure_outbox_schema_async(database_url)
-    patient = Patient(
+    installation = Installation(
         database_url=database_url,
         broker_url=broker_url,
         consumers=consumers,
         **{"consumer_timeout": timedelta(minutes=30), **given},  # type: ignore[arg-type]
     )
-    report: Report = await examine(patient)
+    report: Report = await examine(installation)
     return [
         finding
         for finding in report.findings

@@ -394,7 +394,7 @@ async def test_what_other_programs_send_with_hardly_any_room_for_headers_keeps_i
 async def test_a_message_without_room_for_another_attempt_is_a_dead_letter_with_what_its_handler_raised(
     broker: RabbitBroker, make_queues: MakeQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settling, "trails", lambda _: iter([{"x-outbox-failures": "x" * 200_000}]))
+    monkeypatch.setattr(settling, "retry_headers", lambda _: iter([{"x-outbox-failures": "x" * 200_000}]))
     async with consuming(broker, retry_delays=(timedelta(0),)) as inbox:
         await deliver(broker, message())
         await (await inbox.next()).settle(Retry(timedelta(0), FAILURE))

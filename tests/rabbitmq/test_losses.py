@@ -6,8 +6,8 @@ from datetime import timedelta
 import aiormq
 import pytest
 
-from outbox.transports.rabbitmq.connection import LostError, OwnLink, losses
-from outbox.transports.rabbitmq.frame_tap import StreamedConnection
+from outbox.transports.rabbitmq.connection import LostError, OwnedConnection, translate_connection_errors
+from outbox.transports.rabbitmq.frame_tap import InterceptedConnection
 
 
 async def test_a_future_on_a_channel_whose_connection_was_closed_is_a_loss(broker_url: str) -> None:
@@ -16,7 +16,7 @@ async def test_a_future_on_a_channel_whose_connection_was_closed_is_a_loss(broke
     channel = await connection.channel()
     await channel.close()
     await connection.close()
-    with pytest.raises(LostError), losses():
+    with pytest.raises(LostError), translate_connection_errors():
         channel.create_future()
 
 
@@ -27,7 +27,7 @@ async def test_a_cancellation_stays_one_whatever_is_lost_meanwhile(broker_url: s
     waiting = asyncio.Event()
 
     async def wait() -> None:
-        with losses():
+        with translate_connection_errors():
             task = channel.create_task(asyncio.sleep(60))
             waiting.set()
             await task
@@ -53,8 +53,8 @@ async def test_a_cancelled_attempt_to_connect_is_no_failed_one(broker_url: str, 
         except asyncio.CancelledError:
             raise aiormq.exceptions.ConnectionClosed(320, "forced") from None
 
-    monkeypatch.setattr(StreamedConnection, "connect", connect)
-    link = OwnLink(broker_url, purpose="a test", connect_timeout=timedelta(seconds=30))
+    monkeypatch.setattr(InterceptedConnection, "connect", connect)
+    link = OwnedConnection(broker_url, purpose="a test", connect_timeout=timedelta(seconds=30))
     opening = asyncio.create_task(link.open())
     await begun.wait()
     opening.cancel()

@@ -11,7 +11,7 @@ from outbox import MessageRelay
 from outbox import relay as relays
 from outbox.core.findings import Finding
 from outbox.core.urls import server_address
-from outbox.doctor import Patient, examine
+from outbox.doctor import Installation, examine
 from outbox.errors import ConfigurationError
 from tests.relay.support import INSERT, ScriptedTransport, running
 from tests.support.eventually import eventually
@@ -122,7 +122,7 @@ async def test_without_their_table_relays_run_and_warn(
 
 
 async def found(url: str, **settings: Any) -> list[Finding]:
-    report = await examine(Patient(database_url=url, consumer_timeout=timedelta(minutes=30), **settings))
+    report = await examine(Installation(database_url=url, consumer_timeout=timedelta(minutes=30), **settings))
     return [finding for finding in report.findings if finding.check == "relays"]
 
 

@@ -28,7 +28,7 @@ async def test_what_there_is_by_then_is_exempt() -> None:
 async def test_a_process_that_ends_before_is_left_alone() -> None:
     with freeze_gc(after=AT_ONCE):
         pass  # the loop has had no turn
-    turned = asyncio.Event()
-    asyncio.get_running_loop().call_later(0, turned.set)
-    await turned.wait()
+    cursor_page = asyncio.Event()
+    asyncio.get_running_loop().call_later(0, cursor_page.set)
+    await cursor_page.wait()
     assert gc.get_freeze_count() == 0

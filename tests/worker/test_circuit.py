@@ -10,7 +10,7 @@ from outbox import Consumer, Reject, RetryAfter
 from outbox.core.events import CircuitClosed, CircuitOpened, Processed
 from outbox.core.outcome import DONE, Cause, Retry
 from outbox.engine import circuit
-from outbox.engine.circuit import Breaker, Passage, Sign
+from outbox.engine.circuit import Breaker, Permit, ProbeResult
 from outbox.engine.consumer import Pausing
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import existing, message
@@ -44,36 +44,45 @@ def breaker(clock: Clock) -> Breaker:
     return Breaker(Pausing(kinds=(OSError,), failures=3, pause=PAUSE), clock)
 
 
-def passage(breaker: Breaker) -> Passage:
+def passage(breaker: Breaker) -> Permit:
     """The leave to run, which there must be."""
     answer = breaker.ask()
-    assert isinstance(answer, Passage)
+    assert isinstance(answer, Permit)
     return answer
 
 
-def run(breaker: Breaker, *signs: Sign) -> None:
+def run(breaker: Breaker, *signs: ProbeResult) -> None:
     """Runs one after another."""
     for sign in signs:
         breaker.ended(passage(breaker), sign)
 
 
 def pause(breaker: Breaker) -> None:
-    run(breaker, Sign.TROUBLE, Sign.TROUBLE, Sign.TROUBLE)
+    run(breaker, ProbeResult.TROUBLE, ProbeResult.TROUBLE, ProbeResult.TROUBLE)
     assert breaker.paused
 
 
 def test_it_pauses_after_so_many_troubles_in_a_row(breaker: Breaker) -> None:
-    run(breaker, Sign.TROUBLE, Sign.TROUBLE)
+    run(breaker, ProbeResult.TROUBLE, ProbeResult.TROUBLE)
     assert not breaker.paused
-    run(breaker, Sign.TROUBLE)
+    run(breaker, ProbeResult.TROUBLE)
     assert breaker.paused
     assert breaker.ask() == PAUSE
 
 
 def test_a_success_starts_the_count_over_and_nothing_else_does(breaker: Breaker) -> None:
-    run(breaker, Sign.TROUBLE, Sign.TROUBLE, Sign.SUCCESS, Sign.TROUBLE, Sign.FAILURE, Sign.NOTHING, Sign.TROUBLE)
+    run(
+        breaker,
+        ProbeResult.TROUBLE,
+        ProbeResult.TROUBLE,
+        ProbeResult.SUCCESS,
+        ProbeResult.TROUBLE,
+        ProbeResult.FAILURE,
+        ProbeResult.NOTHING,
+        ProbeResult.TROUBLE,
+    )
     assert not breaker.paused
-    run(breaker, Sign.TROUBLE)
+    run(breaker, ProbeResult.TROUBLE)
     assert breaker.paused
 
 
@@ -89,15 +98,15 @@ def test_when_the_pause_is_over_one_probe_runs_and_nobody_else(breaker: Breaker,
 def test_the_probe_s_success_resumes(breaker: Breaker, clock: Clock) -> None:
     pause(breaker)
     clock.now += 30
-    run(breaker, Sign.SUCCESS)
+    run(breaker, ProbeResult.SUCCESS)
     assert not breaker.paused
     assert not passage(breaker).probe
-    run(breaker, Sign.TROUBLE, Sign.TROUBLE)
+    run(breaker, ProbeResult.TROUBLE, ProbeResult.TROUBLE)
     assert not breaker.paused
 
 
-@pytest.mark.parametrize("sign", [Sign.TROUBLE, Sign.FAILURE])
-def test_the_probe_s_failure_pauses_again(breaker: Breaker, clock: Clock, sign: Sign) -> None:
+@pytest.mark.parametrize("sign", [ProbeResult.TROUBLE, ProbeResult.FAILURE])
+def test_the_probe_s_failure_pauses_again(breaker: Breaker, clock: Clock, sign: ProbeResult) -> None:
     pause(breaker)
     clock.now += 31
     run(breaker, sign)
@@ -107,7 +116,7 @@ def test_the_probe_s_failure_pauses_again(breaker: Breaker, clock: Clock, sign: 
 def test_a_probe_that_tells_nothing_is_followed_by_another_at_once(breaker: Breaker, clock: Clock) -> None:
     pause(breaker)
     clock.now += 30
-    run(breaker, Sign.NOTHING)
+    run(breaker, ProbeResult.NOTHING)
     assert breaker.paused
     assert passage(breaker).probe
 
@@ -115,15 +124,15 @@ def test_a_probe_that_tells_nothing_is_followed_by_another_at_once(breaker: Brea
 def test_what_had_begun_before_the_pause_changes_nothing_after_it(breaker: Breaker, clock: Clock) -> None:
     late = [passage(breaker) for _ in range(9)]
     pause(breaker)
-    breaker.ended(late[0], Sign.SUCCESS)
+    breaker.ended(late[0], ProbeResult.SUCCESS)
     assert breaker.ask() == PAUSE
     clock.now += 10
-    breaker.ended(late[1], Sign.TROUBLE)
+    breaker.ended(late[1], ProbeResult.TROUBLE)
     assert breaker.ask() == timedelta(seconds=20)
     clock.now += 20
-    run(breaker, Sign.SUCCESS)
+    run(breaker, ProbeResult.SUCCESS)
     for old in late[2:]:
-        breaker.ended(old, Sign.TROUBLE)
+        breaker.ended(old, ProbeResult.TROUBLE)
     assert not breaker.paused
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from app.orders.schema import ensure_order_tables
 from outbox import MessageRelay, ensure_outbox_schema_async, ensure_outbox_schema_sync
 from outbox.core.urls import redacted
-from outbox.doctor import Patient, examine
+from outbox.doctor import Installation, examine
 from outbox.embedded.server import free_port
 from outbox.postgres.unit_of_work import handler_engine
 from tests.reporting.support import at_work
@@ -35,7 +35,7 @@ async def test_the_schema_a_relay_and_the_doctor_find_the_host_that_takes_writes
     async with at_work(MessageRelay(several, broker=several)):
         await eventually(lambda: connection.fetchval("select count(*) > 0 from outbox_component"))
     await connection.close()
-    report = await examine(Patient(database_url=several, consumer_timeout=timedelta(minutes=30)))
+    report = await examine(Installation(database_url=several, consumer_timeout=timedelta(minutes=30)))
     assert not any("cannot be reached" in finding.summary for finding in report.findings)
 
 

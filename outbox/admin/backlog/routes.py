@@ -21,10 +21,10 @@ class BacklogQuestion(Request):
 
 
 @backlog.get("/backlog", operation_id="outbox_backlog_show", summary="Show Backlog")
-async def show(asked: Viewer, question: Annotated[BacklogQuestion, Query()]) -> BacklogNow:
+async def show(context: Viewer, question: Annotated[BacklogQuestion, Query()]) -> BacklogNow:
     """How much waits in the outbox, by state and by routing key, since when, and for how much longer; and in the queues.
 
     The figures are counted at most every two seconds, whoever asks: `as_of` says when. Beyond ten thousand of a state they are
     estimated. When the broker is away the answer still comes, without its queues, and says so in `degraded`.
     """
-    return told(await asked.admin.shared(BacklogView).now(), top=question.routing_keys)
+    return told(await context.admin.shared(BacklogView).now(), top=question.routing_keys)

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from outbox.admin.brokers import BrokerKind, BrokerView, Depths, declared
-from outbox.admin.cache import Snapshot, Snapshots
+from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.store.backlog import BacklogFigures, BacklogReader
 from outbox.errors import DatabaseUnavailableError
 from outbox.reporting.components import recent_components
@@ -86,9 +86,9 @@ class BacklogView:
         self._broker = admin.shared(BrokerView)
         self._reader = BacklogReader(admin.table)
         self._intake = Intake()
-        self._figures = Snapshots(self._read, max_age=MAX_AGE, timeout=DATABASE_TIMEOUT)
-        self._estimate = Snapshots(self._guess, max_age=MAX_AGE, timeout=DATABASE_TIMEOUT)
-        self._depths = Snapshots(self._look, max_age=MAX_AGE, timeout=BROKER_TIMEOUT)
+        self._figures = SingleFlightCache(self._read, max_age=MAX_AGE, timeout=DATABASE_TIMEOUT)
+        self._estimate = SingleFlightCache(self._guess, max_age=MAX_AGE, timeout=DATABASE_TIMEOUT)
+        self._depths = SingleFlightCache(self._look, max_age=MAX_AGE, timeout=BROKER_TIMEOUT)
 
     async def now(self, *, patience: timedelta | None = PATIENCE) -> Backlog:
         """The latest figures that can be had within `patience`, or an estimate; without patience's end, all of them.

@@ -55,7 +55,7 @@ class ChainListParameters(Request):
 
 
 @router.get("/chains", operation_id="outbox_chains_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
-async def list_chains(asked: Viewer, wanted: Annotated[ChainListParameters, Query()]) -> ChainPage:
+async def list_chains(context: Viewer, wanted: Annotated[ChainListParameters, Query()]) -> ChainPage:
     """The chains that began last, newest first: how each began, the worst that became of it, and how long it took.
 
     They are found in the history: what is still in the outbox, or has been forgotten, is not among them.
@@ -68,9 +68,9 @@ async def list_chains(asked: Viewer, wanted: Annotated[ChainListParameters, Quer
         after=wanted.after,
         before=wanted.before,
     )
-    async with asked.admin.reading("listing chains") as connection:
+    async with context.admin.reading("listing chains") as connection:
         page = await beginnings(
-            BeginningsReader(connection, asked.admin.table),
+            BeginningsReader(connection, context.admin.table),
             filter_,
             wanted.limit,
             None if cursor is None else _place(cursor),
@@ -85,7 +85,7 @@ async def list_chains(asked: Viewer, wanted: Annotated[ChainListParameters, Quer
 
 @router.get("/chains/{tracking_id:path}", operation_id="outbox_chains_show", responses=documented(Code.NOT_FOUND))
 async def show_chain(
-    asked: Viewer,
+    context: Viewer,
     tracking_id: Annotated[str, Path(description="The id of any message of the chain.", max_length=LONGEST_ID)],
     wanted: Annotated[ChainParameters, Query()],
 ) -> ChainAnswer:
@@ -95,16 +95,16 @@ async def show_chain(
     """
     with unavailable_errors("reading a chain"):
         found = await chain(
-            asked.admin.pool,
+            context.admin.pool,
             wanted.id or tracking_id,
             max_nodes=wanted.max_nodes,
-            table_name=str(asked.admin.table),
+            table_name=str(context.admin.table),
             bounded=True,
         )
     if not found.found:
         nothing = "nothing is known of that id: look at how it is written, and whether the history goes back that far"
         raise Problem(Code.NOT_FOUND, "; ".join((nothing, *found.unknown)))
-    return ChainAnswer.model_validate(masked(found, asked.masking))
+    return ChainAnswer.model_validate(masked(found, context.masking))
 
 
 def _place(cursor: Cursor) -> Place:

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import Field
 
-from outbox.admin.access import Asked, Operator, Viewer
+from outbox.admin.access import Operator, RequestContext, Viewer
 from outbox.admin.audit_log import record
 from outbox.admin.components.models import Components, PauseNow, Pauses, pauses_now, told
 from outbox.admin.models import Instant, Model, Request, Text
@@ -53,30 +53,30 @@ class Resumed(Model):
 
 
 @components.get("/components", operation_id="outbox_components_list")
-async def list_components(asked: Viewer, question: Annotated[ComponentsQuestion, Query()]) -> Components:
+async def list_components(context: Viewer, question: Annotated[ComponentsQuestion, Query()]) -> Components:
     """Relays, workers, archivers and maintenance: who lives, since when, what they do, and which pauses they honour.
 
     Of those that ended the latest are listed, for as long as maintenance remembers them, which is a day.
     """
-    async with asked.admin.reading("listing components") as connection:
-        known = await _known(connection, asked, ended=question.ended, schemas=question.schemas)
-        wanted = await _wanted(connection, asked)
+    async with context.admin.reading("listing components") as connection:
+        known = await _known(connection, context, ended=question.ended, schemas=question.schemas)
+        wanted = await _wanted(connection, context)
         at = await connection.fetchval("select now()")
-    masking = asked.masking
+    masking = context.masking
     return Components(as_of=at, items=[told(component, masking) for component in known], pauses=pauses_now(wanted, known))
 
 
 @components.get("/pauses", operation_id="outbox_pauses_list")
-async def list_pauses(asked: Viewer) -> Pauses:
+async def list_pauses(context: Viewer) -> Pauses:
     """What somebody has paused, and who honours it already."""
-    async with asked.admin.reading("listing pauses") as connection:
-        known, wanted = await _known(connection, asked), await _wanted(connection, asked)
+    async with context.admin.reading("listing pauses") as connection:
+        known, wanted = await _known(connection, context), await _wanted(connection, context)
         at = await connection.fetchval("select now()")
     return Pauses(as_of=at, items=pauses_now(wanted, known))
 
 
 @components.post("/pause", operation_id="outbox_pause", summary="Pause")
-async def pause_it(asked: Operator, wanted: PauseRequest) -> PauseNow:
+async def pause_it(context: Operator, wanted: PauseRequest) -> PauseNow:
     """Lets a relay, a worker or a queue take nothing new, from within a second on; what is in hand is finished.
 
     The same pause asked for again replaces reason and end. The answer tells who honours it so far: ask `/pauses` again.
@@ -84,26 +84,28 @@ async def pause_it(asked: Operator, wanted: PauseRequest) -> PauseNow:
     if wanted.until is not None and wanted.until <= datetime.now(UTC):
         raise Problem(Code.INVALID_REQUEST, f"the pause would be over already: {wanted.until.isoformat()} is past")
     _require_name(wanted.scope, wanted.name)
-    async with asked.admin.changing("pausing") as connection:
-        schema = asked.admin.table.schema
-        by = asked.principal.name[:1_000]
+    async with context.admin.changing("pausing") as connection:
+        schema = context.admin.table.schema
+        by = context.principal.name[:1_000]
         asking = Pause(scope=wanted.scope, name=wanted.name, reason=wanted.reason, requested_by=by, until=wanted.until)
         await pause(connection, asking, schema=schema)
         until = None if wanted.until is None else wanted.until.isoformat()
-        await record(connection, asked, action="pause", target=_target(wanted), reason=wanted.reason, details={"until": until})
-        [now] = [one for one in await _now(connection, asked) if (one.scope, one.name) == (wanted.scope, wanted.name)]
+        await record(
+            connection, context, action="pause", target=_target(wanted), reason=wanted.reason, details={"until": until}
+        )
+        [now] = [one for one in await _now(connection, context) if (one.scope, one.name) == (wanted.scope, wanted.name)]
     return now
 
 
 @components.post("/resume", operation_id="outbox_resume", summary="Resume")
-async def resume_it(asked: Operator, wanted: ResumeRequest) -> Resumed:
+async def resume_it(context: Operator, wanted: ResumeRequest) -> Resumed:
     """Takes a pause back. Others that cover the same relay, worker or queue go on, and are told."""
     _require_name(wanted.scope, wanted.name)
-    async with asked.admin.changing("resuming") as connection:
-        before = await _now(connection, asked)
-        taken_back = await resume(connection, wanted.scope, wanted.name, schema=asked.admin.table.schema)
+    async with context.admin.changing("resuming") as connection:
+        before = await _now(connection, context)
+        taken_back = await resume(connection, wanted.scope, wanted.name, schema=context.admin.table.schema)
         if taken_back:
-            await record(connection, asked, action="resume", target=_target(wanted), reason=wanted.reason)
+            await record(connection, context, action="resume", target=_target(wanted), reason=wanted.reason)
     return Resumed(resumed=taken_back, still_paused_by=_others(before, wanted))
 
 
@@ -118,16 +120,18 @@ def _others(pauses_before: list[PauseNow], wanted: ResumeRequest) -> list[PauseN
     ]
 
 
-async def _now(connection: Connection, asked: Asked) -> list[PauseNow]:
-    return pauses_now(await _wanted(connection, asked), await _known(connection, asked))
+async def _now(connection: Connection, context: RequestContext) -> list[PauseNow]:
+    return pauses_now(await _wanted(connection, context), await _known(connection, context))
 
 
-async def _known(connection: Connection, asked: Asked, *, ended: int = 50, schemas: bool = False) -> list[KnownComponent]:
-    return list(await recent_components(connection, schema=asked.admin.table.schema, ended=ended, schemas=schemas))
+async def _known(
+    connection: Connection, context: RequestContext, *, ended: int = 50, schemas: bool = False
+) -> list[KnownComponent]:
+    return list(await recent_components(connection, schema=context.admin.table.schema, ended=ended, schemas=schemas))
 
 
-async def _wanted(connection: Connection, asked: Asked) -> list[Pause]:
-    return list(await pauses(connection, schema=asked.admin.table.schema))
+async def _wanted(connection: Connection, context: RequestContext) -> list[Pause]:
+    return list(await pauses(connection, schema=context.admin.table.schema))
 
 
 def _target(wanted: PauseRequest | ResumeRequest) -> str:

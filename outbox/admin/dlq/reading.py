@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from outbox.admin.access import Asked
+from outbox.admin.access import RequestContext
 from outbox.admin.brokers import BrokerKind, BrokerView
-from outbox.admin.cache import Remembered, Snapshot, Snapshots
+from outbox.admin.cache import SingleFlightCache, Snapshot, StaleWhileRevalidate
 from outbox.admin.dlq.models import DeadLetterFilters, Unarchived
 from outbox.admin.problems import Code, Problem
 from outbox.dead_letters import DeadLetterFilter, Group, GroupBy
@@ -33,8 +33,8 @@ class Letters:
         self.listing = DeadLetterListing(admin.pool, admin.table, masking=admin.masking, reading=admin.reading)
         self.notes = GroupNotes(admin.table)
         self.afterlife = Afterlife(admin.table)
-        self._groups = Remembered[Sequence[Group]]()
-        self._facets = Remembered[Facets]()
+        self._groups = StaleWhileRevalidate[Sequence[Group]]()
+        self._facets = StaleWhileRevalidate[Facets]()
 
     async def groups(self, by: GroupBy, filter_: DeadLetterFilter, limit: int) -> Snapshot[Sequence[Group]]:
         """The largest groups, and when they were counted."""
@@ -63,11 +63,11 @@ class Letters:
         return await self._facets.get((filter_, fields), count)
 
 
-def masking_of(asked: Asked, wanted: DeadLetterFilters) -> Masking:
+def masking_of(context: RequestContext, wanted: DeadLetterFilters) -> Masking:
     """What is hidden from whoever asks. Raises `forbidden` for a search in hidden texts: what it finds would tell them."""
-    if asked.masking.hides_errors and wanted.q is not None:
+    if context.masking.hides_errors and wanted.q is not None:
         raise Problem(Code.FORBIDDEN, "searching reads the texts of errors, which are shown to operators only")
-    return asked.masking
+    return context.masking
 
 
 def _without(filter_: DeadLetterFilter, name: str) -> DeadLetterFilter:
@@ -95,7 +95,7 @@ class UnarchivedView:
     def __init__(self, admin: "Admin") -> None:
         self._admin = admin
         self._broker = admin.shared(BrokerView)
-        self._found = Snapshots(self._look, max_age=MAX_AGE, timeout=TIMEOUT)
+        self._found = SingleFlightCache(self._look, max_age=MAX_AGE, timeout=TIMEOUT)
 
     async def now(self) -> tuple[Unarchived | None, list[Literal["broker"]]]:
         """What there is, None if nobody knows; and what could not be asked."""

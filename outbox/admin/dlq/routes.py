@@ -10,7 +10,7 @@ from fastapi import Path, Query, Response
 from fastapi import Request as HttpRequest
 from pydantic import AfterValidator, Field
 
-from outbox.admin.access import Asked, Operator, Viewer, require_reveal
+from outbox.admin.access import Operator, RequestContext, Viewer, require_reveal
 from outbox.admin.audit_log import record
 from outbox.admin.dlq.models import (
     DeadLetterGroup,
@@ -41,9 +41,9 @@ from outbox.admin.models import (
     Text,
     Total,
     counted,
+    cursor_page,
     decode_cursor,
     invalid_cursor,
-    turned,
 )
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
@@ -67,15 +67,15 @@ router = area("dlq")
 
 
 @router.get("/dlq", operation_id="outbox_dlq_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
-async def list_dead_letters(asked: Viewer, wanted: Annotated[DeadLetterListParameters, Query()]) -> DeadLetterPage:
+async def list_dead_letters(context: Viewer, wanted: Annotated[DeadLetterListParameters, Query()]) -> DeadLetterPage:
     """Dead letters, and with them the messages that the relay parked, those that are open unless `status` says otherwise.
 
     Pages do not shift while messages die and are resolved: a page holds what is behind the last line of the one before it, or
     before the first line of the one after it. What dies anew moves to the place of its latest death. Counting all, up to
     10,000, and `facets` are done on request only; facets are up to a minute old, as `as_of` says.
     """
-    letters = asked.admin.shared(Letters)
-    masking = masking_of(asked, wanted)
+    letters = context.admin.shared(Letters)
+    masking = masking_of(context, wanted)
     bound_to = {**wanted.bound_to(), "sort": wanted.sort}
     cursor = decode_cursor(wanted.cursor, bound_to, (str, str))
     position = None if cursor is None else _position(cursor)
@@ -89,11 +89,11 @@ async def list_dead_letters(asked: Viewer, wanted: Annotated[DeadLetterListParam
             before=position if backwards else None,
             sort=wanted.sort,
         ),
-        _total(letters, filter_, asked=wanted.total),
-        _facets(letters, filter_, masking, asked=wanted.facets),
-        asked.admin.shared(UnarchivedView).now(),
+        _total(letters, filter_, wanted=wanted.total),
+        _facets(letters, filter_, masking, wanted=wanted.facets),
+        context.admin.shared(UnarchivedView).now(),
     )
-    page = turned(read[::-1] if backwards else read, limit=wanted.limit, cursor=cursor, bound_to=bound_to, place=_place)
+    page = cursor_page(read[::-1] if backwards else read, limit=wanted.limit, cursor=cursor, bound_to=bound_to, place=_place)
     return DeadLetterPage(
         items=[line(letter, masking) for letter in page.items],
         next=page.next,
@@ -122,12 +122,12 @@ def _position(cursor: Cursor) -> Position:
     return Position(failed_at=in_utc, id=id_, inclusive=cursor.inclusive)
 
 
-async def _total(letters: Letters, filter_: DeadLetterFilter, *, asked: bool) -> Total | None:
-    return counted(await letters.listing.count(filter_, most=MOST_COUNTED + 1)) if asked else None
+async def _total(letters: Letters, filter_: DeadLetterFilter, *, wanted: bool) -> Total | None:
+    return counted(await letters.listing.count(filter_, most=MOST_COUNTED + 1)) if wanted else None
 
 
-async def _facets(letters: Letters, filter_: DeadLetterFilter, masking: Masking, *, asked: bool) -> Facets | None:
-    if not asked:
+async def _facets(letters: Letters, filter_: DeadLetterFilter, masking: Masking, *, wanted: bool) -> Facets | None:
+    if not wanted:
         return None
     found, as_of = await letters.facets(filter_)
     return Facets(
@@ -160,16 +160,16 @@ class NoteWanted(Request):
 
 
 @router.get("/dlq/groups", operation_id="outbox_dlq_groups", summary="List Groups Of Dead Letters")
-async def list_groups(asked: Viewer, wanted: Annotated[DeadLetterGroupsParameters, Query()]) -> DeadLetterGroups:
+async def list_groups(context: Viewer, wanted: Annotated[DeadLetterGroupsParameters, Query()]) -> DeadLetterGroups:
     """Dead letters that fit the filter, counted by the fingerprint of their error, by queue or by routing key.
 
     The largest group comes first. Counts are made at most every five seconds, whoever asks, and given while new ones are made,
     for up to a minute: `as_of` says when.
     """
-    letters, masking = asked.admin.shared(Letters), masking_of(asked, wanted)
+    letters, masking = context.admin.shared(Letters), masking_of(context, wanted)
     found = await letters.groups(wanted.by, wanted.as_filter(), wanted.limit + 1)
     shown = found.value[: wanted.limit]
-    async with asked.admin.reading("reading notes") as connection:
+    async with context.admin.reading("reading notes") as connection:
         notes = await letters.notes.of(connection, wanted.by, [group.id for group in shown])
     return DeadLetterGroups(
         items=[_to_group(group, notes.get(group.id), masking if wanted.by == "fingerprint" else None) for group in shown],
@@ -184,17 +184,17 @@ async def list_groups(asked: Viewer, wanted: Annotated[DeadLetterGroupsParameter
     summary="Set Note Of Group",
     responses=documented(Code.CROSS_SITE, Code.READ_ONLY),
 )
-async def set_note(asked: Operator, wanted: NoteWanted) -> GroupNoted:
+async def set_note(context: Operator, wanted: NoteWanted) -> GroupNoted:
     """Notes something about a group, for everybody to see, or takes the note away; whether or not it has any letters now."""
-    notes = asked.admin.shared(Letters).notes
+    notes = context.admin.shared(Letters).notes
     text = (wanted.note or "").strip()
     note = None
-    async with asked.admin.changing("noting about a group") as connection:
+    async with context.admin.changing("noting about a group") as connection:
         if text:
-            note = await notes.set(connection, wanted.by, wanted.id, text, asked.principal.name)
+            note = await notes.set(connection, wanted.by, wanted.id, text, context.principal.name)
         else:
             await notes.clear(connection, wanted.by, wanted.id)
-        await record(connection, asked, action="dlq.note", target=wanted.id, details={"by": wanted.by, "note": text or None})
+        await record(connection, context, action="dlq.note", target=wanted.id, details={"by": wanted.by, "note": text or None})
     return GroupNoted(by=wanted.by, id=wanted.id, note=_note(note))
 
 
@@ -228,7 +228,7 @@ class DetailParameters(Request):
     responses=documented(Code.NOT_FOUND, Code.CROSS_SITE),
 )
 async def show(
-    asked: Viewer,
+    context: Viewer,
     request: HttpRequest,
     letter_id: LetterId,
     wanted: Annotated[DetailParameters, Query()],
@@ -241,14 +241,14 @@ async def show(
     """
     if wanted.reveal:
         await require_reveal(request)
-    letters = asked.admin.shared(Letters)
+    letters = context.admin.shared(Letters)
     found = await _found(letters, letter_id, most_bytes=READ_LIMIT + 1)
     if wanted.reveal:
-        await _write_down(asked, "dlq.reveal", letter_id)
-    async with asked.admin.reading("reading what became of a dead letter") as connection:
+        await _write_down(context, "dlq.reveal", letter_id)
+    async with context.admin.reading("reading what became of a dead letter") as connection:
         lives = await letters.afterlife.lives(connection, found.letter.message_id)
         operations = await letters.afterlife.operations(connection, letter_id)
-    return _to_detail(found, lives, operations, asked.masking, revealed=wanted.reveal)
+    return _to_detail(found, lives, operations, context.masking, revealed=wanted.reveal)
 
 
 @router.get(
@@ -261,11 +261,11 @@ async def show(
         **documented(Code.NOT_FOUND, Code.CROSS_SITE),
     },
 )
-async def download(asked: Operator, request: HttpRequest, letter_id: LetterId) -> Response:
+async def download(context: Operator, request: HttpRequest, letter_id: LetterId) -> Response:
     """The body as it is, to be saved; who downloaded it is in the audit before it is answered."""
     await require_reveal(request)
-    found = await _found(asked.admin.shared(Letters), letter_id, most_bytes=None)
-    await _write_down(asked, "dlq.download", letter_id)
+    found = await _found(context.admin.shared(Letters), letter_id, most_bytes=None)
+    await _write_down(context, "dlq.download", letter_id)
     headers = {
         "content-disposition": f'attachment; filename="dead-letter-{found.letter.id}{_ending(found.letter.content_type)}"',
         "content-security-policy": "default-src 'none'; sandbox",
@@ -281,10 +281,10 @@ async def _found(letters: Letters, id_: str, *, most_bytes: int | None) -> DeadL
     return found
 
 
-async def _write_down(asked: Asked, action: str, id_: str) -> None:
+async def _write_down(context: RequestContext, action: str, id_: str) -> None:
     """In a transaction of its own, so that nothing is shown of which nobody could learn who saw it."""
-    async with asked.admin.changing("writing down who sees a payload") as connection:
-        await record(connection, asked, action=action, target=id_)
+    async with context.admin.changing("writing down who sees a payload") as connection:
+        await record(connection, context, action=action, target=id_)
 
 
 def _ending(content_type: str | None) -> str:

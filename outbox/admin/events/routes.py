@@ -9,7 +9,7 @@ from outbox.admin.events.broadcaster import Broadcaster, EventStream
 from outbox.admin.models import Text
 from outbox.admin.problems import Code, documented
 from outbox.admin.routing import area, is_head
-from outbox.admin.security.authentication import Known
+from outbox.admin.security.authentication import TokenPrincipal
 
 router = area("events")
 
@@ -24,7 +24,7 @@ _EVENTS = {"text/event-stream": {"schema": {"type": "string", "description": "Se
     responses={**documented(Code.TOO_MANY_STREAMS), 200: {"description": "Events, until the stream ends.", "content": _EVENTS}},
 )
 async def stream_events(
-    asked: Viewer,
+    context: Viewer,
     request: Request,
     last_event_id: Annotated[
         Text | None, Header(description="The id of the last event that was seen; browsers send it when they come back.")
@@ -39,6 +39,6 @@ async def stream_events(
     """
     if is_head(request):  # who asks for headers only does not listen
         return Response(media_type=EventStream.media_type)
-    broadcaster = asked.admin.shared(Broadcaster)
-    session = asked.principal.session_hash if isinstance(asked.principal, Known) else None
-    return EventStream(broadcaster.join(asked.principal.name, last_event_id, session), broadcaster.leave)
+    broadcaster = context.admin.shared(Broadcaster)
+    session = context.principal.session_hash if isinstance(context.principal, TokenPrincipal) else None
+    return EventStream(broadcaster.join(context.principal.name, last_event_id, session), broadcaster.leave)

@@ -9,12 +9,12 @@ from typing import Annotated
 import asyncpg
 from fastapi import Path, Query, Request
 
-from outbox.admin.access import Asked, Viewer, require_reveal
+from outbox.admin.access import RequestContext, Viewer, require_reveal
 from outbox.admin.audit_log import record
 from outbox.admin.backlog.models import counted_states
 from outbox.admin.backlog.view import BacklogView
 from outbox.admin.messages.models import Message, MessageLine, MessageListParameters, MessagePage, line_of, read
-from outbox.admin.models import MOST_COUNTED, counted, decode_cursor, invalid_cursor, turned
+from outbox.admin.models import MOST_COUNTED, counted, cursor_page, decode_cursor, invalid_cursor
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
 from outbox.admin.store.messages import MessageListing, order_of
@@ -33,7 +33,7 @@ _ID = re.compile(r"(?:outbox-)?([0-9]{1,19})", re.ASCII)
     operation_id="outbox_messages_list",
     responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH, Code.FILTER_TOO_BROAD),
 )
-async def list_messages(asked: Viewer, parameters: Annotated[MessageListParameters, Query()]) -> MessagePage:
+async def list_messages(context: Viewer, parameters: Annotated[MessageListParameters, Query()]) -> MessagePage:
     """Messages that are in the outbox, or kept there after sending: a page, in the order of their state.
 
     Pending, scheduled and retrying ones are listed by when they are due; held ones by routing key; blocked ones, and those of
@@ -41,10 +41,10 @@ async def list_messages(asked: Viewer, parameters: Annotated[MessageListParamete
     that would search for longer than two seconds is refused: `state`, `ordering_key`, and of held ones `routing_key`, have an
     index.
     """
-    admin, filter_, bound_to = asked.admin, parameters.as_filter(), parameters.bound_to()
-    order, listing = order_of(filter_), MessageListing(asked.admin.table)
+    admin, filter_, bound_to = context.admin, parameters.as_filter(), parameters.bound_to()
+    order, listing = order_of(filter_), MessageListing(context.admin.table)
     cursor = decode_cursor(parameters.cursor, bound_to, order.kinds)
-    async with _searching(asked, "listing messages", cursor is not None) as connection:
+    async with _searching(context, "listing messages", cursor is not None) as connection:
         rows = await listing.page(
             connection,
             filter_,
@@ -54,9 +54,9 @@ async def list_messages(asked: Viewer, parameters: Annotated[MessageListParamete
             inclusive=cursor is not None and cursor.inclusive,
         )
         total = await listing.count(connection, filter_, most=MOST_COUNTED + 1) if parameters.total else None
-    page = turned(rows, limit=parameters.limit, cursor=cursor, bound_to=bound_to, place=order.place)
+    page = cursor_page(rows, limit=parameters.limit, cursor=cursor, bound_to=bound_to, place=order.place)
     return MessagePage(
-        items=[MessageLine(**line_of(row, asked.masking)) for row in page.items],
+        items=[MessageLine(**line_of(row, context.masking)) for row in page.items],
         next=page.next,
         previous=page.previous,
         total=None if total is None else counted(total),
@@ -66,7 +66,7 @@ async def list_messages(asked: Viewer, parameters: Annotated[MessageListParamete
 
 @messages.get("/messages/{id}", operation_id="outbox_messages_show", responses=documented(Code.NOT_FOUND, Code.CROSS_SITE))
 async def show_message(
-    asked: Viewer,
+    context: Viewer,
     request: Request,
     id_: Annotated[str, Path(alias="id", max_length=100, description="The number of its row; `outbox-17` means 17.")],
     *,
@@ -78,27 +78,27 @@ async def show_message(
         raise _gone(id_)
     if reveal:
         await require_reveal(request)
-        return await _revealed(asked, int(number[1]), id_)
-    async with asked.admin.reading("reading a message") as connection:
-        found = await read(asked.admin, connection, int(number[1]), asked.masking, reveal=False)
+        return await _revealed(context, int(number[1]), id_)
+    async with context.admin.reading("reading a message") as connection:
+        found = await read(context.admin, connection, int(number[1]), context.masking, reveal=False)
     if found is None:
         raise _gone(id_)
     return found
 
 
-async def _revealed(asked: Asked, row_id: int, id_: str) -> Message:
-    async with asked.admin.changing("revealing a message") as connection:
-        found = await read(asked.admin, connection, row_id, asked.masking, reveal=True)
+async def _revealed(context: RequestContext, row_id: int, id_: str) -> Message:
+    async with context.admin.changing("revealing a message") as connection:
+        found = await read(context.admin, connection, row_id, context.masking, reveal=True)
         if found is None:
             raise _gone(id_)
-        await record(connection, asked, action="messages.reveal", target=f"outbox-{row_id}")
+        await record(connection, context, action="messages.reveal", target=f"outbox-{row_id}")
     return found
 
 
 @asynccontextmanager
-async def _searching(asked: Asked, doing: str, has_cursor: bool) -> AsyncIterator[Connection]:
+async def _searching(context: RequestContext, doing: str, has_cursor: bool) -> AsyncIterator[Connection]:
     """A connection whose statements end before they have read for long. What a cursor says may be anything."""
-    async with asked.admin.reading(doing) as connection:
+    async with context.admin.reading(doing) as connection:
         await connection.execute(f"set local statement_timeout = {SEARCH_TIMEOUT / timedelta(milliseconds=1):.0f}")
         try:
             yield connection

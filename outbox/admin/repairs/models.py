@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from outbox.admin.dlq.models import DeadLetterFilters, Outcome, error_of, outcome_word
 from outbox.admin.models import ErrorSummary, Model, Moment, Page, Seconds, ShapedAs
-from outbox.admin.store.once import Promise
+from outbox.admin.store.once import IssuedToken
 from outbox.dead_letters import (
     ORIGINAL_ROUTING,
     Action,
@@ -246,7 +246,7 @@ class PlanAnswer(Model):
     expires_at: Moment
 
     @classmethod
-    def of(cls, plan: Plan, promise: Promise, masking: Masking) -> Self:
+    def of(cls, plan: Plan, issue_token: IssuedToken, masking: Masking) -> Self:
         """What `plan` says, with its token."""
         by_exception = Counter[str]()
         for type_, count in plan.by_exception.items():
@@ -258,8 +258,8 @@ class PlanAnswer(Model):
             by_exception=dict(by_exception),
             sample=[SampledAnswer.of(letter, masking) for letter in plan.sample],
             warnings=list(plan.warnings),
-            confirm_token=promise.token,
-            expires_at=promise.expires_at,
+            confirm_token=issue_token.token,
+            expires_at=issue_token.expires_at,
         )
 
 

@@ -10,10 +10,10 @@ from typing import Annotated, assert_never
 
 from fastapi import Header
 
-from outbox.admin.access import Asked
+from outbox.admin.access import RequestContext
 from outbox.admin.problems import Code, Problem
 from outbox.admin.repairs.requests import Change
-from outbox.admin.store.once import Answer, Answered, Claimed, Confirmations, Keys, Promise, Reused, Running
+from outbox.admin.store.once import Answer, Answered, Claimed, Confirmations, IssuedToken, Keys, Reused, Running
 from outbox.dead_letters import Expected
 from outbox.postgres.pool import Connection
 
@@ -31,23 +31,25 @@ _BUSY = "the request of this key is still running: ask again in a moment for its
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class IdempotencyLock:
     """A key that is ours until the answer of its change is stored."""
 
-    asked: Asked
+    context: RequestContext
     key: str
     token: uuid.UUID
 
     async def store(self, connection: Connection, answer: Answer) -> None:
         """Keeps the answer in the transaction of the change. Raises `request-running`, so that it is rolled back, if this took
         so long that somebody else has taken the key over."""
-        keys = Keys(self.asked.admin.table)
-        if not await keys.store(connection, answer, actor=self.asked.principal.name, key=self.key, token=self.token):
+        keys = Keys(self.context.admin.table)
+        if not await keys.store(connection, answer, actor=self.context.principal.name, key=self.key, token=self.token):
             raise Problem(Code.REQUEST_RUNNING, _BUSY, headers={"retry-after": "1"})
 
 
 @asynccontextmanager
-async def held(asked: Asked, key: str | None, change: Change) -> AsyncIterator[Held | Answer | None]:
+async def idempotency_lock(
+    context: RequestContext, key: str | None, change: Change
+) -> AsyncIterator[IdempotencyLock | Answer | None]:
     """The key, held for the block; the answer, if there is one already; None without a key.
 
     Raises `key-reused` and `request-running`. A block that raises gives the key back: nothing was done under it.
@@ -55,7 +57,7 @@ async def held(asked: Asked, key: str | None, change: Change) -> AsyncIterator[H
     if key is None:
         yield None
         return
-    claim = await _claim(asked, key, change)
+    claim = await _claim(context, key, change)
     if isinstance(claim, Answer):
         yield claim
         return
@@ -66,12 +68,14 @@ async def held(asked: Asked, key: str | None, change: Change) -> AsyncIterator[H
         raise
 
 
-async def _claim(asked: Asked, key: str, change: Change) -> Held | Answer:
-    async with asked.admin.changing("taking an idempotency key") as connection:
-        found = await Keys(asked.admin.table).claim(connection, actor=asked.principal.name, key=key, request_hash=_hash(change))
+async def _claim(context: RequestContext, key: str, change: Change) -> IdempotencyLock | Answer:
+    async with context.admin.changing("taking an idempotency key") as connection:
+        found = await Keys(context.admin.table).claim(
+            connection, actor=context.principal.name, key=key, request_hash=_hash(change)
+        )
     match found:
         case Claimed(token):
-            return Held(asked, key, token)
+            return IdempotencyLock(context, key, token)
         case Answered(answer):
             return answer
         case Reused():
@@ -82,11 +86,11 @@ async def _claim(asked: Asked, key: str, change: Change) -> Held | Answer:
             assert_never(found)
 
 
-async def _release(claim: Held) -> None:
+async def _release(claim: IdempotencyLock) -> None:
     """What cannot be released runs out."""
-    async with claim.asked.admin.changing("giving an idempotency key back") as connection:
-        await Keys(claim.asked.admin.table).release(
-            connection, actor=claim.asked.principal.name, key=claim.key, token=claim.token
+    async with claim.context.admin.changing("giving an idempotency key back") as connection:
+        await Keys(claim.context.admin.table).release(
+            connection, actor=claim.context.principal.name, key=claim.key, token=claim.token
         )
 
 
@@ -107,44 +111,44 @@ _REASONS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Consent:
+class Confirmation:
     """A token that was good when it was looked at, and which dead letters it is about."""
 
     token: str
     expected: Expected
 
 
-async def promise(asked: Asked, change: Change, expected: Expected) -> Promise:
+async def issue_token(context: RequestContext, change: Change, expected: Expected) -> IssuedToken:
     """A token for `change`, which was found to mean the dead letters that are `expected`."""
-    async with asked.admin.changing("remembering a dry run") as connection:
-        return await Confirmations(asked.admin.table).promise(
-            connection, actor=asked.principal.name, request_hash=_scope_hash(change), expected=expected
+    async with context.admin.changing("remembering a dry run") as connection:
+        return await Confirmations(context.admin.table).issue_token(
+            connection, actor=context.principal.name, request_hash=_scope_hash(change), expected=expected
         )
 
 
-async def consent_to(asked: Asked, change: Change) -> Consent | None:
+async def require_confirmation(context: RequestContext, change: Change) -> Confirmation | None:
     """What the request's token allows; None where none is needed. Raises `confirmation-required`, and says why."""
     if not change.needs_token:
         return None
     if change.confirm_token is None:
         raise _required("missing")
-    async with asked.admin.reading("looking at a dry run", for_change=True) as connection:
-        known = await Confirmations(asked.admin.table).look(connection, change.confirm_token)
+    async with context.admin.reading("looking at a dry run", for_change=True) as connection:
+        known = await Confirmations(context.admin.table).look(connection, change.confirm_token)
     if known is None:
         raise _required("used")
-    if known.actor != asked.principal.name:
+    if known.actor != context.principal.name:
         raise _required("other-actor")
     if known.request_hash != _scope_hash(change):
         raise _required("other-request")
     if known.is_over:
         raise _required("expired")
-    return Consent(change.confirm_token, known.expected)
+    return Confirmation(change.confirm_token, known.expected)
 
 
-async def use(connection: Connection, asked: Asked, change: Change, consent: Consent) -> None:
+async def use(connection: Connection, context: RequestContext, change: Change, consent: Confirmation) -> None:
     """Uses the token up in the transaction of the change. Raises `confirmation-required` if somebody else was faster."""
-    used = await Confirmations(asked.admin.table).use(
-        connection, consent.token, actor=asked.principal.name, request_hash=_scope_hash(change)
+    used = await Confirmations(context.admin.table).use(
+        connection, consent.token, actor=context.principal.name, request_hash=_scope_hash(change)
     )
     if not used:
         raise _required("used")

@@ -17,7 +17,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from referencing import Registry
 
-from outbox.admin.access import Asked
+from outbox.admin.access import RequestContext
 from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.dlq.models import DeadLetterFilters
 from outbox.admin.models import LongText, Request, Text
@@ -369,7 +369,7 @@ def _shortened(message: str) -> str:
 _AWAKE = frozenset({Condition.ALIVE, Condition.LATE})
 
 
-async def edit_of(asked: Asked, request: RequeueRequest) -> Edit | None:
+async def edit_of(context: RequestContext, request: RequeueRequest) -> Edit | None:
     """The edit that is asked for, as the library takes it; None for none.
 
     Raises `header-locked`, `version-conflict` if another version is there, and `invalid-edit` if the body is not what its
@@ -378,12 +378,12 @@ async def edit_of(asked: Asked, request: RequeueRequest) -> Edit | None:
     if request.edit is None or request.selector.ids is None:
         return None
     edit = _read(request.edit)
-    detail = await asked.admin.dead_letters.get(request.selector.ids[0])
+    detail = await context.admin.dead_letters.get(request.selector.ids[0])
     if detail is None or detail.letter.status is not DeadLetterStatus.OPEN:
         return edit  # the requeue says so
     require_version(detail.letter, edit)
     if request.edit.has_body and not request.force:
-        await _require_fitting(asked, request, detail.letter, edit)
+        await _require_fitting(context, request, detail.letter, edit)
     return edit
 
 
@@ -428,12 +428,12 @@ def _decoded(text: str) -> bytes:
         raise Problem(Code.INVALID_EDIT, "the body is not base64, as its encoding says") from None
 
 
-async def _require_fitting(asked: Asked, request: RequeueRequest, letter: DeadLetter, edit: Edit) -> None:
+async def _require_fitting(context: RequestContext, request: RequeueRequest, letter: DeadLetter, edit: Edit) -> None:
     """Any of the consumers that live may be the next: the body has to fit one of them."""
-    async with asked.admin.reading("looking for a consumer's schema", for_change=True) as connection:
-        known = await components(connection, schema=asked.admin.table.schema)
+    async with context.admin.reading("looking for a consumer's schema", for_change=True) as connection:
+        known = await components(connection, schema=context.admin.table.schema)
     consumers = [consumer for each in known if each.condition in _AWAKE for consumer in each.consumers]
-    for queue in await _queues(asked, request, letter, consumers):
+    for queue in await _queues(context, request, letter, consumers):
         schemas = _schemas(consumers, queue)
         if not schemas:
             continue
@@ -447,7 +447,7 @@ async def _require_fitting(asked: Asked, request: RequeueRequest, letter: DeadLe
 
 
 async def _queues(
-    asked: Asked, request: RequeueRequest, letter: DeadLetter, consumers: Sequence[Mapping[str, Any]]
+    context: RequestContext, request: RequeueRequest, letter: DeadLetter, consumers: Sequence[Mapping[str, Any]]
 ) -> Sequence[str]:
     """Where it goes. Every queue that is bound for the routing key gets it, so it has to fit a consumer of each."""
     match request.where_to():
@@ -455,7 +455,7 @@ async def _queues(
             return [queue]
         case destination if destination != ORIGINAL_ROUTING and letter.queue:
             return [letter.queue]
-    bindings = await _bindings(asked)
+    bindings = await _bindings(context)
     if bindings is None:
         # Only workers tell of bindings here. It reached the queue that it died in, which may be bound by hand.
         bound = {str(each.get("queue")) for each in consumers if matches(str(each.get("binding_key")), letter.routing_key)}
@@ -463,12 +463,12 @@ async def _queues(
     return sorted({queue for queue, binding_key in bindings if matches(binding_key, letter.routing_key)})
 
 
-async def _bindings(asked: Asked) -> Sequence[tuple[str, str]] | None:
+async def _bindings(context: RequestContext) -> Sequence[tuple[str, str]] | None:
     """The queues that are bound to the exchange, with their binding keys; None where the broker does not tell."""
-    broker, exchange = asked.admin.shared(BrokerView), asked.admin.exchange_name
+    broker, exchange = context.admin.shared(BrokerView), context.admin.exchange_name
     if broker.kind is BrokerKind.POSTGRESQL:
-        async with asked.admin.reading("looking for subscriptions", for_change=True) as connection:
-            every = await subscriptions(connection, asked.admin.table)
+        async with context.admin.reading("looking for subscriptions", for_change=True) as connection:
+            every = await subscriptions(connection, context.admin.table)
         return [(each.queue, each.key) for each in every if each.exchange == exchange]
     try:
         bound = None if broker.rabbitmq is None else await broker.rabbitmq.bindings(exchange)

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
-from outbox.admin.access import Asked, Operator, Viewer
+from outbox.admin.access import Operator, RequestContext, Viewer
 from outbox.admin.audit_log import record, record_refused
 from outbox.admin.dlq.models import Outcome, outcome_of
-from outbox.admin.models import MOST_COUNTED, Cursor, Paged, Total, counted, decode_cursor, turned
+from outbox.admin.models import MOST_COUNTED, Cursor, Paged, Total, counted, cursor_page, decode_cursor
 from outbox.admin.principals import Role
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.repairs.models import (
@@ -61,14 +61,14 @@ router = area("repairing")
         Code.DATABASE_UNAVAILABLE,
     ),
 )
-async def requeue(change: RequeueRequest, asked: Operator, http: Request, key: IdempotencyKey = None) -> Response:
+async def requeue(change: RequeueRequest, context: Operator, http: Request, key: IdempotencyKey = None) -> Response:
     """Sends dead letters again, through the outbox, with their ids, to the queue that each died in.
 
     Up to 100 ids are done at once: the answer has an outcome for each. More ids, a filter, a group, a rate or a canary make an
     operation (202), whose letters are fixed now, and which goes on wherever maintenance runs. With `dry_run` nothing is done:
     the answer says what would be, and has the `confirm_token` that filters and groups take.
     """
-    return await changed(asked, change, key, http)
+    return await changed(context, change, key, http)
 
 
 @router.post(
@@ -78,15 +78,15 @@ async def requeue(change: RequeueRequest, asked: Operator, http: Request, key: I
     response_model=RepairedAnswer | PlanAnswer,
     responses=_ACCEPTED | documented(*_PROBLEMS, Code.FORBIDDEN),
 )
-async def discard(change: DiscardRequest, asked: Operator, http: Request, key: IdempotencyKey = None) -> Response:
+async def discard(change: DiscardRequest, context: Operator, http: Request, key: IdempotencyKey = None) -> Response:
     """Puts dead letters aside: they stay, are not counted as open, and can be restored.
 
     With `purge` those that were discarded are deleted for good: that takes the role `admin`, a reason, and the token of a dry
     run, whatever selects them.
     """
     if change.purge:
-        await _require_administrator(asked, change)
-    return await changed(asked, change, key, http)
+        await _require_administrator(context, change)
+    return await changed(context, change, key, http)
 
 
 @router.post(
@@ -96,18 +96,18 @@ async def discard(change: DiscardRequest, asked: Operator, http: Request, key: I
     response_model=RepairedAnswer | PlanAnswer,
     responses=_ACCEPTED | documented(*_PROBLEMS),
 )
-async def restore(change: RestoreRequest, asked: Operator, http: Request, key: IdempotencyKey = None) -> Response:
+async def restore(change: RestoreRequest, context: Operator, http: Request, key: IdempotencyKey = None) -> Response:
     """Opens discarded dead letters again. What was requeued cannot be restored: it is on its way."""
-    return await changed(asked, change, key, http)
+    return await changed(context, change, key, http)
 
 
-async def _require_administrator(asked: Asked, change: DiscardRequest) -> None:
+async def _require_administrator(context: RequestContext, change: DiscardRequest) -> None:
     """A dry run purges nothing."""
-    if change.dry_run or asked.principal.role.includes(Role.ADMIN):
+    if change.dry_run or context.principal.role.includes(Role.ADMIN):
         return
     target = ", ".join(change.selector.ids or ()) or "a filter"
-    await record_refused(asked, "denied", action="dlq.purge", target=target, details={"code": Code.FORBIDDEN})
-    raise Problem(Code.FORBIDDEN, f"purging takes the role admin, and {asked.principal.name} is {asked.principal.role}")
+    await record_refused(context, "denied", action="dlq.purge", target=target, details={"code": Code.FORBIDDEN})
+    raise Problem(Code.FORBIDDEN, f"purging takes the role admin, and {context.principal.name} is {context.principal.role}")
 
 
 FAILURES_FIRST = (
@@ -145,26 +145,26 @@ class ItemsParameters(Paged):
     summary="List Operations",
     responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH),
 )
-async def operations(wanted: Annotated[OperationsParameters, Query()], asked: Viewer) -> OperationPage:
+async def operations(wanted: Annotated[OperationsParameters, Query()], context: Viewer) -> OperationPage:
     """The changes of many dead letters, the newest first, each with its progress."""
     bound = {"operations": True, "going_on": wanted.going_on}
     cursor = decode_cursor(wanted.cursor, bound, (int,))
-    found = await asked.admin.dead_letters.operations(going_on=wanted.going_on, limit=wanted.limit + 1, **_beyond(cursor))
+    found = await context.admin.dead_letters.operations(going_on=wanted.going_on, limit=wanted.limit + 1, **_beyond(cursor))
     read = found[::-1] if cursor is not None and cursor.direction == "previous" else found
-    page = turned(read, limit=wanted.limit, cursor=cursor, bound_to=bound, place=lambda operation: (operation.id,))
+    page = cursor_page(read, limit=wanted.limit, cursor=cursor, bound_to=bound, place=lambda operation: (operation.id,))
     items = [OperationAnswer.of(operation) for operation in page.items]
     total = None
     if wanted.total:
-        total = counted(await asked.admin.dead_letters.count_operations(going_on=wanted.going_on, limit=MOST_COUNTED + 1))
+        total = counted(await context.admin.dead_letters.count_operations(going_on=wanted.going_on, limit=MOST_COUNTED + 1))
     return OperationPage(items=items, next=page.next, previous=page.previous, total=total)
 
 
 @operations_router.get(
     "/operations/{id}", operation_id="outbox_operations_show", summary="Show Operation", responses=documented(Code.NOT_FOUND)
 )
-async def operation(number: Number, asked: Viewer) -> OperationAnswer:
+async def operation(number: Number, context: Viewer) -> OperationAnswer:
     """One operation: what was asked for, by whom and why, how far it is, and what became of the messages that it sent again."""
-    return OperationAnswer.of(await _found(asked, number))
+    return OperationAnswer.of(await _found(context, number))
 
 
 @operations_router.get(
@@ -173,17 +173,17 @@ async def operation(number: Number, asked: Viewer) -> OperationAnswer:
     summary="List What Came Of Each Letter",
     responses=documented(Code.NOT_FOUND, Code.INVALID_CURSOR, Code.CURSOR_MISMATCH),
 )
-async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], asked: Viewer) -> OperationItemPage:
+async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], context: Viewer) -> OperationItemPage:
     """What came of each letter of an operation: those that failed first.
 
     While it goes on, letters move from one outcome to another, and a page shows what is there when it is asked for.
     """
-    found = await _found(asked, number)
+    found = await _found(context, number)
     outcomes = _outcomes(wanted.outcome, found)
     bound = {"items": number, "outcome": wanted.outcome}
     cursor = decode_cursor(wanted.cursor, bound, (int, int))
-    read = await _read(asked, found, outcomes, cursor, wanted.limit + 1)
-    page = turned(
+    read = await _read(context, found, outcomes, cursor, wanted.limit + 1)
+    page = cursor_page(
         read,
         limit=wanted.limit,
         cursor=cursor,
@@ -201,9 +201,9 @@ async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], ask
     summary="Pause Operation",
     responses=documented(Code.NOT_FOUND, Code.CONFLICT),
 )
-async def pause(number: Number, asked: Operator) -> OperationAnswer:
+async def pause(number: Number, context: Operator) -> OperationAnswer:
     """Holds an operation: no further batch of it begins, wherever it is run, until it is resumed."""
-    return await _change(asked, number, "pause", asked.admin.dead_letters.pause)
+    return await _change(context, number, "pause", context.admin.dead_letters.pause)
 
 
 @operations_router.post(
@@ -212,9 +212,9 @@ async def pause(number: Number, asked: Operator) -> OperationAnswer:
     summary="Resume Operation",
     responses=documented(Code.NOT_FOUND, Code.CONFLICT),
 )
-async def resume(number: Number, asked: Operator) -> OperationAnswer:
+async def resume(number: Number, context: Operator) -> OperationAnswer:
     """Goes on with an operation that was paused."""
-    return await _change(asked, number, "resume", asked.admin.dead_letters.resume)
+    return await _change(context, number, "resume", context.admin.dead_letters.resume)
 
 
 @operations_router.post(
@@ -223,13 +223,13 @@ async def resume(number: Number, asked: Operator) -> OperationAnswer:
     summary="Cancel Operation",
     responses=documented(Code.NOT_FOUND, Code.CONFLICT),
 )
-async def cancel(number: Number, asked: Operator) -> OperationAnswer:
+async def cancel(number: Number, context: Operator) -> OperationAnswer:
     """Ends an operation: what is done stays done, and its other letters are as they were."""
-    return await _change(asked, number, "cancel", asked.admin.dead_letters.cancel)
+    return await _change(context, number, "cancel", context.admin.dead_letters.cancel)
 
 
-async def _found(asked: Asked, number: int) -> Operation:
-    found = await asked.admin.dead_letters.operation(number)
+async def _found(context: RequestContext, number: int) -> Operation:
+    found = await context.admin.dead_letters.operation(number)
     if found is None:
         raise Problem(Code.NOT_FOUND, f"there is no operation {number}")
     return found
@@ -255,18 +255,18 @@ def _outcomes(word: Outcome | None, found: Operation) -> tuple[ItemOutcome, ...]
 
 
 async def _read(
-    asked: Asked, found: Operation, outcomes: tuple[ItemOutcome, ...], cursor: Cursor | None, limit: int
+    context: RequestContext, found: Operation, outcomes: tuple[ItemOutcome, ...], cursor: Cursor | None, limit: int
 ) -> Sequence[OperationItem]:
     if not outcomes:
         return []
     if cursor is None:
-        return await asked.admin.dead_letters.operation_items_by_outcome(found.id, outcomes, limit=limit)
+        return await context.admin.dead_letters.operation_items_by_outcome(found.id, outcomes, limit=limit)
     turn, position = cursor.place
     if not (0 <= turn < len(outcomes) and 0 <= position < _LARGEST):
         raise Problem(Code.INVALID_CURSOR, "leave `cursor` out, or give one that a page has shown")
     backwards = cursor.direction == "previous"
     position += cursor.inclusive if backwards else -cursor.inclusive
-    return await asked.admin.dead_letters.operation_items_by_outcome(
+    return await context.admin.dead_letters.operation_items_by_outcome(
         found.id, outcomes, behind=(outcomes[turn], position), backwards=backwards, limit=limit
     )
 
@@ -274,12 +274,12 @@ async def _read(
 Do = Callable[..., Awaitable[Operation]]
 
 
-async def _change(asked: Asked, number: int, verb: str, do: Do) -> OperationAnswer:
+async def _change(context: RequestContext, number: int, verb: str, do: Do) -> OperationAnswer:
     """Does it, and tells the audit in its transaction. A state that does not allow it is a conflict."""
-    await _found(asked, number)
+    await _found(context, number)
 
     async def also(connection: Connection, operation: Operation) -> None:
         details = {"action": operation.action, "counts": dict(operation.counts)}
-        await record(connection, asked, action=f"operations.{verb}", target=f"operation {operation.id}", details=details)
+        await record(connection, context, action=f"operations.{verb}", target=f"operation {operation.id}", details=details)
 
     return OperationAnswer.of(await do(number, also=also))

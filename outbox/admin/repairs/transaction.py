@@ -8,11 +8,11 @@ from typing import Any
 from fastapi import Request, Response
 from pydantic import BaseModel
 
-from outbox.admin.access import Asked
+from outbox.admin.access import RequestContext
 from outbox.admin.audit_log import record
 from outbox.admin.problems import Code, Problem
 from outbox.admin.repairs.models import OperationAnswer, PlanAnswer, RepairedAnswer
-from outbox.admin.repairs.once import Consent, Held, consent_to, held, promise, use
+from outbox.admin.repairs.once import Confirmation, IdempotencyLock, idempotency_lock, issue_token, require_confirmation, use
 from outbox.admin.repairs.requests import Change, DiscardRequest, RequeueRequest, edit_of, require_version
 from outbox.admin.store.once import Answer
 from outbox.dead_letters import Edit, ItemOutcome, Operation, Repaired
@@ -25,18 +25,18 @@ REPLAYED = "idempotency-replayed"
 JSON = "application/json"
 
 
-async def changed(asked: Asked, change: Change, key: str | None, http: Request) -> Response:
+async def changed(context: RequestContext, change: Change, key: str | None, http: Request) -> Response:
     """Does what is asked for, once, and answers it."""
     if change.dry_run:
-        return _response(Answer(200, {}, await _planned(asked, change)))
-    async with held(asked, key, change) as hold:
+        return _response(Answer(200, {}, await _planned(context, change)))
+    async with idempotency_lock(context, key, change) as hold:
         if isinstance(hold, Answer):
             return _response(hold, replayed=True)
-        consent = await consent_to(asked, change)
-        edit = await edit_of(asked, change) if isinstance(change, RequeueRequest) else None
-        deed = _Deed(asked, change, consent, hold, edit, operations=_beside(http, "operations"))
+        consent = await require_confirmation(context, change)
+        edit = await edit_of(context, change) if isinstance(change, RequeueRequest) else None
+        deed = _ChangeTransaction(context, change, consent, hold, edit, operations=_beside(http, "operations"))
         try:
-            repaired = await _do(asked, change, deed, edit)
+            repaired = await _do(context, change, deed, edit)
         except CountDriftedError as error:
             raise Problem(Code.COUNT_DRIFTED, str(error), expected=error.expected, found=error.found) from None
         except EncodingError as error:
@@ -45,25 +45,25 @@ async def changed(asked: Asked, change: Change, key: str | None, http: Request) 
 
 
 @dataclass(frozen=True, slots=True)
-class _Deed:
+class _ChangeTransaction:
     """What is written in the transaction of a change, and what is answered."""
 
-    asked: Asked
+    context: RequestContext
     change: Change
-    consent: Consent | None
-    hold: Held | None
+    consent: Confirmation | None
+    hold: IdempotencyLock | None
     edit: Edit | None
     operations: str
 
     async def also(self, connection: Connection, answer: Repaired | Operation) -> None:
         """Uses the token up, tells the audit, and keeps the answer. What it raises takes everything back."""
         if self.edit is not None:
-            await _require_current(self.asked, answer, self.edit)
+            await _require_current(self.context, answer, self.edit)
         if self.consent is not None:
-            await use(connection, self.asked, self.change, self.consent)
+            await use(connection, self.context, self.change, self.consent)
         await record(
             connection,
-            self.asked,
+            self.context,
             action=f"dlq.{self.change.action}",
             target=_target(self.change, answer),
             reason=self.change.reason,
@@ -79,22 +79,22 @@ class _Deed:
         return Answer(202, {"location": f"{self.operations}/{answer.id}"}, _encoded(OperationAnswer.of(answer)))
 
 
-async def _planned(asked: Asked, change: Change) -> bytes:
+async def _planned(context: RequestContext, change: Change) -> bytes:
     destination, force = None, isinstance(change, DiscardRequest) and change.force
     if isinstance(change, RequeueRequest):
-        await edit_of(asked, change)
+        await edit_of(context, change)
         destination, force = change.where_to(), change.force
-    plan = await asked.admin.dead_letters.plan(
+    plan = await context.admin.dead_letters.plan(
         change.action, change.selector.meant(), destination=destination, force=force, max_items=change.max_items
     )
-    return _encoded(PlanAnswer.of(plan, await promise(asked, change, plan.expected), asked.admin.masking))
+    return _encoded(PlanAnswer.of(plan, await issue_token(context, change, plan.expected), context.admin.masking))
 
 
-async def _do(asked: Asked, change: Change, deed: _Deed, edit: Edit | None) -> Repaired | Operation:
-    dead_letters, selector = asked.admin.dead_letters, change.selector.meant()
+async def _do(context: RequestContext, change: Change, deed: _ChangeTransaction, edit: Edit | None) -> Repaired | Operation:
+    dead_letters, selector = context.admin.dead_letters, change.selector.meant()
     common: dict[str, Any] = {
         "reason": change.reason,
-        "by": asked.principal.name,
+        "by": context.principal.name,
         "max_items": change.max_items,
         "expected": None if deed.consent is None else deed.consent.expected,
         "also": deed.also,
@@ -119,10 +119,10 @@ async def _do(asked: Asked, change: Change, deed: _Deed, edit: Edit | None) -> R
             return await dead_letters.restore(selector, **common)
 
 
-async def _require_current(asked: Asked, repaired: Repaired | Operation, edit: Edit) -> None:
+async def _require_current(context: RequestContext, repaired: Repaired | Operation, edit: Edit) -> None:
     """Somebody may have changed it after we had looked; the library says it in words only."""
     if isinstance(repaired, Repaired) and repaired.items[0].outcome is ItemOutcome.REFUSED:
-        detail = await asked.admin.dead_letters.get(repaired.items[0].id)
+        detail = await context.admin.dead_letters.get(repaired.items[0].id)
         if detail is not None:
             require_version(detail.letter, edit)
 

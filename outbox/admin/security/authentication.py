@@ -33,7 +33,7 @@ _cookie = APIKeyCookie(
 
 
 @dataclass(frozen=True, slots=True)
-class Known(Principal):
+class TokenPrincipal(Principal):
     """Somebody of `OUTBOX_ADMIN_TOKENS`. `session_hash` and `until` are of the session that they came with, if it was one."""
 
     by: Literal["token", "session"] = "token"
@@ -70,10 +70,10 @@ async def entry_of(admin: Admin, token: str, request: Request) -> TokenEntry | N
 
 
 def _known(entry: TokenEntry | None) -> Principal | None:
-    return None if entry is None else Known(entry.name, entry.role)
+    return None if entry is None else TokenPrincipal(entry.name, entry.role)
 
 
-async def principal_of_cookie(admin: Admin, cookie: str | None) -> Known | None:
+async def principal_of_cookie(admin: Admin, cookie: str | None) -> TokenPrincipal | None:
     """Whoever has logged in, with the role that their token has now; nobody when the token is no longer good."""
     if cookie is None or not _COOKIE_FORM.fullmatch(cookie):
         return None
@@ -83,17 +83,17 @@ async def principal_of_cookie(admin: Admin, cookie: str | None) -> Known | None:
     entry = None if session is None else admin.tokens.with_hash(session.login_hash)
     if session is None or entry is None:
         return None
-    return Known(entry.name, entry.role, "session", session_hash, session.expires_at)
+    return TokenPrincipal(entry.name, entry.role, "session", session_hash, session.expires_at)
 
 
 def _anybody_may_come_in(admin: Admin) -> bool:
     if not admin.tokens.entries:
-        admin.shared(_NobodyMayComeIn).tell()
+        admin.shared(_NoTokensWarning).tell()
         return False
     return True
 
 
-class _NobodyMayComeIn:
+class _NoTokensWarning:
     """Says once why everybody is turned away."""
 
     def __init__(self, _admin: Admin) -> None:

@@ -11,13 +11,13 @@ from fastapi import APIRouter, Body, Depends, Request, Response, status
 from pydantic import Field
 
 from outbox.admin import models
-from outbox.admin.access import LOGOUT, Asked, Viewer, address_of, read_body, unauthenticated
+from outbox.admin.access import LOGOUT, RequestContext, Viewer, address_of, read_body, unauthenticated
 from outbox.admin.admin import Admin
 from outbox.admin.audit_log import record
 from outbox.admin.principals import Principal, Role
 from outbox.admin.problems import Code, Problem
 from outbox.admin.routing import area
-from outbox.admin.security.authentication import COOKIE, Known, entry_of, principal_of_cookie
+from outbox.admin.security.authentication import COOKIE, TokenPrincipal, entry_of, principal_of_cookie
 from outbox.admin.security.origin import cross_site
 from outbox.admin.security.tokens import TokenEntry, hash_of, text_of
 from outbox.admin.store.sessions import Session, close_session, open_session
@@ -50,14 +50,14 @@ class Identity(models.Model):
 
 
 @identity.get("/session", operation_id="outbox_session_show", summary="Show Who Is Asking")
-async def show_identity(asked: Viewer) -> Identity:
+async def show_identity(context: Viewer) -> Identity:
     """Tells who is asking, by what that is known, and what they may do."""
-    return identity_of(asked.admin, asked.principal)
+    return identity_of(context.admin, context.principal)
 
 
 def identity_of(admin: Admin, principal: Principal) -> Identity:
     """The answer about `principal`."""
-    known = principal if isinstance(principal, Known) else None
+    known = principal if isinstance(principal, TokenPrincipal) else None
     return Identity(
         name=principal.name,
         role=principal.role,
@@ -96,7 +96,7 @@ def login_routes(find: Callable[..., Any]) -> APIRouter:
     """`POST /session`, which is behind no entrance. `find` is a dependency that finds the `Admin`."""
     router = area("session")
 
-    async def let_in(request: Request, admin: Annotated[Admin, Depends(find)]) -> Admin:
+    async def checked_admin(request: Request, admin: Annotated[Admin, Depends(find)]) -> Admin:
         if (reason := cross_site(request)) is not None:
             raise Problem(Code.CROSS_SITE, reason)
         await read_body(request, LOGIN_LIMIT)
@@ -104,7 +104,7 @@ def login_routes(find: Callable[..., Any]) -> APIRouter:
 
     @router.post(_PATH, operation_id="outbox_session_begin", status_code=status.HTTP_201_CREATED)
     async def log_in(
-        request: Request, response: Response, login: Annotated[Login, Body()], admin: Annotated[Admin, Depends(let_in)]
+        request: Request, response: Response, login: Annotated[Login, Body()], admin: Annotated[Admin, Depends(checked_admin)]
     ) -> Identity:
         """Logs in with a token, for browsers: the answer sets a cookie that scripts cannot read and other sites cannot use.
 
@@ -116,17 +116,17 @@ def login_routes(find: Callable[..., Any]) -> APIRouter:
         if entry is None:
             raise unauthenticated("the token is not known here")
         before = await principal_of_cookie(admin, request.cookies.get(COOKIE))
-        asked = Asked(
+        context = RequestContext(
             admin,
-            Known(entry.name, entry.role),
+            TokenPrincipal(entry.name, entry.role),
             request.state.request_id,
             address_of(request),
             request.state.client_request_id,
         )
         cookie = text_of(secrets.token_bytes(32))
-        session = await _begin(asked, entry, cookie, before)
+        session = await _begin(context, entry, cookie, before)
         _set_cookie(request, response, cookie, max_age=int(admin.session_lifetime.total_seconds()))
-        return identity_of(admin, Known(entry.name, entry.role, "session", hash_of(cookie), session.expires_at))
+        return identity_of(admin, TokenPrincipal(entry.name, entry.role, "session", hash_of(cookie), session.expires_at))
 
     return router
 
@@ -135,22 +135,22 @@ logout = area("session")
 
 
 @logout.delete(_PATH, operation_id=LOGOUT, status_code=status.HTTP_204_NO_CONTENT)
-async def log_out(request: Request, response: Response, asked: Viewer) -> None:
+async def log_out(request: Request, response: Response, context: Viewer) -> None:
     """Logs out: the session ends everywhere, and the cookie goes. With a token in the header there is nothing to end."""
-    if isinstance(asked.principal, Known) and asked.principal.session_hash is not None:
-        async with asked.admin.changing("logging out") as connection:
-            await close_session(connection, asked.admin.table, asked.principal.session_hash)
-            await record(connection, asked, action="session.end")
+    if isinstance(context.principal, TokenPrincipal) and context.principal.session_hash is not None:
+        async with context.admin.changing("logging out") as connection:
+            await close_session(connection, context.admin.table, context.principal.session_hash)
+            await record(connection, context, action="session.end")
     _set_cookie(request, response, "", max_age=0)
 
 
-async def _begin(asked: Asked, entry: TokenEntry, cookie: str, before: Known | None) -> Session:
+async def _begin(context: RequestContext, entry: TokenEntry, cookie: str, before: TokenPrincipal | None) -> Session:
     """Begins a session, and ends the one that the browser had, whose cookie goes."""
-    admin = asked.admin
+    admin = context.admin
     async with admin.changing("logging in") as connection:
         if before is not None and before.session_hash is not None:
             await close_session(connection, admin.table, before.session_hash)
-            await record(connection, replace(asked, principal=before), action="session.end")
+            await record(connection, replace(context, principal=before), action="session.end")
         session = await open_session(
             connection,
             admin.table,
@@ -159,7 +159,7 @@ async def _begin(asked: Asked, entry: TokenEntry, cookie: str, before: Known | N
             name=entry.name,
             lifetime=admin.session_lifetime,
         )
-        await record(connection, asked, action="session.begin")
+        await record(connection, context, action="session.begin")
     return session
 
 

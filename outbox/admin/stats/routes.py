@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from outbox.admin.access import Viewer
 from outbox.admin.admin import Admin
-from outbox.admin.cache import Remembered
+from outbox.admin.cache import StaleWhileRevalidate
 from outbox.admin.models import Instant, Request
 from outbox.admin.problems import Code, Problem
 from outbox.admin.routing import area
@@ -66,7 +66,7 @@ class StatsParameters(Request):
 
 
 @router.get("/stats", operation_id="outbox_stats_show")
-async def show_statistics(asked: Viewer, wanted: Annotated[StatsParameters, Query()]) -> StatsAnswer:
+async def show_statistics(context: Viewer, wanted: Annotated[StatsParameters, Query()]) -> StatsAnswer:
     """What was created, sent, processed, failed and died, step by step; the backlog; and how long things took.
 
     Numbers are those of all processes together, and survive their restarts. Null means that nobody told anything of that time:
@@ -76,8 +76,8 @@ async def show_statistics(asked: Viewer, wanted: Annotated[StatsParameters, Quer
     What covers more than a day is read again after five seconds at the earliest; `as_of` says when it was.
     """
     if _covers(wanted) > LONG:
-        return await asked.admin.shared(LongSeries).get(wanted)
-    return await _answer(asked.admin, wanted)
+        return await context.admin.shared(LongSeries).get(wanted)
+    return await _answer(context.admin, wanted)
 
 
 class LongSeries:
@@ -85,7 +85,7 @@ class LongSeries:
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
-        self._answers = Remembered[StatsAnswer]()
+        self._answers = StaleWhileRevalidate[StatsAnswer]()
 
     async def get(self, wanted: StatsParameters) -> StatsAnswer:
         """What was answered last, or a new answer. Raises what making it raised."""

@@ -19,7 +19,7 @@ GOOD_FOR = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class IssuedToken:
     """A token, and until when it is good."""
 
     token: str
@@ -27,7 +27,7 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
-class Promised:
+class KnownToken:
     """What is known of a token: whose it is, for which request, what was shown, and whether it is over."""
 
     actor: str
@@ -42,7 +42,7 @@ class Confirmations:
     def __init__(self, table: TableName) -> None:
         self._sql = queries("confirmations.sql", **satellite_names(table.schema))
 
-    async def promise(self, connection: Connection, *, actor: str, request_hash: bytes, expected: Expected) -> Promise:
+    async def issue_token(self, connection: Connection, *, actor: str, request_hash: bytes, expected: Expected) -> IssuedToken:
         """A new token for that request of that actor, which was found to mean what is `expected`.
 
         The digest is a part of the token. It cannot be exchanged there: the token is known by the hash of the whole.
@@ -50,15 +50,15 @@ class Confirmations:
         token = f"{secrets.token_urlsafe(32)}.{expected.digest}"
         values = _hash(token), actor, request_hash, expected.count, GOOD_FOR
         expires_at = await connection.fetchval(self._sql["promise"], *values)
-        return Promise(token, expires_at)
+        return IssuedToken(token, expires_at)
 
-    async def look(self, connection: Connection, token: str) -> Promised | None:
+    async def look(self, connection: Connection, token: str) -> KnownToken | None:
         """What is known of `token`; None for one that was used, was forgotten, or never was."""
         row = await connection.fetchrow(self._sql["look"], _hash(token))
         if row is None:
             return None
         expected = Expected(row["total"], token.partition(".")[2])
-        return Promised(row["actor"], row["request_hash"], expected, row["is_over"])
+        return KnownToken(row["actor"], row["request_hash"], expected, row["is_over"])
 
     async def use(self, connection: Connection, token: str, *, actor: str, request_hash: bytes) -> bool:
         """Whether it was good until now. After the commit it is used."""

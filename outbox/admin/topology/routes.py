@@ -8,7 +8,7 @@ from pydantic import Field
 from outbox.admin.access import Viewer
 from outbox.admin.backlog.view import BacklogView
 from outbox.admin.brokers import BrokerKind, BrokerView
-from outbox.admin.cache import Snapshot, Snapshots
+from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.models import Model, Moment
 from outbox.admin.routing import area
 from outbox.admin.topology.drawing import TopologyEdge, TopologyNode, drawn
@@ -56,7 +56,7 @@ class TopologyView:
         self._admin = admin
         self._broker = admin.shared(BrokerView)
         self._backlog = admin.shared(BacklogView)
-        self._seen = Snapshots(self._look, max_age=MAX_AGE, timeout=TIMEOUT)
+        self._seen = SingleFlightCache(self._look, max_age=MAX_AGE, timeout=TIMEOUT)
 
     async def now(self) -> Snapshot[Seen]:
         """What was seen last. Raises what looking raised if nothing was seen yet."""
@@ -73,12 +73,12 @@ class TopologyView:
 
 
 @topology.get("/topology", operation_id="outbox_topology_show", summary="Show Topology")
-async def show(asked: Viewer) -> Topology:
+async def show(context: Viewer) -> Topology:
     """Exchanges, queues, workers, and the ways between them, as nodes and edges; and what is wrong, with what would mend it.
 
     Looked at when somebody asks, at most every ten seconds. When the broker is away, what workers have told is shown.
     """
-    snapshot = await asked.admin.shared(TopologyView).now()
+    snapshot = await context.admin.shared(TopologyView).now()
     seen = snapshot.value
     nodes, edges = drawn(seen)
     return Topology(

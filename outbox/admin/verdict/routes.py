@@ -48,15 +48,15 @@ class VerdictNow(Model):
 
 
 @router.get("/health/verdict", operation_id="outbox_health_verdict", summary="Show Verdict")
-async def show(asked: Viewer) -> VerdictNow:
+async def show(context: Viewer) -> VerdictNow:
     """Whether all is well with the installation, and if not, what is wrong, since when, and what to do.
 
     It takes in the age and depth of outbox and queues, queues without a consumer, pauses, held, stalled and parked messages,
     the topology, components that are missing, late or lost, and dead letters. The dashboard, `outbox doctor` and the gauges
     `outbox_health_…` tell the same. It is judged at most every two seconds. A database that is away is a finding.
     """
-    snapshot = await asked.admin.shared(VerdictView).now()
-    verdict, thresholds = snapshot.value, asked.admin.thresholds
+    snapshot = await context.admin.shared(VerdictView).now()
+    verdict, thresholds = snapshot.value, context.admin.thresholds
     return VerdictNow(
         as_of=snapshot.as_of,
         status=_status(verdict),

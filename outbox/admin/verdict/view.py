@@ -11,7 +11,7 @@ import asyncpg
 
 from outbox.admin.backlog.view import Backlog, BacklogView
 from outbox.admin.brokers import BrokerKind, DeclaredConsumer, declared
-from outbox.admin.cache import Snapshot, Snapshots
+from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.dlq.reading import Letters, UnarchivedView
 from outbox.admin.models import MOST_COUNTED
 from outbox.admin.store.backlog import Count, Relation, backlog_queries
@@ -51,7 +51,7 @@ class VerdictView:
 
     def __init__(self, admin: "Admin") -> None:
         self._admin = admin
-        self._verdict = Snapshots(self._judge, max_age=MAX_AGE, timeout=TIMEOUT)
+        self._verdict = SingleFlightCache(self._judge, max_age=MAX_AGE, timeout=TIMEOUT)
         self._sql = backlog_queries(admin.table)
 
     async def now(self) -> Snapshot[Verdict]:

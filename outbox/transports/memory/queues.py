@@ -123,7 +123,7 @@ class Queue:
         handle = loop.call_later(delay.total_seconds(), due)
         self.delayed[handle] = entry
 
-    def bury(self, entry: Entry, cause: Cause, failure: Failure) -> None:
+    def dead_letter(self, entry: Entry, cause: Cause, failure: Failure) -> None:
         """Among the dead letters."""
         failed = FailedAttempt(at=datetime.now(UTC), attempt=entry.attempt, failure=failure)
         self.dead.append(
@@ -146,7 +146,7 @@ class Queue:
             while (entry := self._next_entry()) is not None and (member := self._next_with_room()) is not None:
                 self._take_out(entry)
                 if entry.expired:
-                    self.bury(entry, Cause.EXPIRED, _EXPIRED)
+                    self.dead_letter(entry, Cause.EXPIRED, _EXPIRED)
                 else:
                     member.hand_over(entry)
         finally:
@@ -285,7 +285,7 @@ class Delivery:
             case Postponed(delay):
                 self.queue.put_after(delay, replace(self.entry, redelivered=False))
             case Dead(cause, failure):
-                self.queue.bury(self.entry, cause, failure)
+                self.queue.dead_letter(self.entry, cause, failure)
             case Returned():
                 self.queue.put_in_front([self.entry.given_back()])
             case _:

@@ -27,7 +27,7 @@ from outbox.errors import (
 )
 from outbox.masking import Masking
 from outbox.ports import CONFIRMED, UNROUTABLE, Intake, NotSent, Observer, Receive, Refused, SendResult, Subscription
-from outbox.postgres.deaths import Coroner, Storable
+from outbox.postgres.deaths import DeadLetterWriter, Storable
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.index_positions import ScanStart
 from outbox.postgres.names import BellName, TableName
@@ -253,7 +253,7 @@ class PostgresBroker:
                     ring=self._ring,
                     waking=waking,
                     lease=self._lease,
-                    coroner=Coroner(self._masking, self._storable),
+                    writer=DeadLetterWriter(self._masking, self._storable),
                     scan_start=self._scan_starts.setdefault(subscription.queue, ScanStart()),
                     byte_limits=self._byte_limits,
                 )

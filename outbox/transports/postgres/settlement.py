@@ -11,7 +11,7 @@ from outbox.core.failures import FailedAttempt
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
-from outbox.postgres.deaths import Coroner, Payload
+from outbox.postgres.deaths import DeadLetterWriter, Payload
 from outbox.transports.postgres.delivery import PostgresDelivery
 
 MOST_AT_ONCE = 1_000
@@ -65,7 +65,7 @@ class Settling:
         ring: Ring,
         forget: Callable[[PostgresDelivery], None],
         takes_released: Callable[[], bool],
-        coroner: Coroner,
+        writer: DeadLetterWriter,
         queue: str,
         ordered: bool,
     ) -> None:
@@ -73,7 +73,7 @@ class Settling:
         self._fetch_in_turn = fetch_in_turn
         self._takes_released = takes_released
         self._ordered = ordered
-        self._coroner = coroner
+        self._writer = writer
         self._queue = queue
         self._ring = ring
         self._forget = forget
@@ -149,7 +149,7 @@ class Settling:
         delivery = settlement.delivery
         match settlement.outcome:
             case Retry(delay, failure):
-                failed = self._coroner.trail(self._failed(delivery, failure))
+                failed = self._writer.trail(self._failed(delivery, failure))
                 return delivery.id, delivery.token, min(delay, LONGEST_DELAY), failed
             case Postponed(delay):
                 return delivery.id, delivery.token, min(delay, LONGEST_DELAY)
@@ -162,7 +162,7 @@ class Settling:
 
     def _burial(self, settlement: _Settlement, cause: Cause, failure: Failure) -> tuple[str, ...]:
         row = settlement.delivery.row
-        return self._coroner.buried(
+        return self._writer.buried(
             queue=self._queue,
             failure=failure,
             failed=self._failed(settlement.delivery, failure),

@@ -18,7 +18,7 @@ from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
 from outbox.ports import Doorbell, Receive, Subscription
 from outbox.postgres.batch_sizes import BatchSizes
-from outbox.postgres.deaths import Coroner
+from outbox.postgres.deaths import DeadLetterWriter
 from outbox.postgres.index_positions import ScanStart
 from outbox.transports.postgres.delivery import Actions, PostgresDelivery
 from outbox.transports.postgres.settlement import Fetch, FetchInTurn, Ring, Settling
@@ -176,7 +176,7 @@ class PostgresIntake:
         ring: Ring,
         waking: Waking,
         lease: timedelta,
-        coroner: Coroner,
+        writer: DeadLetterWriter,
         scan_start: ScanStart,
         byte_limits: ByteLimits,
     ) -> None:
@@ -188,7 +188,7 @@ class PostgresIntake:
         self._prefetch_count = subscription.prefetch_count
         self._receive = receive
         self._fetch = fetch
-        self._storable = coroner.storable
+        self._storable = writer.storable
         self._waking = waking
         self._lease = lease
         self._ordered = subscription.ordered
@@ -198,7 +198,7 @@ class PostgresIntake:
             ring=ring,
             forget=self._forget,
             takes_released=self._takes_released,
-            coroner=coroner,
+            writer=writer,
             queue=self._queue,
             ordered=self._ordered,
         )

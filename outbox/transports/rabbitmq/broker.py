@@ -15,13 +15,13 @@ from outbox.core.urls import amqp_url
 from outbox.errors import BrokerUnavailableError, ConfigurationError, TopologyError
 from outbox.ports import Intake, NotSent, Observer, Receive, Refused, SendResult, Subscription
 from outbox.transports.rabbitmq.amqp_encoding import Publication, UnsendableError
-from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, LentLink, Link, OwnLink, is_blocked
-from outbox.transports.rabbitmq.delivery import Isolation, Survivals
+from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, BorrowedConnection, Link, OwnedConnection, is_blocked
+from outbox.transports.rabbitmq.delivery import Isolation, RedeliveryCounter
 from outbox.transports.rabbitmq.message_format import DEFAULT_EXCHANGE, publication_of
 from outbox.transports.rabbitmq.publisher import Pipeline
 from outbox.transports.rabbitmq.settlement import CopySettlement
 from outbox.transports.rabbitmq.subscription import RunningSubscription
-from outbox.transports.rabbitmq.topology import NotThere, Roads, Topology, dead_letter_queue, inquiry_on
+from outbox.transports.rabbitmq.topology import ExchangeResolver, NotThere, Topology, dead_letter_queue, inquiry_on
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection as LentConnection
@@ -55,16 +55,16 @@ class RabbitBroker:
         self._publishing: Link
         self._consuming: Link
         if connection is not None:
-            self._publishing = self._consuming = LentLink(connection)
+            self._publishing = self._consuming = BorrowedConnection(connection)
         else:
             address = amqp_url(url or "", argument="url")
-            self._publishing = OwnLink(address, purpose="outbox publishing", connect_timeout=connect_timeout)
-            self._consuming = OwnLink(address, purpose="outbox consuming", connect_timeout=connect_timeout)
+            self._publishing = OwnedConnection(address, purpose="outbox publishing", connect_timeout=connect_timeout)
+            self._consuming = OwnedConnection(address, purpose="outbox consuming", connect_timeout=connect_timeout)
         self._outages = Outages(observer)
         self._topology = Topology(self._outages.advise, declared_again=self._outages.report)
         self._pipeline = Pipeline(self._publishing, exchange_gone=self._forget_exchange)
-        self._roads = Roads(self._pipeline, self._publishing, self._topology, self._outages.advise)
-        self._survivals = Survivals()
+        self._exchanges = ExchangeResolver(self._pipeline, self._publishing, self._topology, self._outages.advise)
+        self._redeliveries = RedeliveryCounter()
         self._isolation = Isolation()
         self._opening = asyncio.Lock()
         self._opened_on: AbstractConnection | None = None
@@ -104,8 +104,8 @@ class RabbitBroker:
             queue=queue,
             exchange=exchange,
             pipeline=self._pipeline,
-            roads=self._roads,
-            survivals=self._survivals,
+            exchanges=self._exchanges,
+            redeliveries=self._redeliveries,
             isolation=self._isolation,
             in_order=subscription.ordered,
         )
@@ -114,7 +114,7 @@ class RabbitBroker:
             receive,
             link=self._consuming,
             topology=self._topology,
-            roads=self._roads,
+            exchanges=self._exchanges,
             settlement=settlement,
             isolation=self._isolation,
             notice=self._outages,
@@ -157,7 +157,7 @@ class RabbitBroker:
     async def _queue_exchange(self, messages: Sequence[Message]) -> str:
         """The way to a queue, looked for when the first message wants to go straight to one."""
         if any(message.target_queue is not None for message in messages):
-            return await self._roads.to_queue(self._exchange)
+            return await self._exchanges.to_queue(self._exchange)
         return DEFAULT_EXCHANGE
 
     def _publications(
@@ -186,7 +186,7 @@ class RabbitBroker:
     def _forget_exchange(self) -> None:
         """The next `open` looks again, and declares it again; so do copies that go by an exchange for delays."""
         self._opened_on = None
-        self._roads.doubt()
+        self._exchanges.doubt()
 
 
 def _unsendable(reason: str) -> Refused:

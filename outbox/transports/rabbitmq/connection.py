@@ -12,7 +12,7 @@ from yarl import URL
 
 from outbox.core.urls import redacted
 from outbox.errors import BrokerUnavailableError, UrlError
-from outbox.transports.rabbitmq.frame_tap import StreamedConnection
+from outbox.transports.rabbitmq.frame_tap import InterceptedConnection
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection as LentConnection
@@ -35,14 +35,14 @@ class LostError(BrokerUnavailableError):
 
 
 @contextmanager
-def losses() -> Iterator[None]:
+def translate_connection_errors() -> Iterator[None]:
     """Turns whatever aiormq raises when a connection or channel is not there any more into `LostError`.
 
     That includes plain `Exception`, `InvalidStateError` where it rejects one future twice, and `CancelledError` in a task that
     nobody cancelled: aiormq cancels its own tasks when a channel closes, and whoever waits for them is told so. Refusals of
     the broker (`AMQPChannelError`) pass through. A cancellation from outside stays one, see `heeding_cancellation`.
     """
-    with heeding_cancellation() as cancelled:
+    with preserve_cancellation() as cancelled:
         try:
             yield
         except (AMQPChannelError, BrokerUnavailableError):
@@ -60,7 +60,7 @@ def losses() -> Iterator[None]:
 
 
 @contextmanager
-def heeding_cancellation() -> Iterator[Callable[[], bool]]:
+def preserve_cancellation() -> Iterator[Callable[[], bool]]:
     """Whatever is raised within the block becomes `CancelledError` if somebody cancelled the present task meanwhile.
 
     aiormq answers the cancellation of whoever waits for one of its tasks with the reason for which its connection has ended,
@@ -110,7 +110,7 @@ class Link(Protocol):
         ...
 
 
-class OwnLink:
+class OwnedConnection:
     """A connection of our own, made from a URL. `purpose` is the name that the broker's management shows for it."""
 
     def __init__(self, url: str, *, purpose: str, connect_timeout: timedelta) -> None:
@@ -138,7 +138,7 @@ class OwnLink:
                 return connection
             if self._attempt != attempt and self._failure:
                 raise BrokerUnavailableError(self._failure)
-            with heeding_cancellation():
+            with preserve_cancellation():
                 return await self._connect()
 
     def discard(self, connection: "AbstractConnection") -> None:
@@ -156,10 +156,10 @@ class OwnLink:
 
     async def _connect(self) -> "AbstractConnection":
         self._attempt += 1
-        connection: StreamedConnection | None = None
+        connection: InterceptedConnection | None = None
         try:
             async with asyncio.timeout(self._timeout.total_seconds()):
-                connection = StreamedConnection(self._url)
+                connection = InterceptedConnection(self._url)
                 await connection.connect()
                 self._connection = connection
                 # The first turn of its reader makes it ready.
@@ -178,7 +178,7 @@ class OwnLink:
         task.add_done_callback(self._closing.discard)
 
 
-class LentLink:
+class BorrowedConnection:
     """An aio-pika connection that belongs to the host: used while it is open, never closed, repaired by its owner."""
 
     def __init__(self, connection: "LentConnection") -> None:
@@ -234,7 +234,7 @@ def broker_version(connection: "AbstractConnection") -> tuple[int, int]:
 async def _close(connection: "AbstractConnection") -> None:
     with suppress(BrokerUnavailableError, TimeoutError):
         async with asyncio.timeout(_CLOSING.total_seconds()):
-            with losses():
+            with translate_connection_errors():
                 # Named, because aiormq would otherwise cancel whoever waits for an answer.
                 await connection.close(ConnectionClosed(REPLY_SUCCESS, "closed by this side"))
 

@@ -12,8 +12,13 @@ from pamqp.commands import Basic
 from pamqp.constants import REPLY_SUCCESS
 
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
-from outbox.transports.rabbitmq.connection import UnresponsiveError, broker_version, heeding_cancellation, losses
-from outbox.transports.rabbitmq.frame_tap import StreamedConnection, Tap, abandon
+from outbox.transports.rabbitmq.connection import (
+    UnresponsiveError,
+    broker_version,
+    preserve_cancellation,
+    translate_connection_errors,
+)
+from outbox.transports.rabbitmq.frame_tap import FrameTap, InterceptedConnection, abandon
 from outbox.transports.rabbitmq.inbound import Acknowledgements, Arrival, Assembly
 from outbox.transports.rabbitmq.publish_channel import connection_cut
 from outbox.transports.rabbitmq.topology import NotAllowed, NotThere
@@ -63,8 +68,8 @@ class ConsumerChannel:
         self._late: list[int] = []
         self._acknowledgements = Acknowledgements(channel.number, self._write)
         self._assembly = Assembly(self._on_arrival)
-        self._tap = Tap(channel, self._assembly.handlers, watched={Basic.Cancel: self._on_cancelled_by_broker})
-        if isinstance(channel.connection, StreamedConnection):
+        self._tap = FrameTap(channel, self._assembly.handlers, watched={Basic.Cancel: self._on_cancelled_by_broker})
+        if isinstance(channel.connection, InterceptedConnection):
             channel.connection.stream.divert(channel.number, self._assembly.take)
         channel.closing.add_done_callback(self._on_closed)
 
@@ -82,7 +87,7 @@ class ConsumerChannel:
         """A channel that consumes. Raises `BrokerUnavailableError`, or `TopologyError` if the queue cannot be consumed."""
         try:
             async with asyncio.timeout(_TIMEOUT.total_seconds()):
-                with losses():
+                with translate_connection_errors():
                     channel = await connection.channel(publisher_confirms=False)
                     try:
                         consumer = cls(channel, arrived=arrived, let_go=let_go, in_order=in_order)
@@ -244,7 +249,7 @@ class ConsumerChannel:
         self._end("the broker cancelled the consumer")
 
     def _on_closed(self, closing: "asyncio.Future[None]") -> None:
-        if isinstance(self._channel.connection, StreamedConnection):
+        if isinstance(self._channel.connection, InterceptedConnection):
             self._channel.connection.stream.restore(self._channel.number, self._assembly.take)
         error = None if closing.cancelled() else closing.exception()
         if self._tap.close_reason is not None:
@@ -279,10 +284,10 @@ def _plainly(reason: str) -> str:
 @asynccontextmanager
 async def _courtesy(limit: timedelta) -> AsyncIterator[None]:
     """What is polite to do on a channel, and no harm if it has ended or does not answer."""
-    with heeding_cancellation() as cancelled:
+    with preserve_cancellation() as cancelled:
         with suppress(AMQPChannelError, BrokerUnavailableError, TimeoutError):
             async with asyncio.timeout(limit.total_seconds()):
-                with losses():
+                with translate_connection_errors():
                     yield
         if cancelled():
             raise asyncio.CancelledError  # aiormq may have kept it to itself

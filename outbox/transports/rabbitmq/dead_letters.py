@@ -15,7 +15,7 @@ from outbox.core.outcome import Failure
 from outbox.core.urls import amqp_url
 from outbox.errors import BrokerUnavailableError, ConfigurationError, MalformedMessageError
 from outbox.ports import DeadMessage, ReceiveDead
-from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, LentLink, Link, OwnLink, UnresponsiveError
+from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, BorrowedConnection, Link, OwnedConnection, UnresponsiveError
 from outbox.transports.rabbitmq.consume_channel import Arrived, ConsumerChannel
 from outbox.transports.rabbitmq.header_json import Content, read_content
 from outbox.transports.rabbitmq.inbound import Arrival
@@ -55,11 +55,11 @@ def read_dead(queue: str, arrival: Arrival) -> DeadMessage:
     Text may contain what PostgreSQL's does not hold, such as NUL.
     """
     content = read_content(arrival.header)
-    return _Remains(queue, arrival, content, _brokers_account(queue, content.headers)).dead
+    return _DeadMessageReader(queue, arrival, content, _brokers_account(queue, content.headers)).dead
 
 
 @dataclass(frozen=True, slots=True)
-class _Remains:
+class _DeadMessageReader:
     """A dead letter, and what the broker says that it did with it, which it says where it dead-lettered the message itself."""
 
     queue: str
@@ -201,10 +201,10 @@ class RabbitDeadLetterQueues:
             raise ConfigurationError("RabbitMQ takes either a URL or a connection")
         self._link: Link
         if connection is not None:
-            self._link = LentLink(connection)
+            self._link = BorrowedConnection(connection)
         else:
             address = amqp_url(url or "", argument="url")
-            self._link = OwnLink(address, purpose="outbox dead letters", connect_timeout=connect_timeout)
+            self._link = OwnedConnection(address, purpose="outbox dead letters", connect_timeout=connect_timeout)
         self._first_prefetch = first_prefetch
         self._sizes: dict[str, int] = {}
 

@@ -45,7 +45,7 @@ def failures_after(headers: Mapping[str, Any], latest: FailedAttempt) -> list[Fa
     return extended_trail(decode_trail(headers.get(FAILURES)), latest)
 
 
-def trails(failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str | None]]:
+def retry_headers(failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str | None]]:
     """The headers of a message that will be tried again. None: it goes without the header that it came with."""
     brief = [replace(failed, failure=replace(failed.failure, traceback="")) for failed in failures]
     latest = brief[-1].failure
@@ -55,14 +55,14 @@ def trails(failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str | None]]
     yield {FAILURES: None}
 
 
-def accounts(cause: Cause, failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str | None]]:
+def dead_letter_headers(cause: Cause, failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str | None]]:
     """The headers of a dead letter, whose last failure is the last of `failures`.
 
     The failure that it is a dead letter for is worth more than those before it: its traceback is cut only when no other
     failure is left, its message only when the traceback is gone, and its type at the very end.
     """
     failure = failures[-1].failure
-    histories = list(trails(failures))
+    histories = list(retry_headers(failures))
     for history, traceback, message in _SHORTER:
         yield histories[history] | {
             CAUSE: cause.value,
@@ -105,7 +105,7 @@ class Settlement(Protocol):
         """Has a copy for the same attempt wait for `delay`, then acknowledges."""
         ...
 
-    async def bury(self, delivery: "RabbitDelivery", cause: Cause, failure: Failure) -> None:
+    async def dead_letter(self, delivery: "RabbitDelivery", cause: Cause, failure: Failure) -> None:
         """Puts a copy with the failure among the dead letters, then acknowledges."""
         ...
 
@@ -125,7 +125,7 @@ class Settlement(Protocol):
         """The end of that."""
         ...
 
-    def survivals(self, delivery: "RabbitDelivery") -> int:
+    def redeliveries(self, delivery: "RabbitDelivery") -> int:
         """How many earlier deliveries ended in this process without its death, and were counted all the same."""
         ...
 
@@ -212,7 +212,7 @@ class RabbitDelivery:
     def _own_crashes(self) -> int:
         """Since it became this entry of the queue."""
         count = read_count(self.arrival.headers, DELIVERY_COUNT)
-        return max(0, count - self._settlement.survivals(self)) if count else 0
+        return max(0, count - self._settlement.redeliveries(self)) if count else 0
 
     @property
     def message_id(self) -> str:
@@ -269,7 +269,7 @@ class RabbitDelivery:
             case Postponed(delay):
                 await self._settlement.postpone(self, delay)
             case Dead(cause, failure):
-                await self._settlement.bury(self, cause, failure)
+                await self._settlement.dead_letter(self, cause, failure)
             case Returned():
                 await self._settlement.give_back(self)
             case _:
@@ -307,7 +307,7 @@ class RabbitDelivery:
 _MAX_TRACKED = 10_000
 
 
-class Survivals:
+class RedeliveryCounter:
     """Remembers, for this process, how often each message was let go of by a worker that lived on.
 
     Quorum queues count in `x-delivery-count` how often a message came back. Before RabbitMQ 4.3 that includes what was given

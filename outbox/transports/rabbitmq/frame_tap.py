@@ -123,7 +123,7 @@ class FrameStream:
         self._read_at = asyncio.get_running_loop().time()
 
 
-class StreamedConnection(aiormq.Connection):
+class InterceptedConnection(aiormq.Connection):
     """An aiormq connection whose deliveries can be taken off its `stream`."""
 
     stream: FrameStream
@@ -138,7 +138,7 @@ class StreamedConnection(aiormq.Connection):
 
 
 class _Streaming(TransportFactory):
-    def __init__(self, connection: StreamedConnection) -> None:
+    def __init__(self, connection: InterceptedConnection) -> None:
         self._connection = connection
 
     async def create(self, url: URL, **options: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -151,7 +151,7 @@ class _Streaming(TransportFactory):
 FrameHandler = Callable[[Any], None]
 
 
-class Tap:
+class FrameTap:
     """Calls `handlers[type(frame)]` for each frame of `channel`, and leaves frames of other types to aiormq.
 
     Frames that `watched` names are left to it too, after their handler was called.

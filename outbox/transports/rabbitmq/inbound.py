@@ -100,7 +100,7 @@ class Assembly:
 
     @property
     def handlers(self) -> dict[type, FrameHandler]:
-        """For a `Tap`, where the connection belongs to somebody else, and its stream with it."""
+        """For a `FrameTap`, where the connection belongs to somebody else, and its stream with it."""
         return {Basic.Deliver: self._on_deliver, ContentHeader: self._on_header, ContentBody: self._on_body}
 
     def _on_deliver(self, frame: Basic.Deliver) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from outbox.core.urls import amqp_url
 from outbox.errors import BrokerUnavailableError, ConfigurationError
-from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, OwnLink
+from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, OwnedConnection
 from outbox.transports.rabbitmq.limits import settings_in_force
 from outbox.transports.rabbitmq.topology import Exchange, Inquiry, NotAllowed, NotThere, inquiry_on, is_there
 
@@ -115,7 +115,7 @@ class Overview:
 
     def __init__(self, url: str, *, management_url: str | None) -> None:
         address = amqp_url(url, argument="broker")
-        self._link = OwnLink(address, purpose="outbox admin", connect_timeout=CONNECT_TIMEOUT)
+        self._link = OwnedConnection(address, purpose="outbox admin", connect_timeout=CONNECT_TIMEOUT)
         host = unquote(urlsplit(url).path.removeprefix("/")) or "/"
         self._management = None if management_url is None else Management(management_url, virtual_host=host)
 

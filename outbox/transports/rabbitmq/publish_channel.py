@@ -27,8 +27,8 @@ from outbox.core.urls import redacted
 from outbox.ports import CONFIRMED, UNROUTABLE, Refused, SendResult
 from outbox.transports.rabbitmq.amqp_decoding import HEADER_FRAME, METHOD_FRAME, is_return, raw_properties, read_return
 from outbox.transports.rabbitmq.amqp_encoding import FrameWriter, Publication, UnsendableError
-from outbox.transports.rabbitmq.connection import LostError, losses
-from outbox.transports.rabbitmq.frame_tap import FrameHandler, StreamedConnection, Tap, abandon
+from outbox.transports.rabbitmq.connection import LostError, translate_connection_errors
+from outbox.transports.rabbitmq.frame_tap import FrameHandler, FrameTap, InterceptedConnection, abandon
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel, AbstractConnection
@@ -103,8 +103,8 @@ class ConfirmChannel:
             ContentHeader: self._on_returned_header,
             ContentBody: _ignore,
         }
-        self._tap = Tap(channel, handlers)
-        if isinstance(channel.connection, StreamedConnection):
+        self._tap = FrameTap(channel, handlers)
+        if isinstance(channel.connection, InterceptedConnection):
             channel.connection.stream.divert(channel.number, self._take_returned)
         channel.closing.add_done_callback(self._on_closed)
 
@@ -178,7 +178,7 @@ class ConfirmChannel:
         """Hands `chunk` to the connection. A large one waits until the socket has room again."""
         queue = self._channel.connection.write_queue
         try:
-            with losses():
+            with translate_connection_errors():
                 drained = self._channel.create_future() if len(chunk) >= _CHUNK else None
                 frame = ChannelFrame(payload=chunk, should_close=False, drain_future=drained)
                 try:
@@ -220,7 +220,7 @@ class ConfirmChannel:
             self._flight.batch.returned((message_id, *self._last_return))
 
     def _on_closed(self, closing: "asyncio.Future[None]") -> None:
-        if isinstance(self._channel.connection, StreamedConnection):
+        if isinstance(self._channel.connection, InterceptedConnection):
             self._channel.connection.stream.restore(self._channel.number, self._take_returned)
         error = None if closing.cancelled() else closing.exception()
         if self._flight is not None:

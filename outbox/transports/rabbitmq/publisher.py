@@ -16,7 +16,7 @@ from outbox.core.outcome import Failure
 from outbox.errors import BrokerUnavailableError
 from outbox.ports import NotSent, Refused, SendResult, Unconfirmed
 from outbox.transports.rabbitmq.amqp_encoding import Publication, encode_properties, largest_payload
-from outbox.transports.rabbitmq.connection import Link, UnresponsiveError, is_blocked, losses
+from outbox.transports.rabbitmq.connection import Link, UnresponsiveError, is_blocked, translate_connection_errors
 from outbox.transports.rabbitmq.publish_channel import Batch, ChannelCutError, ConfirmChannel
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Pipeline:
             return False
         try:
             async with asyncio.timeout(within.total_seconds()):
-                with losses():
+                with translate_connection_errors():
                     self._idle.append(await ConfirmChannel.open(connection))
         except (TimeoutError, BrokerUnavailableError, AMQPChannelError):
             return False
@@ -178,7 +178,7 @@ class Pipeline:
     async def _new_channel(self, connection: "AbstractConnection", opening: timedelta) -> ConfirmChannel:
         try:
             async with asyncio.timeout(opening.total_seconds()):
-                with losses():
+                with translate_connection_errors():
                     return await ConfirmChannel.open(connection)
         except TimeoutError:
             self._link.discard(connection)

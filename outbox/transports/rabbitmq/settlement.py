@@ -15,16 +15,16 @@ from outbox.engine.lifecycle import Pauses
 from outbox.errors import BrokerUnavailableError, StaleDeliveryError, TopologyError
 from outbox.ports import Confirmed, NotSent, Refused, SendResult, Unconfirmed, Unroutable
 from outbox.transports.rabbitmq.amqp_encoding import Publication, UnsendableError
-from outbox.transports.rabbitmq.delivery import accounts, failures_after, trails
+from outbox.transports.rabbitmq.delivery import dead_letter_headers, failures_after, retry_headers
 from outbox.transports.rabbitmq.message_format import CRASHES, ISOLATED, copy_of
 from outbox.transports.rabbitmq.publish_channel import NACKED
 from outbox.transports.rabbitmq.topology import dead_letter_exchange
 
 if TYPE_CHECKING:
-    from outbox.transports.rabbitmq.delivery import Isolation, RabbitDelivery, Survivals
+    from outbox.transports.rabbitmq.delivery import Isolation, RabbitDelivery, RedeliveryCounter
     from outbox.transports.rabbitmq.inbound import Arrival
     from outbox.transports.rabbitmq.publisher import Pipeline
-    from outbox.transports.rabbitmq.topology import Roads
+    from outbox.transports.rabbitmq.topology import ExchangeResolver
 
 COPY_TIMEOUT = timedelta(seconds=10)
 """How long one copy may wait for its confirm."""
@@ -50,8 +50,8 @@ class CopySettlement:
         queue: str,
         exchange: str,
         pipeline: "Pipeline",
-        roads: "Roads",
-        survivals: "Survivals",
+        exchanges: "ExchangeResolver",
+        redeliveries: "RedeliveryCounter",
         isolation: "Isolation",
         in_order: bool = False,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -59,8 +59,8 @@ class CopySettlement:
         self._queue = queue
         self._exchange = exchange
         self._pipeline = pipeline
-        self._roads = roads
-        self._survivals = survivals
+        self._exchanges = exchanges
+        self._redeliveries = redeliveries
         self._isolation = isolation
         self._in_order = in_order
         self._now = now
@@ -71,25 +71,25 @@ class CopySettlement:
         headers = self._headers(delivery) | {ATTEMPT: delivery.attempt + 1}
 
         async def draft() -> Publication:
-            exchange = await self._roads.to_delay(self._exchange, delay)
-            return self._fitting(delivery, headers, trails(failures), exchange)
+            exchange = await self._exchanges.to_delay(self._exchange, delay)
+            return self._fitting(delivery, headers, retry_headers(failures), exchange)
 
         if (refused := await self._replace(delivery, draft)) is not None:
             # The dead letter tells what its handler raised, not only why there is no further attempt.
             message = f"{failure.message} (and it could not be retried: {refused.failure})"
-            await self.bury(delivery, Cause.REFUSED, replace(failure, message=message))
+            await self.dead_letter(delivery, Cause.REFUSED, replace(failure, message=message))
 
     async def postpone(self, delivery: "RabbitDelivery", delay: timedelta) -> None:
         """A copy for the same attempt waits for `delay`; likewise."""
 
         async def draft() -> Publication:
-            exchange = await self._roads.to_delay(self._exchange, delay)
+            exchange = await self._exchanges.to_delay(self._exchange, delay)
             return self._copy(delivery, self._headers(delivery), exchange=exchange)
 
         if (refused := await self._replace(delivery, draft)) is not None:
-            await self.bury(delivery, Cause.REFUSED, refused.failure)
+            await self.dead_letter(delivery, Cause.REFUSED, refused.failure)
 
-    async def bury(self, delivery: "RabbitDelivery", cause: Cause, failure: Failure) -> None:
+    async def dead_letter(self, delivery: "RabbitDelivery", cause: Cause, failure: Failure) -> None:
         """Publishes a dead letter; or rejects the original, where it is certain that the broker dead-letters it.
 
         Raises `BrokerUnavailableError` where neither is possible now: the message is kept, to be settled again.
@@ -97,11 +97,11 @@ class CopySettlement:
         failures = self._failures(delivery, failure)
 
         async def draft() -> Publication:
-            exchange = await self._roads.to_dead_letters(self._exchange)
+            exchange = await self._exchanges.to_dead_letters(self._exchange)
             if exchange is None:
                 raise UnsendableError(f"this user may not write to exchange {dead_letter_exchange(self._exchange)!r}")
             try:
-                return self._fitting(delivery, self._headers(delivery), accounts(cause, failures), exchange)
+                return self._fitting(delivery, self._headers(delivery), dead_letter_headers(cause, failures), exchange)
             except UnsendableError:
                 # As it came: a dead letter without its failure is better than none.
                 return self._copy(delivery, {}, exchange=exchange)
@@ -114,7 +114,7 @@ class CopySettlement:
 
     async def _may_reject(self) -> bool:
         """Asked for each message: a queue may have been replaced by one that drops what is rejected."""
-        return await self._roads.rejects_are_safe(self._exchange, self._queue, ordered=self._in_order)
+        return await self._exchanges.rejects_are_safe(self._exchange, self._queue, ordered=self._in_order)
 
     async def give_back(self, delivery: "RabbitDelivery") -> None:
         """As it is; but one that runs alone as a fresh copy: its count of deliveries would put the blame on it."""
@@ -140,11 +140,11 @@ class CopySettlement:
             raise StaleDeliveryError(f"the message could not be marked: {refused.failure}; it was given back")
 
     async def _way_back(self) -> str:
-        return await self._roads.to_queue(self._exchange)
+        return await self._exchanges.to_queue(self._exchange)
 
     async def _way_back_later(self) -> str:
         try:
-            return await self._roads.to_delay(self._exchange, POSTPONED)
+            return await self._exchanges.to_delay(self._exchange, POSTPONED)
         except TopologyError:
             return await self._way_back()
 
@@ -162,13 +162,13 @@ class CopySettlement:
         with suppress(StaleDeliveryError):  # it went back as it was, or its channel is gone
             await self._mark(delivery, self._way_back_later)
 
-    def survivals(self, delivery: "RabbitDelivery") -> int:
-        """See `Settlement.survivals`."""
-        return self._survivals.of((self._queue, delivery.arrival.identity))
+    def redeliveries(self, delivery: "RabbitDelivery") -> int:
+        """See `Settlement.redeliveries`."""
+        return self._redeliveries.of((self._queue, delivery.arrival.identity))
 
     def let_go(self, arrival: "Arrival") -> None:
         """The broker has it back, and this worker lives."""
-        self._survivals.note((self._queue, arrival.identity))
+        self._redeliveries.note((self._queue, arrival.identity))
 
     async def _replace(self, delivery: "RabbitDelivery", draft: Draft, *, keep: bool = False) -> Refused | None:
         """Publishes a copy, then acknowledges; or else why the broker will never take the copy, with nothing settled.
@@ -201,7 +201,7 @@ class CopySettlement:
                 raise StaleDeliveryError(f"its copy could not be published ({trouble}); the message was given back")
             await delivery.pause(pause)
             with suppress(BrokerUnavailableError, TopologyError):
-                await self._roads.mend(self._exchange, self._queue)
+                await self._exchanges.mend(self._exchange, self._queue)
 
     async def _publish(self, draft: Draft) -> SendResult:
         try:
@@ -230,12 +230,12 @@ class CopySettlement:
         self,
         delivery: "RabbitDelivery",
         headers: Mapping[str, Any],
-        accounts: Iterable[Mapping[str, str | None]],
+        dead_letter_headers: Iterable[Mapping[str, str | None]],
         exchange: str,
     ) -> Publication:
         """With as much of its failures as fits into a frame beside the message's own headers."""
         largest = self._pipeline.largest_header
-        for account in accounts:
+        for account in dead_letter_headers:
             copy = self._copy(delivery, {**headers, **account}, exchange=exchange)
             if copy.header_size <= largest:
                 return copy

@@ -22,7 +22,7 @@ from outbox.transports.rabbitmq.topology import Inquiry, inquiry_on
 if TYPE_CHECKING:
     from outbox.transports.rabbitmq.delivery import Isolation
     from outbox.transports.rabbitmq.settlement import CopySettlement
-    from outbox.transports.rabbitmq.topology import Roads, Topology
+    from outbox.transports.rabbitmq.topology import ExchangeResolver, Topology
 
 
 CHECK_EVERY = timedelta(seconds=30)
@@ -49,7 +49,7 @@ class RunningSubscription:
         *,
         link: Link,
         topology: "Topology",
-        roads: "Roads",
+        exchanges: "ExchangeResolver",
         settlement: "CopySettlement",
         isolation: "Isolation",
         notice: "Notice",
@@ -58,7 +58,7 @@ class RunningSubscription:
         self._receive = receive
         self._link = link
         self._topology = topology
-        self._roads = roads
+        self._exchanges = exchanges
         self._settlement = settlement
         self._isolation = isolation
         self._notice = notice
@@ -111,8 +111,8 @@ class RunningSubscription:
         try:
             async with inquiry_on(self._link) as inquiry:
                 await self._topology.ensure_consumer(inquiry, subscription)
-            await self._roads.explore(exchange, subscription.retry_delays)
-            await self._roads.require_dead_letters(exchange, subscription.queue, ordered=subscription.ordered)
+            await self._exchanges.explore(exchange, subscription.retry_delays)
+            await self._exchanges.require_dead_letters(exchange, subscription.queue, ordered=subscription.ordered)
         except AMQPChannelError as error:
             # Deleted between two questions, or its node is down: a refusal that time mends.
             raise BrokerUnavailableError(f"what queue {subscription.queue!r} needs cannot be declared now: {error}") from None
@@ -159,7 +159,7 @@ class RunningSubscription:
             # leader is gone, must not cut off the consumers of the others.
             async with Inquiry(connection) as inquiry:
                 await self._topology.ensure_consumer(inquiry, self._subscription)
-                await self._roads.ensure_known_delays(inquiry, exchange)
+                await self._exchanges.ensure_known_delays(inquiry, exchange)
         except TopologyError as error:
             self._notice.advise(str(error))
         except (BrokerUnavailableError, AMQPChannelError):

@@ -15,7 +15,7 @@ from outbox.core.duration import format_duration
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import TopologyError
 from outbox.ports import Subscription
-from outbox.transports.rabbitmq.connection import Link, UnresponsiveError, broker_version, losses
+from outbox.transports.rabbitmq.connection import Link, UnresponsiveError, broker_version, translate_connection_errors
 from outbox.transports.rabbitmq.frame_tap import abandon
 from outbox.transports.rabbitmq.message_format import DEFAULT_EXCHANGE
 
@@ -46,7 +46,7 @@ class Inquiry:
         """The broker's answer. Raises the refusal (`AMQPChannelError`), or `BrokerUnavailableError` without an answer."""
         try:
             async with asyncio.timeout(_TIMEOUT.total_seconds()):
-                with losses():
+                with translate_connection_errors():
                     if self._channel is None or self._channel.is_closed:
                         self._channel = await self.connection.channel(publisher_confirms=False)
                     return await question(self._channel)
@@ -362,7 +362,7 @@ LONGEST_REFUSAL = timedelta(seconds=30)
 """It is asked again after this time at the latest."""
 
 
-class Roads:
+class ExchangeResolver:
     """Finds out once what the broker allows and what there is, and remembers it."""
 
     def __init__(self, pipeline: "Pipeline", link: Link, topology: Topology, advise: Advise) -> None:
