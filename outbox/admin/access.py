@@ -1,4 +1,4 @@
-"""Who may pass: every route but the public ones is behind `entrance`, and asks for the role that it needs."""
+"""Access: every route but the public ones requires authentication, and the role that it names."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass

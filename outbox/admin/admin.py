@@ -1,4 +1,4 @@
-"""What the admin's routes work with: one object per application, open while the application runs."""
+"""Admin: what the routes share, opened once for each application."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -1,4 +1,4 @@
-"""`GET /audit`: who did what, or was not allowed to."""
+"""`GET /audit`: who changed what, and who was refused."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Writes down who did what: in the transaction of the deed, so that there is neither one without the other."""
+"""Writes the audit log, in the transaction of the change, so that neither exists without the other."""
 
 import logging
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the admin knows of the broker: which kind it is, and how full its queues are."""
+"""What the admin reads from the broker: its kind, queue depths, declared consumers."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What many ask for and few should fetch: a value kept in the process for a moment, fetched once however many wait for it."""
+"""Caches for expensive reads: one fetch for all who wait, and values that stay valid for a moment."""
 
 import asyncio
 from collections import OrderedDict

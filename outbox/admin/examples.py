@@ -1,4 +1,4 @@
-"""An example of every operation, for the OpenAPI document: how `curl` asks it, and its body."""
+"""Examples of each operation for the OpenAPI document: a `curl` command and a body."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""How many requests of one principal are answered at a time, so that nobody keeps the others waiting."""
+"""Limits the concurrent requests of each principal, so that one cannot delay the others."""
 
 import asyncio
 from collections.abc import AsyncIterator

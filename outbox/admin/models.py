@@ -1,4 +1,4 @@
-"""What all answers have in common."""
+"""What requests and responses share: times, pages, cursors."""
 
 import base64
 import hashlib

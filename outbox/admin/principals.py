@@ -1,4 +1,4 @@
-"""Who asks, and what they may do."""
+"""Principals and their roles."""
 
 from dataclasses import dataclass
 from enum import StrEnum

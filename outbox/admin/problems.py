@@ -1,4 +1,4 @@
-"""Answers that say what is wrong, as RFC 9457 problem details with a stable code; from our routes only."""
+"""Error responses: RFC 9457 problem details with stable codes, for our own routes only."""
 
 import logging
 from collections.abc import Mapping, Sequence

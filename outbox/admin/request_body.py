@@ -1,4 +1,4 @@
-"""How much of a request's body is read, and when: not before somebody is let in."""
+"""Reads request bodies up to a limit, and not before the request is authenticated."""
 
 import asyncio
 import json

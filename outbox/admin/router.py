@@ -1,4 +1,4 @@
-"""The router that an application includes: every endpoint of the admin, behind its entrance."""
+"""The router that an application includes: every endpoint of the admin API."""
 
 from collections.abc import Callable
 from typing import Any

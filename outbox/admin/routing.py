@@ -1,4 +1,4 @@
-"""The routes of the admin: each request has an id and a bounded body, and errors become problem details."""
+"""The route class of the admin API: request ids, bounded bodies, errors as problem details; tags for OpenAPI."""
 
 import re
 import uuid

@@ -1,4 +1,4 @@
-"""From when on something is worth telling: what the verdict on an installation goes by."""
+"""Thresholds of the verdict: from when on a number needs attention."""
 
 from dataclasses import dataclass
 from datetime import timedelta

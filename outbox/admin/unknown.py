@@ -1,4 +1,4 @@
-"""Every address below the prefix that is none: closed like all others, and answered as a problem instead of a redirect."""
+"""Unknown addresses below the prefix: authenticated first, then answered with a problem instead of a redirect."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Chains: which message led to which, and what became of each; the whole tree for any id in it."""
+"""Chains: which message caused which, and the outcome of each; the whole tree for any id in it."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

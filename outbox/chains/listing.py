@@ -1,4 +1,4 @@
-"""The chains that there were lately, page by page, each with the worst that the history tells of it."""
+"""Lists recent chains page by page, each with the worst state in its history."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

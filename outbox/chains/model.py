@@ -1,4 +1,4 @@
-"""What a chain is: a tree of messages, what became of each in each queue, attempt by attempt."""
+"""The model of a chain: a tree of messages, their deliveries and attempts, and its masked form."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Reading what is known of a chain: facts, dead letters, rows of the outbox and deliveries, in bounded time."""
+"""Reads the traces of a chain from the tables, in bounded time."""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""From the traces that messages left in tables to the tree that they are: safe against orphans, circles, and too many."""
+"""Builds the tree of a chain from its traces; safe against orphans, cycles and too many nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""What an examination of an installation finds: what is well, what is not, and what would mend it."""
+"""Findings of an examination: what is right, what is wrong, and a hint for each."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What failed for good: read, and repaired by requeueing, discarding, restoring, purging, at once or in operations."""
+"""Dead letters: read, requeued, discarded, restored and purged, at once or in bulk operations."""
 
 from outbox.dead_letters.actions import (
     CANARY_WAIT,

@@ -1,4 +1,4 @@
-"""What can be asked of dead letters, and what is answered: actions, destinations, edits, outcomes, operations, plans."""
+"""Actions on dead letters and their results: destinations, edits, outcomes, operations, dry runs."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""One action on a bounded number of dead letters, in few statements of the caller's transaction."""
+"""Changes a bounded number of dead letters, in few statements of the caller's transaction."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""From a filter to SQL: which dead letters it means, in a form that the indexes answer."""
+"""Filters as SQL conditions that the indexes can answer."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Dead letters as they are read: a line of the list, the whole of one, a group of those that failed alike, and filters."""
+"""The model of dead letters: an item of the list, the details of one, a group, a filter."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Operations as rows: created with their letters, read with their progress, paused, resumed and cancelled by anyone."""
+"""Bulk operations as rows: created with their items, read with progress and results, paused, resumed, cancelled."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Reading dead letters: lists page by page, one of them, groups, counts. Nothing is changed or locked by any of it."""
+"""Reads dead letters: pages, details, groups, counts. Changes and locks nothing."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Operations at work: one batch after another, each one transaction, so that a crash leaves nothing half done."""
+"""Runs bulk operations batch by batch, one transaction each, so that a crash leaves no batch half done."""
 
 import math
 from collections.abc import Callable, Sequence

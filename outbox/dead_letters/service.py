@@ -1,4 +1,4 @@
-"""The class that users have: reading and repairing, each in a method."""
+"""DeadLetters, the class that applications use: reading and repair, one method each."""
 
 import asyncio
 from collections.abc import Iterable, Sequence

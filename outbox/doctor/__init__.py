@@ -1,4 +1,4 @@
-"""The doctor: looks at a whole installation, changes nothing, and says what is wrong with it and what would mend it."""
+"""The doctor: examines an installation, changes nothing, and lists findings with hints."""
 
 import json
 from collections.abc import Awaitable, Sequence

@@ -1,4 +1,4 @@
-"""What the server does with the tables: its settings, dead rows, transactions that pin them, rights, connections."""
+"""Examines the database: settings, dead rows, old transactions, privileges, notifications, the audit's hash chain."""
 
 import asyncio
 import secrets

@@ -1,4 +1,4 @@
-"""Whether RabbitMQ has what relay and workers need, and as they need it. Looks only: what is missing stays missing."""
+"""Examines RabbitMQ: whether relays and workers find what they need. Declares nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta

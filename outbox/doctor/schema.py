@@ -1,4 +1,4 @@
-"""Whether the tables are as this release makes them: compared with tables that are made anew, looked at, and rolled back."""
+"""Compares the tables with those that this release creates, in a transaction that is rolled back."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""One attempt: the callback is called, in a thread or a transaction if need be, and what it did becomes an outcome."""
+"""One attempt: calls the handler, in a thread or a transaction if it needs one, and turns the result into an outcome."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Consumers: which messages a callback wants, through which queue, and what happens when it fails."""
+"""Consumers: which messages a handler takes, through which queue, with which options."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How a relay or a worker runs and ends: until it is asked to stop, by a call, a signal or a cancellation, then it drains."""
+"""Runs a relay or a worker until a call, a signal or a cancellation stops it, then drains; backoff, outages and pauses."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Rounds by way of a Transport: claim rows, send their messages, settle each with its outcome."""
+"""Rounds through a Transport: claims rows, sends their messages, settles each with its outcome."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""How a consumer's callback is called with a message: worked out from its signature once, cheap for each message."""
+"""Calls handlers: reads a handler's signature once, then binds each message to its parameters."""
 
 import inspect
 import json

@@ -1,4 +1,4 @@
-"""Errors out of task groups, as the one error that they are about."""
+"""Sets of tasks that end together, and the first error of an exception group."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator, Iterator

@@ -1,4 +1,4 @@
-"""Transactions for the handlers of one consumer: waited for while the database is away, with marks if it has an inbox."""
+"""Opens a handler's transaction, and the threads that sync handlers run in."""
 
 import asyncio
 import contextvars

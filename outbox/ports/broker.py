@@ -1,4 +1,4 @@
-"""Brokers: what deliveries come from, each in hand until it is settled."""
+"""Ports to brokers: a Transport to send through, a Broker to consume from, and their results."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager

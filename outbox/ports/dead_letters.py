@@ -1,4 +1,4 @@
-"""Where a broker keeps its dead messages, and the archive that they are taken to."""
+"""Ports to dead letters: where a broker keeps dead messages, and the archive that they go to."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence, Set

@@ -1,4 +1,4 @@
-"""The outbox table as the relay sees it, and the bell that wakes it."""
+"""Ports to the database: the outbox table, transactions, pauses, and observers."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager

@@ -1,4 +1,4 @@
-"""The audit: who did what, or was not allowed to, written with what was done."""
+"""The audit table: entries chained by hashes, written in the transaction of the change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields

@@ -1,4 +1,4 @@
-"""The history's partitions: one for each day, made ahead and dropped when they are old, in nobody's way.
+"""Daily partitions of the history, created ahead and dropped when they are old; and facts about sent messages.
 
 What takes a lock that readers or writers would notice waits for it a moment only, and is tried again: they are held up for
 that moment at most. As the history has a default partition, PostgreSQL cannot detach concurrently, and attaching locks the

@@ -1,4 +1,4 @@
-"""Pruning: rows that nobody needs any more are deleted in small batches, so that nobody waits for it."""
+"""Deletes old rows in small batches, under a lease, so that it delays no message."""
 
 from datetime import timedelta
 from uuid import uuid4

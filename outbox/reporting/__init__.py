@@ -1,4 +1,4 @@
-"""What relays and workers tell the database about themselves, and the pauses that it tells them of."""
+"""What processes report to the database, and the pauses that they obey."""
 
 from outbox.reporting.components import Component, ComponentKind, ReportingSettings
 from outbox.reporting.reporter import Reporter, keeping_time, reporting

@@ -1,4 +1,4 @@
-"""Which relays, workers and archivers there are, and whether they live."""
+"""Components: relays, workers, archivers and maintenance, their activity and their heartbeats."""
 
 import json
 from collections import deque

@@ -1,4 +1,4 @@
-"""Facts for the history, waiting in memory to be written: bounded, and never in anybody's way."""
+"""Facts for the history, buffered in memory up to a limit, so that writing them never delays a message."""
 
 from collections import deque
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Pauses as rows: asked for, taken back and listed, in whatever transaction the caller has open."""
+"""Pauses: set, ended and listed in the caller's transaction, and watched by the components that they concern."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The SQL of reports, for the tables in one schema."""
+"""The SQL of reports, for the tables of one schema."""
 
 from collections.abc import Mapping
 from datetime import timedelta

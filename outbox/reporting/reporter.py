@@ -1,4 +1,4 @@
-"""The reporter of one relay, worker or archiver: an observer, and one task that writes what it was told of."""
+"""The reporter of one component: observes events, and one task writes them."""
 
 import asyncio
 import logging

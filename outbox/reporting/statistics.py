@@ -1,4 +1,4 @@
-"""What happened, added up in memory by minute, routing key and queue, until it is added to the table."""
+"""Statistics by minute, routing key and queue: added up in memory, merged into the table, read as series, thinned out."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence

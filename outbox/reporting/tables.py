@@ -1,4 +1,4 @@
-"""Writing reports: one short transaction each, on a connection of the reporter's own."""
+"""Writes reports: short transactions on the reporter's own connection."""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence

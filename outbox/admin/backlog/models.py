@@ -1,4 +1,4 @@
-"""The backlog as it is told."""
+"""Responses about the backlog."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""What is asked for the backlog, once for all who want to know: the database, and beside it the broker."""
+"""Reads the backlog from the database and the broker, once for all who ask."""
 
 import asyncio
 from collections import deque

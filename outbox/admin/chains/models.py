@@ -1,4 +1,4 @@
-"""Chains as they are answered."""
+"""Responses about chains."""
 
 from datetime import timedelta
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Which message led to which, and what became of each: `GET /chains` and `GET /chains/{tracking_id}`."""
+"""`GET /chains` and `GET /chains/{tracking_id}`."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Components as they are told."""
+"""Requests and responses about components and pauses."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal

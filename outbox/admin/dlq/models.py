@@ -1,4 +1,4 @@
-"""Dead letters as they are answered: lines, groups, the whole of one. Nothing in them is unmasked, unless it was revealed."""
+"""Requests and responses about dead letters. Values are masked unless the request reveals them."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar

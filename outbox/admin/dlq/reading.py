@@ -1,4 +1,4 @@
-"""What the routes of dead letters read with: one of it for all requests."""
+"""What the routes of dead letters read with, shared by all requests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""`GET /dlq`: the list, page by page."""
+"""`GET /dlq`, `GET /dlq/groups` with their notes, and `GET /dlq/{id}`."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

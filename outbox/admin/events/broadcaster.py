@@ -1,4 +1,4 @@
-"""One look at the database for everybody who listens, and a buffer of what was told, for those who come back."""
+"""Reads the database once for all streams, and buffers events for clients that reconnect."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What happens, as it happens: `GET /events`, a stream of server-sent events."""
+"""`GET /events`, a stream of server-sent events."""
 
 from typing import Annotated
 

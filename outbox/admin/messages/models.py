@@ -1,4 +1,4 @@
-"""Messages of the outbox as lines of a list."""
+"""Responses about messages in the outbox."""
 
 import json
 from collections.abc import Mapping, Sequence

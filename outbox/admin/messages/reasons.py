@@ -1,4 +1,4 @@
-"""Why a message is where it is, in words and in fields."""
+"""Why a message waits, as a sentence and as fields."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

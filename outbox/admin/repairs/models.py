@@ -1,4 +1,4 @@
-"""What is answered: what came of each dead letter, an operation with its progress, what would be done."""
+"""Responses about repairs: results for each dead letter, operations with progress, dry runs."""
 
 from collections import Counter
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""The header Idempotency-Key: a change that is asked for twice is made once."""
+"""Idempotency keys and confirmation tokens: a change happens once, and as its dry run showed it."""
 
 import hashlib
 import json

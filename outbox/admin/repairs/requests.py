@@ -1,4 +1,4 @@
-"""What can be asked of dead letters: which ones are meant, what is to be done to them, and how carefully."""
+"""Requests for repairs: which dead letters, which change, with which edits and limits."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""The endpoints that change dead letters: `POST /requeue`, `/discard` and `/restore`."""
+"""`POST /requeue`, `/discard`, `/restore`, `/purge`, and the endpoints of operations."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any

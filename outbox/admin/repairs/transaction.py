@@ -1,4 +1,4 @@
-"""A change from its request to its answer: a dry run, or the change, its audit entry, token and key in one transaction."""
+"""One change from request to response: a dry run, or the change with its audit entry and keys in one transaction."""
 
 import json
 from collections.abc import Mapping

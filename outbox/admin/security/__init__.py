@@ -1,1 +1,1 @@
-"""The admin's own authentication, where the host has none to give: tokens, sessions of browsers, and limits for guessers."""
+"""The admin's own authentication, for hosts that have none: tokens, browser sessions, limits for guessing."""

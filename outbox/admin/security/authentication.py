@@ -1,4 +1,4 @@
-"""Our own authentication: a token in the header `Authorization`, or the cookie of a browser that has logged in with one."""
+"""Authenticates a request by its bearer token or its session cookie."""
 
 import logging
 import re

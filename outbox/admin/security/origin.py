@@ -1,4 +1,4 @@
-"""Cross-site protection: whether a page of another site made somebody's browser send a request."""
+"""Cross-site protection: detects requests that a page of another site made the browser send."""
 
 from urllib.parse import urlsplit
 

@@ -1,4 +1,4 @@
-"""Logging in and out, for browsers: `POST /session` is public, and `DELETE /session` is for whoever is in."""
+"""`POST /session`, `DELETE /session`, and who is logged in."""
 
 import logging
 import secrets

@@ -1,4 +1,4 @@
-"""Tokens: secrets of 256 random bits that somebody is known by, and the entries by which a configuration knows them."""
+"""Tokens of 256 random bits, and the hashed entries that a configuration keeps of them."""
 
 import base64
 import hashlib

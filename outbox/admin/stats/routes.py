@@ -1,4 +1,4 @@
-"""What happened when, as series: `GET /stats`."""
+"""`GET /stats`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta

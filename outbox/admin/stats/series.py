@@ -1,4 +1,4 @@
-"""From rows of statistics to columns: a value for each step, null where nobody told anything."""
+"""Turns rows of statistics into columns: one value for each step, null where no component reported."""
 
 import re
 from bisect import bisect_left

@@ -1,4 +1,4 @@
-"""How much waits in the outbox, and in the queues of the Postgres transport: counted up to a limit, estimated beyond it."""
+"""Counts what waits in the outbox and in the queues of the Postgres transport: exactly up to a limit, estimated above it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Rows of the outbox as operators look at them: pages of each state in the order of its index, and all about one."""
+"""Reads messages of the outbox: pages of each state in index order, and the details of one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Confirm tokens: what a dry run has counted, kept until somebody follows it up, once."""
+"""Stores confirmation tokens and idempotency keys."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Sessions: who has logged in with a browser, known to every process, and by hashes only."""
+"""Stores browser sessions and failed logins, by hashes only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The topology as nodes and edges, in a shape that can be drawn."""
+"""The topology as nodes and edges."""
 
 from collections.abc import Iterable
 from typing import Literal

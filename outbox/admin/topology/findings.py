@@ -1,4 +1,4 @@
-"""What is wrong with a topology, and what would mend it."""
+"""What is wrong with a topology, with a hint for each finding."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is there, whichever broker it is, before anything is drawn or judged."""
+"""Reads the topology from whichever broker there is."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""The dashboard: the built files of `frontend/`, served to everybody; what they show comes from the guarded API."""
+"""The dashboard: serves the built files of `frontend/` to everyone; their data comes from the authenticated API."""
 
 from outbox.admin.ui.files import BuiltFiles
 from outbox.admin.ui.routes import ui_routes

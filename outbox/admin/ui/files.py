@@ -1,4 +1,4 @@
-"""The dashboard's files, as the build left them beside this module."""
+"""The dashboard's built files."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""`/ui/`: every address below it is the same page, which reads its address itself, or one of the page's files."""
+"""`/ui/`: every address below it serves the page, or one of its files."""
 
 from html import escape
 

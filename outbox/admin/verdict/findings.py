@@ -1,4 +1,4 @@
-"""The judgement itself: what was observed of an installation, and what of it needs attention, since when."""
+"""Judges an installation: which observations need attention, how much, since when."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What is observed for the verdict, once for all who ask: outbox, queues, topology, components, pauses and dead letters."""
+"""Observes what the verdict judges: outbox, queues, topology, components, pauses, dead letters."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""The statements that insert messages, in each driver's spelling, and their parameters."""
+"""The statements that insert messages, in each driver's parameter style."""
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

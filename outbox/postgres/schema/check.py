@@ -1,4 +1,4 @@
-"""Whether the tables are there and of the shape that this release works with: a few catalog look-ups at start."""
+"""Checks at start that the tables exist and fit this release: a few catalog lookups."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

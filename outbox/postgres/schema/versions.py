@@ -1,4 +1,4 @@
-"""The versions of the schema: what each adds, and how it is taken back."""
+"""Versions of the schema: what each adds, how it is reverted, and the stamps that record it."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""PostgreSQL instead of a broker: queues, subscriptions and dead letters in tables beside the outbox."""
+"""PostgreSQL as the broker: queues, subscriptions and dead letters in tables next to the outbox."""
 
 from outbox.transports.postgres.broker import PostgresBroker
 

@@ -1,4 +1,4 @@
-"""PostgresBroker: exchanges, queues and dead letters in tables, for programs that have PostgreSQL and no RabbitMQ."""
+"""PostgreSQL as a Transport and a Broker, for programs without RabbitMQ."""
 
 import asyncio
 import json

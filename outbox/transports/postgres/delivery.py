@@ -1,4 +1,4 @@
-"""A delivery out of a table: the message, the lease under which it is ours, and how it is settled."""
+"""A delivery from a table: the message, its lease, and how it is settled."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Settling: outcomes are gathered while the last ones are being written, and each kind is written by one statement."""
+"""Settles deliveries in groups: one statement for each kind of outcome, while the next group gathers."""
 
 import asyncio
 from collections import deque

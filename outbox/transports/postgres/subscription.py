@@ -1,4 +1,4 @@
-"""One subscription at work: claims what is due, hands it out within the prefetch count, and keeps its leases alive."""
+"""A subscription: claims due deliveries, hands out up to its prefetch count, renews leases, sleeps until it is notified."""
 
 import asyncio
 import json

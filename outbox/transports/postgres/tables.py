@@ -1,4 +1,4 @@
-"""The transport's tables, which stand beside the outbox table in the same schema."""
+"""The transport's tables and statements, in the schema of the outbox table."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""AMQP 0-9-1 frames of deliveries, from bytes to what they say: the counterpart of `frames.py`."""
+"""Decodes AMQP 0-9-1 frames of deliveries; `amqp_encoding.py` is the other direction."""
 
 import struct
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""RabbitMQ as a Transport and a Broker: the parts tied together."""
+"""RabbitMQ as a Transport and a Broker."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

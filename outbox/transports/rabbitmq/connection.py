@@ -1,4 +1,4 @@
-"""AMQP connections that can be asked for again after they were lost: our own by URL, or one that the host lends us."""
+"""AMQP connections that reconnect: one of our own by URL, or one that the host owns."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator

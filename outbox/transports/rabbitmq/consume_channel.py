@@ -1,4 +1,4 @@
-"""One channel that consumes from one queue: the deliveries that it brings, and the answers to them."""
+"""A channel that consumes from one queue: deliveries in, acknowledgements out."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

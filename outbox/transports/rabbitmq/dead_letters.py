@@ -1,4 +1,4 @@
-"""The queues of dead letters, emptied by whoever records them elsewhere."""
+"""Drains dead letter queues for an archive, and reads what RabbitMQ says about each dead message."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""One message in hand from RabbitMQ."""
+"""A delivery from RabbitMQ: its failures, its redelivery count, and isolation of poison messages."""
 
 import asyncio
 from collections.abc import Hashable, Iterator, Mapping, Sequence

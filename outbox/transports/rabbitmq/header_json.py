@@ -1,4 +1,4 @@
-"""Content headers of any program, read as JSON as far as they can be read: for what is kept, not for what is handled."""
+"""AMQP headers and properties as JSON, and back; for messages that are kept, not for those that are handled."""
 
 import base64
 import math

@@ -1,4 +1,4 @@
-"""Deliveries put together from their frames."""
+"""Assembles deliveries from their frames, and batches their acknowledgements."""
 
 import asyncio
 import struct

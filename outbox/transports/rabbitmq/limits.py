@@ -1,4 +1,4 @@
-"""Limits that arguments and policies put on queues, and what becomes of the messages that exceed them."""
+"""Limits that arguments and policies put on queues, and what happens to messages above them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

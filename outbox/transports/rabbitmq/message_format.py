@@ -1,4 +1,4 @@
-"""Messages as RabbitMQ carries them: which property or header holds which part, in both directions."""
+"""Maps messages to AMQP properties and headers, and back."""
 
 import struct
 from collections.abc import Mapping

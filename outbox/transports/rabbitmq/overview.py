@@ -1,4 +1,4 @@
-"""What RabbitMQ holds now: queues with their depths, and bindings; by its management API, or as far as AMQP tells."""
+"""Reads queues, depths and bindings from the management API, or over AMQP where there is none."""
 
 import asyncio
 import base64

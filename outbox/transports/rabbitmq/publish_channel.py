@@ -1,4 +1,4 @@
-"""A channel in confirm mode that takes a whole batch at once and says what the broker answered to each message."""
+"""A channel in confirm mode: publishes a batch at once and reports the broker's answer to each message."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Sending publications in pipelines: whole batches on a pool of channels, and what to make of batches that are cut off."""
+"""Publishes batches on a pool of channels, and decides about batches that a lost connection cut off."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""How deliveries end that are not done: copies that wait, copies among the dead letters, and messages that come back."""
+"""Settles deliveries that did not succeed: delayed copies, dead letters, and returns to the queue."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping

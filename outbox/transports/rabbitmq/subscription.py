@@ -1,4 +1,4 @@
-"""A subscription that stays alive: consumes, and comes back by itself after whatever was lost is there again."""
+"""A subscription that consumes again after its channel, connection or queue was lost."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""The exchanges and queues that Outbox uses: looked for first, declared only where they are missing."""
+"""Exchanges and queues: checked first, declared only where they are missing."""
 
 import asyncio
 import json
