@@ -198,7 +198,7 @@ class Maintenance:
 
 
 def _telling_outages(has_queue: "HasQueue", outage: Outage) -> "HasQueue":
-    """The same question, which tells when the broker is lost, and when it answers again."""
+    """Asks, and notifies observers when the broker is lost and when it answers again."""
 
     async def asked(queue: str) -> bool:
         try:

@@ -45,7 +45,7 @@ class AuditParameters(Paged):
     before: Annotated[Instant | None, Field(description="Before that moment.")] = None
 
     def as_filter(self) -> AuditFilter:
-        """The same, for the database."""
+        """The filter as the database layer takes it."""
         return AuditFilter(**self.model_dump(exclude={"limit", "cursor", "total"}))
 
 

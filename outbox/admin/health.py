@@ -36,7 +36,7 @@ def health_router(health: HealthChecks | Callable[..., Any]) -> APIRouter:
 
 
 def health_routes(health: HealthChecks | Callable[..., Any]) -> APIRouter:
-    """The same, below whatever prefix they are included under."""
+    """The health endpoints, without a prefix of their own."""
     router = APIRouter(prefix="/health", tags=["health"], route_class=HeadRoute)
     find = _found(health)
 

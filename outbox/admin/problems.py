@@ -58,7 +58,7 @@ class Code(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """The same in a sentence, whatever the case."""
+        """The problem as one sentence."""
         return _KINDS[self][1]
 
 

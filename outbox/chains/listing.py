@@ -166,7 +166,7 @@ def _with_live(
     waiting: Iterable[tuple[str, str]],
     live: Iterable[Mapping[str, Any]],
 ) -> Mapping[tuple[str, str | None], ChainState]:
-    """The same with the messages that are on their way: what is in the outbox is nowhere else, a delivery is in its queue."""
+    """Adds the messages that are in flight: a row of the outbox is nowhere else, a delivery is in its queue."""
     found = dict(states)
     for message, queue in waiting:
         found.pop((message, None), None)

@@ -217,7 +217,7 @@ class Beginning:
 
 
 def masked(chain: Chain, masking: Masking) -> Chain:
-    """The same chain, its errors masked."""
+    """The chain with its errors masked."""
     return replace(chain, nodes=tuple(_node(node, masking) for node in chain.nodes))
 
 

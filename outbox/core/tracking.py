@@ -23,7 +23,7 @@ def get_tracking_ids() -> tuple[str, ...]:
 
 @contextmanager
 def tracking(tracking_ids: Sequence[str] | None = None) -> Iterator[tuple[str, ...]]:
-    """Whatever is published inside is a consequence of the last of `tracking_ids`, or of a fresh root without any.
+    """Events published inside are effects of the last of `tracking_ids`, or of a new root without any.
 
     Workers do this around every handler; a service does it around a request or a job whose events belong together.
     Raises `ConfigurationError` for anything but a sequence of strings.
@@ -37,7 +37,7 @@ def tracking(tracking_ids: Sequence[str] | None = None) -> Iterator[tuple[str, .
 
 
 def follow(chain: tuple[str, ...]) -> None:
-    """Whatever the calling task publishes from now on, until it ends, is a consequence of the last of `chain`.
+    """Events that the calling task publishes from now on, until it ends, are effects of the last of `chain`.
 
     For a task that does nothing else, such as a delivery's; otherwise `tracking` is the way.
     """

@@ -114,7 +114,7 @@ class Edition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterDetail:
-    """The whole of one, nothing masked but `letter`.
+    """One dead letter with all its details; only `letter` is masked.
 
     `headers` and `properties` hold what JSON can; `header_types` says where AMQP knows more, see `outbox.postgres.deaths`.
     `trail` is what failed, oldest first, and `failure` the end of it.

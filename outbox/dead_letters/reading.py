@@ -90,7 +90,7 @@ class DeadLetterListing:
         return [self._letter(row) for row in await self._fetch("listing dead letters", statement, *arguments.values)]
 
     async def get(self, id_: str, *, most_bytes: int | None = None) -> DeadLetterDetail | None:
-        """The whole of the one with that id; None if there is none, or none any more.
+        """The dead letter with that id and all its details; None if there is none, or no longer.
 
         Of its bodies no more than the first `most_bytes` are read.
         """

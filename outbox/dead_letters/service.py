@@ -202,7 +202,7 @@ class DeadLetters:
         return await (await self._opening.parts()).listing.list(filter_, limit=limit, after=after, before=before, sort=sort)
 
     async def get(self, id_: str) -> DeadLetterDetail | None:
-        """The whole of the one with that id; None if there is none, or none any more."""
+        """The dead letter with that id and all its details; None if there is none, or no longer."""
         return await (await self._opening.parts()).listing.get(id_)
 
     async def count(self, filter_: DeadLetterFilter = EVERYTHING) -> int:

@@ -141,7 +141,7 @@ def installed_binaries() -> Binaries:
 
 
 def reachable_binaries(binaries: Binaries, account: Account, spare: Path) -> Binaries:
-    """The same programs where the account can run them: as they are, or copied into the spare folder.
+    """The programs at a path where the account can run them: in place, or copied into the spare folder.
 
     A virtual environment below root's home is closed to everyone else, and changing modes there is not ours to do.
     """

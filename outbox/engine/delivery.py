@@ -73,7 +73,7 @@ class Handling:
         return lambda delivery: task_set.spawn(self.handle(delivery, leaving))
 
     async def handle(self, delivery: Delivery, leaving: Stopping) -> None:
-        """The whole of it; afterwards the delivery is settled, or no longer ours. Cancelled, it leaves it unsettled."""
+        """Handles one delivery; afterwards it is settled, or no longer ours. Cancelled, it leaves it unsettled."""
         run = self._received(delivery)
         if run.verdict is not None:
             await self._settle(run, run.verdict)

@@ -103,7 +103,7 @@ class KeyedHandling(Handling):
         return Lanes(self, task_set.spawn, leaving).receive
 
     async def handle_in_turn(self, delivery: Delivery, lane: Lane, leaving: Stopping) -> None:
-        """The whole of it, attempt after attempt; afterwards it is settled, or gone, or it is time to leave."""
+        """Runs attempt after attempt; afterwards the delivery is settled, or lost, or the worker stops."""
         run = self._received(delivery)
         await self._recollect(run, lane, leaving)
         while not leaving.requested and not delivery.gone:

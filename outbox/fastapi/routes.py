@@ -127,7 +127,7 @@ def _places(dependant: Dependant, session: Callable[..., Any]) -> set[str]:
 
 
 def _told_apart(words: Iterable[str]) -> Iterator[str]:
-    """The same words for different keys come from different security scopes."""
+    """Tells keys apart that read alike but have different security scopes."""
     seen: set[str] = set()
     for word in words:
         yield word if word not in seen else f"{word} with other security scopes ({len(seen)})"

@@ -120,5 +120,5 @@ def _bare(dead: DeadMessage) -> DeadMessage:
 
 
 def _read_committed(connection: Connection) -> asyncpg.transaction.Transaction:
-    """Whatever the database's default is: another level would see nothing of what somebody else has just recorded."""
+    """Sets READ COMMITTED explicitly: any other level would not see what another archiver has just recorded."""
     return connection.transaction(isolation="read_committed")

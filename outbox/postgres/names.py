@@ -77,7 +77,7 @@ class BellName:
 
     @classmethod
     def of(cls, schema: str, table: str) -> "BellName":
-        """The same for everyone who knows where the table is: triggers, relays, workers, in any process."""
+        """A name that triggers, relays and workers of any process derive alike from the table's."""
         digest = hashlib.sha256(f"{schema}.{table}".encode()).digest()
         first = int.from_bytes(digest[20:28], "big", signed=True) & -ASLEEP_KEYS
         return cls(

@@ -75,7 +75,7 @@ class Rows:
         )
 
     def _id_of_row(self, row_id: int) -> str:
-        """The same id at every sending, for a row whose producer gave it none that can be read."""
+        """An id derived from the row, so that every sending has the same, for a row without a readable one."""
         return str(uuid5(NAMESPACE_OID, f"{self.table}:{row_id}"))
 
 

@@ -245,7 +245,7 @@ async def _marked(connection: Any, marking: Marking, *, first: str = "") -> froz
 
 
 async def _marked_in_session(session: "AsyncSession", marking: Marking) -> frozenset[str]:
-    """The same, by way of SQLAlchemy, which begins the transaction with it."""
+    """Marks through SQLAlchemy, which begins the transaction with it."""
     row = (await (await session.connection()).exec_driver_sql(marking.sql)).first()
     if marking.only:
         return marking.all if row else frozenset()
@@ -292,7 +292,7 @@ async def _require_sound(connection: Any) -> None:
 
 @contextmanager
 def _unavailable_errors() -> Iterator[None]:
-    """Whatever goes wrong before the handler runs is not the message's fault."""
+    """An error before the handler runs is not the message's fault."""
     try:
         yield
     except Exception as error:

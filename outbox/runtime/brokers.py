@@ -72,7 +72,7 @@ def require_one_consumable_broker(
     rmq_connection_url: str | None,
     broker: "str | Broker | None",
 ) -> "ConsumableSource":
-    """The same for a worker, which needs a broker that can be consumed from."""
+    """Requires one broker that a worker can consume from."""
     source = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
     if source is broker and not isinstance(broker, str) and not callable(getattr(broker, "subscribe", None)):
         raise ConfigurationError(
@@ -87,7 +87,7 @@ def require_one_dead_letter_source(
     rmq_connection_url: str | None,
     broker: "str | DeadLetterQueues | None",
 ) -> "DeadLetterSource":
-    """The same for an archiver, which takes dead letters out of a broker that keeps them in queues."""
+    """Requires one broker that keeps dead letters in queues, for an archiver."""
     exactly_one(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
     if broker is None or isinstance(broker, str):
         source = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
@@ -131,7 +131,7 @@ def open_broker(
     masking: "Masking | None" = None,
     byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
 ) -> "Broker":
-    """The same, to consume from as well. `masking` is for the dead letters that it records itself."""
+    """Opens a broker to send to and to consume from. `masking` is for the dead letters that it records itself."""
     if isinstance(source, str):
         return _from_url(
             source, exchange_name=exchange_name, table=table, observer=observer, masking=masking, byte_limits=byte_limits
@@ -199,7 +199,7 @@ def destination_of(source: "BrokerSource", *, exchange_name: str) -> str:
 
 
 def own_database(*, exchange_name: str) -> str:
-    """The same of messages that stay in the database of their outbox."""
+    """The destination of messages that stay in the database of their outbox."""
     return f"PostgreSQL, the outbox's own database, exchange {exchange_name}"
 
 

@@ -22,7 +22,7 @@ def outbox_publisher() -> Iterator[RecordingPublisher]:
 
 @pytest.fixture
 def outbox_publisher_sync() -> RecordingPublisher[SyncHandle]:
-    """The same for code that does not await."""
+    """A recording publisher for synchronous code."""
     return RecordingPublisher(sync=True)
 
 

@@ -50,7 +50,7 @@ class ByState(Model):
 
 
 class OfRoutingKey(ByState):
-    """The same of one routing key."""
+    """The backlog of one routing key."""
 
     routing_key: str
 

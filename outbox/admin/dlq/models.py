@@ -223,7 +223,7 @@ class DeadLetterLinks(BaseModel):
 
 
 class DeadLetterShown(DeadLetterLine):
-    """The whole of one."""
+    """One dead letter with all its details."""
 
     error: FailureShown  # a line's, and more
     tracking_ids: list[str] = Field(description="The chain that led to it, from its first message to itself.")
@@ -355,7 +355,7 @@ class DeadLetterFilters(Request):
     ] = None
 
     def as_filter(self) -> DeadLetterFilter:
-        """The same, as the library takes it."""
+        """The filter as the library takes it."""
         wanted = {name: _one_or_several(getattr(self, name)) for name in DeadLetterFilters.model_fields if name != "status"}
         statuses = tuple(DeadLetterStatus(each) for each in self.status if each != "any")
         return DeadLetterFilter(**wanted, status=None if "any" in self.status else _one_or_several(statuses))

@@ -34,7 +34,7 @@ class MessageListParameters(Paged):
     created_before: Annotated[Instant | None, Field(description="Written before.")] = None
 
     def as_filter(self) -> MessageFilter:
-        """The same for the database."""
+        """The filter as the database layer takes it."""
         return MessageFilter(**{name: getattr(self, name) for name in type(self).model_fields if name not in _UNBOUND})
 
     def bound_to(self) -> Mapping[str, Any]:
@@ -135,7 +135,7 @@ class Handled(Model):
 
 
 class Message(MessageLine):
-    """The whole of a row, and why it is where it is."""
+    """One message with all its details, and the reason why it waits."""
 
     tracking_ids: list[str]
     expires_in_seconds: float | None = Field(description="How long it may take, from the first sending on.")

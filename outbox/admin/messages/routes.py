@@ -72,7 +72,7 @@ async def show_message(
     *,
     reveal: Annotated[bool, Query(description="Show what is masked. For operators, and written to the audit.")] = False,
 ) -> Message:
-    """The whole of a message that is in the outbox, why it is where it is, and what happens next."""
+    """Shows one message in the outbox, why it waits, and what happens next."""
     number = _ID.fullmatch(id_)
     if number is None or int(number[1]) >= 2**63:
         raise _gone(id_)

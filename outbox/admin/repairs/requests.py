@@ -118,7 +118,7 @@ class Selector(Request):
         return self.ids is None
 
     def meant(self) -> list[str] | DeadLetterFilter:
-        """The same, as the library takes it."""
+        """The selection as the library takes it."""
         if self.ids is not None:
             return list(dict.fromkeys(self.ids))
         if self.filter is None:
@@ -146,7 +146,7 @@ class CanaryRequest(Request):
     )
 
     def as_canary(self) -> Canary:
-        """The same, as the library takes it."""
+        """The canary as the library takes it."""
         return Canary(self.count, timedelta(seconds=self.wait_seconds))
 
 

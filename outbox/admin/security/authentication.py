@@ -74,7 +74,7 @@ def _known(entry: TokenEntry | None) -> Principal | None:
 
 
 async def principal_of_cookie(admin: Admin, cookie: str | None) -> TokenPrincipal | None:
-    """Whoever has logged in, with the role that their token has now; nobody when the token is no longer good."""
+    """The principal of a session, with the role that its token has now; None when the token is no longer valid."""
     if cookie is None or not _COOKIE_FORM.fullmatch(cookie):
         return None
     session_hash = hash_of(cookie)

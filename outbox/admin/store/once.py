@@ -91,7 +91,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The same request was answered before."""
+    """This request was answered before."""
 
     answer: Answer
 
@@ -103,7 +103,7 @@ class Reused:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The same request is being worked on."""
+    """This request is in progress."""
 
 
 class Keys:

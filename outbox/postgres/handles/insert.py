@@ -112,7 +112,7 @@ def plain_values(rows: Sequence[Row]) -> Values:
 
 
 def extended_values(rows: Sequence[Row]) -> Values:
-    """The same, and the parameters of `EXTRA_PARAMETERS`."""
+    """The values of `values`, and those of `EXTRA_PARAMETERS`."""
     ordering_keys, dedup_keys, replaces, priorities, stamps = map(
         list, zip(*(row.extras or _NO_EXTRAS for row in rows), strict=True)
     )

@@ -54,7 +54,7 @@ def outbox_differences(table: TableName, *, by_path: bool = False) -> str:
 def satellite_differences(
     schema: str | None, *, kinds: Iterable[str] = tuple(SATELLITES), by_path: bool = False
 ) -> Sequence[str]:
-    """The same for each table of these `kinds` beside it."""
+    """Differences of each table of these `kinds` next to the outbox table."""
     files = [queries(file, **satellite_names(schema)) for file in SATELLITE_FILES]
     return [
         _differences(

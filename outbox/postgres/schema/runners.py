@@ -46,7 +46,7 @@ async def run(plan: Plan, connection: object) -> None:
 
 
 def run_sync(plan: Plan, connection: object) -> None:
-    """The same for psycopg, psycopg2 and SQLAlchemy connections, or an engine, of the synchronous kind."""
+    """Runs it on a synchronous connection of psycopg, psycopg2 or SQLAlchemy, or on an engine."""
     with _refusals():
         if _is(connection, "sqlalchemy", "Engine"):
             with connection.connect() as opened:  # type: ignore[attr-defined]

@@ -60,13 +60,13 @@ class Entry:
     redelivered: bool = False
 
     def given_back(self, *, crashed: bool = False) -> "Entry":
-        """The same for its next delivery."""
+        """The entry for its next delivery."""
         if not crashed:
             return replace(self, redelivered=True)
         return replace(self, redelivered=True, crashes=self.crashes + 1, blamed=self.isolated)
 
     def failed(self, failed: FailedAttempt) -> "Entry":
-        """The same for its next attempt."""
+        """The entry for its next attempt."""
         return replace(self, attempt=self.attempt + 1, trail=tuple(extended_trail(self.trail, failed)))
 
     @property

@@ -413,11 +413,11 @@ class PostgresBroker:
             await self._fetch_watched("ring", bell.channel, bell.lock_key, bell.asleep_keys[0])
 
     async def _fetch_watched(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
-        """The same as `_fetch`, and observers are told when the database goes away and when it is back."""
+        """Fetches, and notifies observers when the database is lost and when it is back."""
         return await self._watched(self._fetch(name, *arguments))
 
     async def _fetch_bodies(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
-        """The same; but a statement that takes too long raises `TimeoutError`, for that may be because of the bodies."""
+        """Fetches bodies. A statement that takes too long raises `TimeoutError`: large bodies may be the reason."""
         return await self._watched(self._in_time(name, *arguments))
 
     async def _in_time(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:

@@ -118,7 +118,7 @@ class PostgresDelivery:
         return f"delivery {self.id} of message {self._row['message_id']}"
 
     def take(self) -> None:
-        """Whoever calls this first may settle it. Raises `StaleDeliveryError` for all others."""
+        """The first caller may settle the delivery. Raises `StaleDeliveryError` for all others."""
         if self._taken or self.lost:
             raise StaleDeliveryError(f"{self} is not ours any more")
         self._taken = True

@@ -61,7 +61,7 @@ def translate_connection_errors() -> Iterator[None]:
 
 @contextmanager
 def preserve_cancellation() -> Iterator[Callable[[], bool]]:
-    """Whatever is raised within the block becomes `CancelledError` if somebody cancelled the present task meanwhile.
+    """An error raised in the block becomes `CancelledError` if the current task was cancelled meanwhile.
 
     aiormq answers the cancellation of whoever waits for one of its tasks with the reason for which its connection has ended,
     if it has: who took that for the outcome would go on, and the cancellation would be lost. Yields whether there was one;

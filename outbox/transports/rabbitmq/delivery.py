@@ -192,7 +192,7 @@ class RabbitDelivery:
 
     @property
     def attempt_or_first(self) -> int:
-        """The same, and the first where it cannot be read."""
+        """The attempt count, or 1 where it cannot be read."""
         try:
             return self.attempt
         except MalformedMessageError:

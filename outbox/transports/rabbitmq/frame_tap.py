@@ -185,7 +185,7 @@ class FrameTap:
         return cast("tuple[int, Any]", await self._queue.get())
 
     def task_done(self) -> None:
-        """Likewise."""
+        """Marks a frame as read, as the channel's reader expects."""
         self._queue.task_done()
 
     def _on_close(self, frame: Channel.Close) -> None:

@@ -204,7 +204,7 @@ class Acknowledgements:
         self._held = True
 
     def release(self) -> None:
-        """Whatever has gathered leaves now."""
+        """Sends the acknowledgements that have gathered."""
         self._held = False
         self.flush()
 
