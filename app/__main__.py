@@ -16,7 +16,7 @@ from app import development
 from app.service import Service, create_service
 from app.settings import Runs, Settings, read_settings
 from app.startup import prepared
-from outbox.cli.command import Sentence
+from outbox.cli.command import CliError
 from outbox.cli.logs import configure_logging
 from outbox.errors import ConfigurationError, OutboxError
 
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         configure_logging(settings.log_level, settings.log_format)
         return _migrate(settings) if command == "migrate" else _run(settings)
     except OutboxError as error:
-        Sentence(str(error)).show()
+        CliError(str(error)).show()
         return 1
 
 

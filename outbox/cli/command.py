@@ -1,4 +1,4 @@
-"""The group of commands, each loaded when it is called, and what becomes of their errors."""
+"""The group of commands, each loaded when it is called, and how their errors are printed."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -7,64 +7,64 @@ from typing import Any
 import click
 
 from outbox import __version__
-from outbox.cli.printing import echo, styled
+from outbox.cli.output import echo, styled
 from outbox.core.urls import redacted
 from outbox.errors import OutboxError
 from outbox.runtime.environment import check_environment
 
 _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Run": {
-        "relay": ("outbox.cli.relay:relay", "Moves committed events from the outbox to the broker."),
-        "worker": ("outbox.cli.worker:worker", "Runs the handlers that CONSUMERS names, as package.module:name."),
+        "relay": ("outbox.cli.processes:relay", "Moves committed events from the outbox to the broker."),
+        "worker": ("outbox.cli.processes:worker", "Runs the handlers that CONSUMERS names, as package.module:name."),
         "archiver": (
-            "outbox.cli.archiver:archiver",
-            "Takes dead letters from RabbitMQ into the database, where they can be listed, searched and sent again.",
+            "outbox.cli.processes:archiver",
+            "Moves dead letters from RabbitMQ into the database, where they can be listed, searched and requeued.",
         ),
         "maintain": (
-            "outbox.cli.maintain:maintain",
-            "Keeps the tables small, and does the operations that operators asked for.",
+            "outbox.cli.processes:maintain",
+            "Prunes the tables, and runs the operations that operators asked for.",
         ),
     },
     "Set up and check": {
         "migrate": ("outbox.cli.migrate:migrate", "Creates the tables of Outbox, or upgrades them in place."),
         "doctor": (
             "outbox.cli.doctor:doctor",
-            "Looks at the database, the broker, and how they fit the settings and CONSUMERS (package.module:name).",
+            "Checks the database and the broker against the settings and CONSUMERS (package.module:name).",
         ),
-        "token": ("outbox.cli.token:token", "Makes a token for somebody who is to use the admin."),
+        "token": ("outbox.cli.migrate:token", "Creates a token for the admin."),
         "demo": ("outbox.cli.demo:demo", "Places orders at a running service and watches them to their end."),
     },
     "Look": {
         "backlog": (
             "outbox.cli.backlog:backlog",
-            "Says how much waits, in the outbox and at the broker, since when, and for how much longer.",
+            "Shows the backlog of the outbox and the broker: how much waits, since when, and for how much longer.",
         ),
         "messages": (
-            "outbox.cli.messages:messages",
-            "Lists messages of the outbox, or says why one of them is where it is.",
+            "outbox.cli.backlog:messages",
+            "Lists messages of the outbox, or shows why one of them is where it is.",
         ),
-        "chain": (
-            "outbox.cli.chain:chain",
-            "Shows the chain that a message belongs to: what led to it, what followed, and what became of each.",
-        ),
+        "chain": ("outbox.cli.chain:chain", "Shows the chain of messages that a message belongs to, as a tree."),
         "components": (
             "outbox.cli.components:components",
-            "Lists relays, workers, archivers and maintenance: who lives, what they do, and which pauses they honour.",
+            "Lists relays, workers, archivers and maintenance with their status, activity and pauses.",
         ),
-        "stats": ("outbox.cli.stats:stats", "Says what happened when, all processes together."),
+        "stats": (
+            "outbox.cli.components:stats",
+            "Shows throughput, failures and backlog over time, of all processes together.",
+        ),
     },
     "Repair": {
-        "dlq": ("outbox.cli.dlq:dlq", "Dead letters: list, show and group them; requeue, discard, restore and purge them."),
-        "requeue": ("outbox.cli.dlq.repairing:requeue", "Sends dead letters again."),
-        "operations": ("outbox.cli.dlq.operating:operations", "Lists operations, or shows one of them."),
+        "dlq": ("outbox.cli.dlq:dlq", "Lists and repairs dead letters."),
+        "requeue": ("outbox.cli.dlq.repair:requeue", "Sends dead letters again."),
+        "operations": ("outbox.cli.dlq.operations:operations", "Lists operations, or shows one of them."),
         "pause": (
-            "outbox.cli.pausing:pause",
-            "Lets a relay, a worker or a queue take nothing new; without arguments, lists what is paused.",
+            "outbox.cli.components:pause",
+            "Pauses a relay, a worker, or a queue; without arguments, lists what is paused.",
         ),
-        "resume": ("outbox.cli.pausing:resume", "Ends the pause of a relay, a worker or a queue."),
+        "resume": ("outbox.cli.components:resume", "Ends the pause of a relay, a worker, or a queue."),
     },
 }
-"""Where each command is, and the first sentence of its help, so that listing them imports none."""
+"""The module and the first sentence of each command, so that `outbox --help` imports none of them."""
 _COMMANDS = {name: place for section in _SECTIONS.values() for name, (place, _) in section.items()}
 _CONNECTION = frozenset(
     {"broker_url", "database_url", "exchange_name", "listen_url", "management_url", "table_name", "timeout", "url"}
@@ -72,18 +72,18 @@ _CONNECTION = frozenset(
 """The options that say what a command works with, whichever command it is."""
 
 
-class Sentence(click.ClickException):
-    """An error that a person can do something about: one sentence, no traceback, exit code 1."""
+class CliError(click.ClickException):
+    """An error that the user can do something about: one line on standard error, no traceback, exit code 1."""
 
     def show(self, file: Any = None) -> None:
-        """Writes the sentence to standard error."""
+        """Writes the message to standard error."""
         echo(styled(f"outbox: {redacted(self.message)}", fg="red"), err=True, file=file)
 
 
 class Command(click.Command):
-    """A command that looks for misspelt settings first, and ends with a sentence when it cannot go on."""
+    """A command that looks for misspelt settings first, and turns an `OutboxError` into a `CliError`."""
 
-    failure: type[Sentence] = Sentence
+    failure: type[CliError] = CliError
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""

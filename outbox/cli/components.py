@@ -1,61 +1,189 @@
-"""`outbox components`: which relays, workers and others live, what they do, and what is paused."""
+"""`outbox components`, `stats`, `pause` and `resume`: the running processes, what they did, and their pauses."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from outbox.cli.api.client import Api
-from outbox.cli.api.opening import ask
-from outbox.cli.api.places import places
-from outbox.cli.api.telling import echo_answer, json_output, when
-from outbox.cli.command import Command
-from outbox.cli.dlq.tables import echo_heading, echo_table
-from outbox.cli.pausing import told
-from outbox.cli.printing import echo, one_line
+from outbox.cli.client import Client, with_client
+from outbox.cli.command import CliError, Command
+from outbox.cli.options import FUTURE_TIME, json_output
+from outbox.cli.output import age, count, counted, duration, echo, echo_heading, echo_json, echo_table, one_line, parse_time
+
+_SCOPES = ("relay", "worker", "queue")
+_COUNTS = ("created", "sent", "processed", "failed", "dead", "backlog")
+_HEADINGS = ("FROM", *(name.upper() for name in _COUNTS), "OLDEST", "OUTBOX P95", "HANDLER P95")
 
 
 @click.command(cls=Command)
 @click.option("--ended", type=click.IntRange(0, 500), default=10, show_default=True, help="How many that ended are listed.")
 @json_output
-@places
-def components(*, ended: int, as_json: bool, **given: Any) -> None:
-    """Lists relays, workers, archivers and maintenance: who lives, what they do, and which pauses they honour."""
-
-    async def look(api: Api) -> Any:
-        return await api.get("/components", ended=ended)
-
-    answer = ask(given, look)
+@with_client
+async def components(client: Client, *, ended: int, as_json: bool) -> None:
+    """Lists relays, workers, archivers and maintenance with their status, activity and pauses."""
+    answer = await client.get("/components", ended=ended)
     if as_json:
-        echo_answer(answer)
+        echo_json(answer)
         return
     if answer["items"]:
-        headings = ("NAME", "KIND", "CONDITION", "SINCE", "LAST SIGN", "VERSION", "DOES")
-        echo_table(headings, [_row(component) for component in answer["items"]], right=frozenset({"SINCE", "LAST SIGN"}))
+        headings = ("NAME", "KIND", "STATUS", "SINCE", "HEARTBEAT", "VERSION", "ACTIVITY")
+        echo_table(headings, [_component(each) for each in answer["items"]], right=frozenset({"SINCE", "HEARTBEAT"}))
     else:
-        echo("Nobody has given a sign of life.")
+        echo("No components have reported.")
     if answer["pauses"]:
         echo_heading("Paused")
     for paused in answer["pauses"]:
-        echo(f"  {told(paused)}")
+        echo(f"  {_pause_line(paused)}")
 
 
-def _row(component: Mapping[str, Any]) -> tuple[str, ...]:
+def _component(component: Mapping[str, Any]) -> tuple[str, ...]:
     return (
-        one_line(component["name"]),
-        one_line(component["kind"]),
+        component["name"],
+        component["kind"],
         component["condition"],
-        when(component["since"]),
-        when(component["seen_at"]),
-        one_line(component["version"]),
-        one_line(_activity(component)),
+        age(component["since"]),
+        age(component["seen_at"]),
+        component["version"],
+        _activity(component),
     )
 
 
 def _activity(component: Mapping[str, Any]) -> str:
-    """Its state, and the pauses that it honours, which its state does not tell of queues."""
+    """Its state, and the pauses that it applies: a paused queue does not show in the state of a worker."""
     if component["condition"] == "stopped":
         return ""
     state = str(component["activity"].get("state", ""))
-    held = [f"{paused.get('scope')} {paused.get('name') or '(all)'}" for paused in component["applied"]]
-    return f"{state}; holds {', '.join(held)}" if held else state
+    paused = [f"{each.get('scope')} {each.get('name') or '(all)'}" for each in component["applied"]]
+    return f"{state}; paused: {', '.join(paused)}" if paused else state
+
+
+# --- statistics ----------------------------------------------------------------------------------------------------------
+
+
+@click.command(cls=Command)
+@click.option("--from", "from_", default="-1h", show_default=True, metavar="TIME", help="A time with its zone, or -15m, -7d.")
+@click.option("--to", default="now", show_default=True, metavar="TIME", help="The end, written the same way.")
+@click.option("--step", default="auto", show_default=True, metavar="LENGTH", help="60s, 5m, 1h, 1d, or auto.")
+@click.option("--group-by", type=click.Choice(["none", "queue", "routing_key"]), default="none", show_default=True)
+@json_output
+@with_client
+async def stats(client: Client, *, as_json: bool, from_: str, to: str, step: str, group_by: str) -> None:
+    """Shows throughput, failures and backlog over time, of all processes together.
+
+    A cell is empty where no data was reported, because no relay or no worker ran. The newest line (…) may not be complete.
+    """
+    answer = await client.get("/stats", **{"from": from_}, to=to, step=step, group_by=group_by)
+    if as_json:
+        echo_json(answer)
+        return
+    for series in answer["series"]:
+        if series["group"] is not None:
+            echo_heading(one_line(series["group"]) or "(none)")
+        echo_table(_HEADINGS, list(_steps(answer["starts_at"], answer["complete"], series)), right=frozenset(_HEADINGS[1:]))
+    if answer["widened"]:
+        echo(f"\nSteps of {duration(answer['step_seconds'])}: {answer['widened']}.")
+
+
+def _steps(starts: Sequence[str], complete: Sequence[bool], series: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for index, start in enumerate(starts):
+        counts = [series[name][index] for name in _COUNTS]
+        if any(each is not None for each in counts):
+            yield (
+                _start(start) + ("" if complete[index] else " …"),
+                *("" if each is None else count(each) for each in counts),
+                duration(series["oldest_age_seconds"][index]),
+                duration(series["latency_seconds"]["p95"][index]),
+                duration(series["handling_seconds"]["p95"][index]),
+            )
+
+
+def _start(text: str) -> str:
+    start = parse_time(text)
+    return "" if start is None else f"{start.astimezone():%Y-%m-%d %H:%M}"
+
+
+# --- pauses --------------------------------------------------------------------------------------------------------------
+
+
+@click.command(cls=Command)
+@click.argument("scope", type=click.Choice(_SCOPES), required=False)
+@click.argument("name", default="")
+@click.option("--reason", help="Why, for those who find it paused.")
+@click.option("--until", type=FUTURE_TIME, help="When it ends by itself: a time with its zone, or a duration from now.")
+@json_output
+@with_client
+async def pause(
+    client: Client, scope: str | None, name: str, *, reason: str | None, until: datetime | None, as_json: bool
+) -> None:
+    """Pauses a relay, a worker, or a queue; without arguments, lists what is paused.
+
+    NAME is that of a relay or worker, all of them if it is left out, or that of a queue. What is in flight is finished.
+    """
+    if scope is None:
+        await _list_pauses(client, as_json=as_json)
+        return
+    answer = await client.post("/pause", {"scope": scope, "name": name, "reason": reason, "until": until})
+    if as_json:
+        echo_json(answer)
+    else:
+        echo(f"Paused {_target(scope, name)}{f' until {_utc(until)}' if until else ''}.")
+
+
+@click.command(cls=Command)
+@click.argument("scope", type=click.Choice(_SCOPES))
+@click.argument("name", default="")
+@click.option("--reason", help="Why, for the record.")
+@json_output
+@with_client
+async def resume(client: Client, scope: str, name: str, *, reason: str | None, as_json: bool) -> None:
+    """Ends the pause of a relay, a worker, or a queue. Another pause that covers it as well stays."""
+    answer = await client.post("/resume", {"scope": scope, "name": name, "reason": reason})
+    if as_json:
+        echo_json(answer)
+    if not answer["resumed"]:
+        raise CliError(f"no pause of exactly {_target(scope, name)}: `outbox pause` lists what is paused")
+    if not as_json:
+        echo(f"Resumed {_target(scope, name)}.")
+        for other in answer["still_paused_by"]:
+            echo(f"Still paused: {_pause_line(other)}")
+
+
+async def _list_pauses(client: Client, *, as_json: bool) -> None:
+    answer = await client.get("/pauses")
+    if as_json:
+        echo_json(answer)
+        return
+    for paused in answer["items"]:
+        echo(_pause_line(paused))
+    if not answer["items"]:
+        echo("Nothing is paused.")
+
+
+def _pause_line(paused: Mapping[str, Any]) -> str:
+    """What is paused, since when, until when, by whom, where it is applied, and why."""
+    parts = [_target(paused["scope"], one_line(paused["name"])), f"since {_utc(parse_time(paused['requested_at']))}"]
+    parts += [f"until {_utc(parse_time(paused['until']))}"] if paused["until"] else []
+    parts += [f"by {one_line(paused['requested_by'])}"] if paused["requested_by"] else []
+    parts += [_applied(paused)]
+    return ", ".join(parts) + (f": {one_line(paused['reason'])}" if paused["reason"] else "")
+
+
+def _applied(paused: Mapping[str, Any]) -> str:
+    pending = [component["name"] for component in paused["components"] if component["state"] == "pending"]
+    match paused["state"]:
+        case "applied":
+            return f"applied by {counted(len(paused['components']), 'component')}"
+        case "unmet":
+            return "no running component is affected"
+    return f"not yet applied by {', '.join(map(one_line, pending))}"
+
+
+def _target(scope: str, name: str) -> str:
+    if scope == "queue":
+        return f"the queue {name}"
+    return f"the {scope} {name}" if name else f"every {scope}"
+
+
+def _utc(at: datetime | None) -> str:
+    return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -14,7 +14,7 @@ import click
 
 from outbox.cli.command import Command
 from outbox.cli.options import SECONDS
-from outbox.cli.printing import echo
+from outbox.cli.output import echo
 from outbox.errors import ConfigurationError, MissingExtraError
 
 if TYPE_CHECKING:

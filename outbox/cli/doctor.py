@@ -1,4 +1,4 @@
-"""`outbox doctor`: what is wrong with an installation, and what would mend it."""
+"""`outbox doctor`: what is wrong with an installation, and what to do about it."""
 
 import asyncio
 import sys
@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from textwrap import fill
 from typing import Any
 
-import asyncpg
 import click
 
 from outbox.cli import options
-from outbox.cli.command import Command, Sentence
+from outbox.cli.client import ApiError, InProcessClient
+from outbox.cli.command import CliError, Command
 from outbox.cli.options import SECONDS, setting
-from outbox.cli.printing import echo, styled
+from outbox.cli.output import echo, parse_time, styled
 from outbox.core.findings import Finding, Severity, warning, well
 from outbox.doctor import Installation, Report, examine
 from outbox.errors import ConfigurationError, MissingExtraError, OutboxError
@@ -22,18 +22,19 @@ from outbox.runtime.loading import load_consumers
 EXIT_CODES = {Severity.OK: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 _MARKS = {Severity.OK: ("ok", "green"), Severity.WARNING: ("warning", "yellow"), Severity.ERROR: ("ERROR", "red")}
 _WIDTH = 110
+_CONNECTION = ("database_url", "table_name", "broker_url", "exchange_name", "management_url")
 
 
-class _CannotLook(Sentence):
-    """Why there is nothing to report. Exit code 1 would say that something could be better."""
+class _DoctorError(CliError):
+    """Why there is no report. Exit code 1 would mean warnings."""
 
     exit_code = EXIT_CODES[Severity.ERROR]
 
 
 class _Doctor(Command):
-    """The command, with exit codes of its own."""
+    """The command, whose errors have an exit code of their own."""
 
-    failure = _CannotLook
+    failure = _DoctorError
 
 
 @click.command(cls=_Doctor)
@@ -46,8 +47,8 @@ class _Doctor(Command):
 @setting("prefetch_count")
 @options.health
 @click.option("--consumer-timeout", type=SECONDS, default="30m", show_default=True, help="The broker's own consumer_timeout.")
-@click.option("--audit", is_flag=True, help="Also verify that no entry of the admin's audit was changed or taken out.")
-@click.option("--fix", is_flag=True, help="Print only the SQL that would mend what SQL can mend. Nothing is executed.")
+@click.option("--audit", is_flag=True, help="Also verify that no entry of the admin's audit was changed or removed.")
+@click.option("--fix", is_flag=True, help="Print only the SQL that fixes what SQL can fix. Nothing is executed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def doctor(
     consumers: str | None,
@@ -58,9 +59,9 @@ def doctor(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Looks at the database, the broker, and how they fit the settings and CONSUMERS (package.module:name). Changes nothing.
+    """Checks the database and the broker against the settings and CONSUMERS (package.module:name). Changes nothing.
 
-    Exit code 0: all is well; 1: something could be better; 2: something does not work.
+    Exit code 0: no findings; 1: warnings; 2: errors.
     """
     if database_url is None:
         raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
@@ -73,7 +74,7 @@ def doctor(
     )
     report = asyncio.run(_examine(installation, health))
     if fix:
-        echo("".join(f"{statement};\n" for statement in report.sql) or "-- There is nothing that SQL could mend.")
+        echo("".join(f"{statement};\n" for statement in report.sql) or "-- Nothing to fix with SQL.")
     elif as_json:
         echo(report.as_json())
     else:
@@ -82,7 +83,7 @@ def doctor(
 
 
 async def _examine(installation: Installation, thresholds: Mapping[str, Any]) -> Report:
-    """What is set up wrong, and then, unless there is no database to ask, what is wrong with how it goes now."""
+    """The findings about the setup and, unless the database cannot be asked, about the health."""
     report = await examine(installation)
     if any(finding.check == "database" and finding.severity is Severity.ERROR for finding in report.findings):
         return report
@@ -90,28 +91,27 @@ async def _examine(installation: Installation, thresholds: Mapping[str, Any]) ->
 
 
 async def _health(installation: Installation, thresholds: Mapping[str, Any]) -> Sequence[Finding]:
-    """The verdict of the admin, which the dashboard shows, too."""
+    """The findings of `GET /health/verdict`, which the dashboard shows, too."""
+    settings = {name: getattr(installation, name) for name in _CONNECTION}
     try:
-        from outbox.admin import Admin, HealthThresholds
-        from outbox.admin.verdict.view import VerdictView
-    except MissingExtraError as missing:
-        return [well("health", f"not judged: {missing}")]
-    admin = Admin(
-        installation.database_url,
-        table_name=installation.table_name,
-        broker=installation.broker_url,
-        exchange_name=installation.exchange_name,
-        management_url=installation.management_url,
-        thresholds=HealthThresholds(**thresholds),
-    )
-    try:
-        async with admin:
-            verdict = (await admin.shared(VerdictView).now()).value
-    except (OutboxError, asyncpg.PostgresError) as failure:
-        return [warning("health", f"it could not be judged: {failure}", "mend what is said above first")]
+        # The admin needs an extra that the other checks do without.
+        from outbox.admin import HealthThresholds
+
+        async with InProcessClient(settings, thresholds=HealthThresholds(**thresholds)) as client:
+            verdict = await client.get("/health/verdict")
+    except MissingExtraError:
+        needed = MissingExtraError(purpose="judging the health", extra="cli")
+        return [well("health", f"not judged: {needed}")]
+    except (OutboxError, ApiError) as failure:
+        return [warning("health", f"it could not be judged: {failure}", "fix the findings above first")]
     return [
-        Finding(check="health", severity=each.severity, summary=_with_time(each.summary, each.since), advice=each.hint)
-        for each in verdict.findings
+        Finding(
+            check="health",
+            severity=Severity(each["severity"]),
+            summary=_with_time(each["summary"], parse_time(each["since"])),
+            advice=each["hint"],
+        )
+        for each in verdict["findings"]
     ] or [well("health", "messages are on their way in time, and nothing needs attention")]
 
 
@@ -124,7 +124,7 @@ def _print(report: Report) -> None:
         _print_finding(finding)
     echo(f"\n{_summary(report)}")
     if report.sql:
-        echo("`outbox doctor --fix` prints the SQL that would mend what SQL can mend.")
+        echo("`outbox doctor --fix` prints the SQL that fixes what SQL can fix.")
 
 
 def _summary(report: Report) -> str:

@@ -1,13 +1,15 @@
-"""`outbox migrate`: creates the tables, or upgrades them in place; `--sql` prints the statements instead."""
+"""`outbox migrate` and `outbox token`: the tables of Outbox, and tokens for the admin."""
 
 import asyncio
+import json
+from importlib.util import find_spec
 
 import click
 
 from outbox.cli import options
 from outbox.cli.command import Command
-from outbox.cli.printing import echo
-from outbox.errors import ConfigurationError
+from outbox.cli.output import echo
+from outbox.errors import ConfigurationError, MissingExtraError
 from outbox.schema import migrate as bring_up_to_date
 from outbox.schema import schema_sql
 
@@ -26,4 +28,33 @@ def migrate(database_url: str | None, table_name: str, *, sql: bool) -> None:
     if database_url is None:
         raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
     asyncio.run(bring_up_to_date(database_url, table_name))
-    echo(f"The table {table_name} and those beside it are there and up to date.")
+    echo(f"The table {table_name} and the other tables of Outbox are up to date.")
+
+
+@click.command(cls=Command)
+@click.option("--name", required=True, help="The name that the audit shows: up to 100 letters, digits and .@+-_")
+@click.option(
+    "--role",
+    type=click.Choice(["viewer", "operator", "admin"]),
+    default="viewer",
+    show_default=True,
+    help="Permissions: view; also repair, pause and reveal what is masked; also delete for good.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+def token(name: str, role: str, *, as_json: bool) -> None:
+    """Creates a token for the admin.
+
+    Give the token to its user; it is stored nowhere, and a lost one is replaced by a new one. Add the entry, which holds no
+    secret, to OUTBOX_ADMIN_TOKENS of every process that serves the admin; entries are separated by commas.
+    """
+    if find_spec("fastapi") is None:
+        raise MissingExtraError(purpose="outbox token", extra="fastapi")
+    from outbox.admin.principals import Role
+    from outbox.admin.security.tokens import new_token
+
+    text, entry = new_token(name, Role(role))
+    if as_json:
+        echo(json.dumps({"token": text, "entry": str(entry), "name": name, "role": role}))
+        return
+    echo(f"The token of {name}, shown only once:\n\n    {text}\n")
+    echo(f"Add this entry to the service, separated by commas from others:\n\n    OUTBOX_ADMIN_TOKENS={entry}")

@@ -29,7 +29,7 @@ ANSWER_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Address:
     """Where to serve. `port` None: `usual_port`, or a free one; 0: nowhere."""
 
     host: str
@@ -38,18 +38,18 @@ class Place:
 
 
 @contextmanager
-def monitored(place: Place, health: HealthChecks, *, metrics: bool) -> Iterator[None]:
+def monitored(address: Address, health: HealthChecks, *, metrics: bool) -> Iterator[None]:
     """Within the block `/outbox/health/live`, `/outbox/health/ready` and, if asked for, `/metrics` are served by a thread.
 
     Must be entered where the event loop runs. Raises `ConfigurationError` if the port that was asked for is taken.
     """
-    if place.port == 0:
+    if address.port == 0:
         yield
         return
-    server = _listen(place, _pages(health, asyncio.get_running_loop(), metrics=metrics))
+    server = _listen(address, _pages(health, asyncio.get_running_loop(), metrics=metrics))
     thread = threading.Thread(target=server.serve_forever, name="outbox monitoring", daemon=True)
     thread.start()
-    host = f"[{place.host}]" if ":" in place.host else place.host
+    host = f"[{address.host}]" if ":" in address.host else address.host
     logger.info("Health and metrics: http://%s:%d/outbox/health/ready", host, server.server_port)
     try:
         yield
@@ -58,18 +58,18 @@ def monitored(place: Place, health: HealthChecks, *, metrics: bool) -> Iterator[
         server.server_close()
 
 
-def _listen(place: Place, app: "Page") -> WSGIServer:
-    asked = place.usual_port if place.port is None else place.port
+def _listen(address: Address, app: "Page") -> WSGIServer:
+    asked = address.usual_port if address.port is None else address.port
     try:
-        return _server(place.host, asked, app)
+        return _server(address.host, asked, app)
     except OSError as error:
         taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
-        if place.port is not None or not taken:
+        if address.port is not None or not taken:
             raise ConfigurationError(
-                f"cannot serve health and metrics on {place.host}:{asked}: {error.strerror}; "
+                f"cannot serve health and metrics on {address.host}:{asked}: {error.strerror}; "
                 "choose another OUTBOX_MONITORING_PORT, or 0 for none"
             ) from error
-    server = _server(place.host, 0, app)
+    server = _server(address.host, 0, app)
     logger.warning("Port %d is taken: health and metrics are on port %d", asked, server.server_port)
     return server
 

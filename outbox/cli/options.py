@@ -1,18 +1,23 @@
 """Options that several commands share, with the environment variables that they default to."""
 
-from collections.abc import Callable
-from datetime import timedelta
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import click
 
-from outbox.cli.command import Sentence
+from outbox.cli.command import CliError
 from outbox.core.duration import as_delay, as_retention
 from outbox.errors import ConfigurationError, DurationError
+from outbox.masking import Masking
 from outbox.runtime.environment import secret
 from outbox.runtime.settings import SETTINGS, Kind, Setting
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_AGO = re.compile(r"(?P<count>\d{1,6})(?P<unit>[smhd])", re.ASCII)
+_AGO_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
@@ -67,8 +72,50 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]
             self.fail(str(error), param, ctx)
 
 
+class PastTime(click.ParamType):  # type: ignore[type-arg]
+    """A date, a date and time, or how long ago: `2030-01-31`, `2030-01-31T12:00Z`, `2h`. Without a zone: local time."""
+
+    name = "when"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The time that `value` names."""
+        if isinstance(value, datetime):
+            return value
+        if ago := _AGO.fullmatch(value):
+            return datetime.now(UTC) - timedelta(**{_AGO_UNITS[ago["unit"]]: int(ago["count"])})
+        try:
+            return datetime.fromisoformat(value).astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.fail(
+                f"{value!r} is not a time: write 2030-01-31, 2030-01-31T12:00Z, or how long ago, such as 90s, 2h, 3d",
+                param,
+                ctx,
+            )
+
+
+class FutureTime(click.ParamType):  # type: ignore[type-arg]
+    """A time with its zone, as `2030-01-31T12:00:00Z`, or a duration from now."""
+
+    name = "when"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The time that `value` names."""
+        if isinstance(value, datetime):
+            return value
+        try:
+            found = datetime.fromisoformat(value)
+        except ValueError:
+            return datetime.now(UTC) + RETENTION.convert(value, param, ctx)
+        if found.tzinfo is None:
+            self.fail(f"{value!r} names no time zone: write {value}Z for UTC", param, ctx)
+        return found
+
+
 SECONDS = Seconds()
 RETENTION = Retention()
+PAST_TIME = PastTime()
+FUTURE_TIME = FutureTime()
+json_output = click.option("--json", "as_json", is_flag=True, help="Print what the API answers, for scripts.")
 
 
 class _Secret(click.Option):
@@ -80,7 +127,7 @@ class _Secret(click.Option):
         try:
             return secret(str(self.envvar))
         except ConfigurationError as error:
-            raise Sentence(str(error)) from error
+            raise CliError(str(error)) from error
 
 
 def setting(name: str, **attributes: Any) -> Callable[[F], F]:
@@ -138,3 +185,8 @@ health = together(*(setting(name) for name in SETTINGS if name.startswith("healt
 def monitoring_port(default: int) -> Callable[[F], F]:
     """The port of metrics and health; `default`, or a free one, if none is asked for."""
     return setting("monitoring_port", show_default=f"{default}, or a free port")
+
+
+def masking_of(given: Mapping[str, Any]) -> Masking:
+    """The masking that the options of `masking` ask for. Raises `ConfigurationError` for keys and paths that are none."""
+    return Masking().also(*given.get("mask_keys") or (), paths=given.get("mask_paths") or ())

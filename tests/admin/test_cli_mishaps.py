@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from outbox.cli.dlq.following import Progress, conclude
+from outbox.admin.repairs.models import OperationAnswer
+from outbox.cli.dlq.operations import Progress, conclude
 from outbox.dead_letters import DeadLetterFilter, DeadLetters, Operation
 from outbox.postgres.pool import Pool
 from tests.admin.test_cli import _no_settings_from_outside, on, outbox, url  # noqa: F401  fixtures among them
@@ -68,7 +69,7 @@ def stranger() -> Iterator[str]:
 def test_what_answers_and_is_no_admin_is_a_sentence(stranger: str, path: str, arguments: str) -> None:
     answer = outbox(*arguments.split(), "--url", stranger + path)
     assert (answer.exit_code, len(answer.output.splitlines())) == (1, 1), answer.exception
-    assert f"what answers at {stranger}{path} is no admin of ours" in answer.output
+    assert f"what answers at {stranger}{path} is not an admin API" in answer.output
 
 
 @PLACES
@@ -113,7 +114,7 @@ def test_who_follows_an_operation_that_somebody_pauses_is_told_that_it_is_not_do
             created = operation(await dead_letters.requeue(DeadLetterFilter()))
             return await dead_letters.pause(created.id)
 
-    assert conclude(on(paused), as_json=False) == 1
+    assert conclude(OperationAnswer.of(on(paused)).model_dump(mode="json"), as_json=False) == 1
 
 
 def test_progress_in_a_terminal_is_a_bar(
@@ -133,7 +134,7 @@ def test_progress_in_a_terminal_is_a_bar(
 
     found = on(begun)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    Progress(quiet=False).show(found)
+    Progress(quiet=False).show(OperationAnswer.of(found).model_dump(mode="json"))
     shown = capsys.readouterr().err
     assert f"[{'#' * 12}{'.' * 12}]  50%" in shown
     assert "500 of 1,000" in shown

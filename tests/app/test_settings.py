@@ -266,7 +266,7 @@ def test_commands_read_secrets_from_files_too(monkeypatch: pytest.MonkeyPatch, t
     assert "geheim" not in answer.output
     monkeypatch.setenv("OUTBOX_TOKEN_FILE", str(tmp_path / "token"))
     answer = CliRunner().invoke(main, ["backlog", "--url", "http://127.0.0.1:1"])
-    assert "OUTBOX_TOKEN is no token" in answer.output
+    assert "OUTBOX_TOKEN is not a token" in answer.output
 
 
 def test_what_is_typed_counts_for_more_than_a_file(monkeypatch: pytest.MonkeyPatch) -> None:

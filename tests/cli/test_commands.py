@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import outbox
 from outbox.cli import main
-from outbox.cli.monitoring import Place, monitored
+from outbox.cli.monitoring import Address, monitored
 from outbox.runtime.health import HealthChecks
 from outbox.runtime.settings import VARIABLES
 from outbox.schema import ensure_outbox_schema_async
@@ -75,7 +75,7 @@ def test_the_list_of_commands_loads_none_of_them(argument: str) -> None:
     heavy = {"aio_pika", "asyncio", "asyncpg", "fastapi", "httpx", "prometheus_client", "pydantic", "rich", "sqlalchemy"}
     assert heavy.isdisjoint(loaded)
     assert {name for name in loaded if name.startswith("outbox.cli")} == {
-        "outbox.cli", "outbox.cli.command", "outbox.cli.printing"
+        "outbox.cli", "outbox.cli.command", "outbox.cli.output"
     }  # fmt: skip
 
 
@@ -272,8 +272,8 @@ def test_a_broker_that_is_away_is_one_line_and_not_another_for_each_attempt(data
 
 async def test_the_usual_monitoring_port_is_left_to_others_if_it_is_taken(caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        place = Place("127.0.0.1", port=None, usual_port=taken.getsockname()[1])
-        with caplog.at_level(logging.INFO, "outbox"), monitored(place, HealthChecks(), metrics=False):
+        address = Address("127.0.0.1", port=None, usual_port=taken.getsockname()[1])
+        with caplog.at_level(logging.INFO, "outbox"), monitored(address, HealthChecks(), metrics=False):
             link = caplog.messages[-1].split()[-1]
             answer = await asyncio.to_thread(httpx.get, link)
     assert answer.json() == {"status": "ready", "parts": {}}
@@ -290,8 +290,8 @@ def _has_ipv6() -> bool:
 
 @pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
 async def test_health_and_metrics_are_served_on_ipv6_too(caplog: pytest.LogCaptureFixture) -> None:
-    place = Place("::1", port=None, usual_port=free_port())
-    with caplog.at_level(logging.INFO, "outbox"), monitored(place, HealthChecks(), metrics=False):
+    address = Address("::1", port=None, usual_port=free_port())
+    with caplog.at_level(logging.INFO, "outbox"), monitored(address, HealthChecks(), metrics=False):
         link = caplog.messages[-1].split()[-1]
         assert link.startswith("http://[::1]:")
         answer = await asyncio.to_thread(httpx.get, link)

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 import outbox.cli
 from outbox.cli import main
-from outbox.cli.printing import echo, echo_json, printable, styled
+from outbox.cli.output import echo, echo_json, printable, styled
 
 HOSTILE = "a\x1b]0;owned\x07b\x1b[2Jc\x9b8md\u202ee\rf\x7fg"
 OURS = re.compile(r"\x1b\[\d+(;\d+)*m")
@@ -173,11 +173,11 @@ def test_control_characters_are_shown_and_text_is_left_alone(
 def test_commands_print_nothing_past_that() -> None:
     folder = Path(outbox.cli.__file__).parent
     for file in sorted(folder.rglob("*.py")):
-        if file.name == "printing.py":
+        if file.name == "output.py":
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             match node:
                 case ast.Call(func=ast.Name(id="print")):
-                    raise AssertionError(f"{file.name}:{node.lineno} prints past outbox.cli.printing")
+                    raise AssertionError(f"{file.name}:{node.lineno} prints past outbox.cli.output")
                 case ast.Attribute(value=ast.Name(id="click"), attr="echo" | "secho" | "style" | "echo_via_pager"):
-                    raise AssertionError(f"{file.name}:{node.lineno} prints past outbox.cli.printing")
+                    raise AssertionError(f"{file.name}:{node.lineno} prints past outbox.cli.output")

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from outbox.cli.dlq.directly import DirectLetters
 from outbox.dead_letters import DeadLetterFilter, DeadLetters, Edit, ItemOutcome, Operation, OperationState, Repaired
 from outbox.errors import CountDriftedError, DatabaseUnavailableError, RefusedError
-from outbox.masking import Masking
 from outbox.postgres.pool import Connection, Pool
 from tests.dead_letters.repairs import at_once, bury, operation, outbox, park, statuses
 
@@ -116,17 +114,6 @@ async def test_a_filter_that_means_another_number_by_now_does_nothing(pool: Pool
     assert (raised.value.expected, raised.value.found) == (2, 3)
     assert (await dead_letters.operations(), await deeds(pool)) == ([], [])
     assert operation(await dead_letters.discard(ALL, expected=2, max_items=2)).total == 2
-
-
-async def test_a_command_does_to_as_many_as_it_has_shown_or_to_none(database: str, pool: Pool) -> None:
-    await bury(pool, 3)
-    async with DirectLetters(database, table_name="outbox_table", masking=Masking()) as letters:
-        assert (await letters.plan("discard", ALL)).count == 3
-        await bury(pool, queue="late")
-        with pytest.raises(CountDriftedError):
-            await letters.discard(ALL, reason=None, by="ada")
-        assert (await letters.plan("discard", ALL)).count == 4
-        assert operation(await letters.discard(ALL, reason=None, by="ada")).total == 4
 
 
 async def test_of_ids_that_are_given_the_oldest_are_taken(pool: Pool, dead_letters: DeadLetters) -> None:

@@ -73,7 +73,7 @@ def test_the_list_stands_in_columns(dlq: Dlq, on: Any) -> None:
     answer = dlq("list", "--oldest")
     assert answer.exit_code == 0
     heading, *rows = answer.output.splitlines()
-    assert heading.split() == ["ID", "STATUS", "FAILED", "TIMES", "QUEUE", "ROUTING", "KEY", "ERROR"]
+    assert heading.split() == ["ID", "STATUS", "FAILED", "FAILURES", "QUEUE", "ROUTING", "KEY", "ERROR"]
     where = heading.index("QUEUE")
     assert [row[where:].split()[0] for row in rows[:3]] == ["orders.confirm", "orders.confirm", "-"]
     assert rows[0].startswith("1         open")
@@ -85,9 +85,9 @@ def test_the_list_stands_in_columns(dlq: Dlq, on: Any) -> None:
 
 def test_a_list_that_is_empty_says_so(dlq: Dlq, on: Any) -> None:
     assert dlq("list").output == "No open dead letters.\n"
-    assert dlq("list", "--queue", "x").output == "No open dead letters that fit.\n"
+    assert dlq("list", "--queue", "x").output == "No open dead letters match the filter.\n"
     assert dlq("groups").output == "No open dead letters.\n"
-    assert dlq("operations").output == "There were no operations.\n"
+    assert dlq("operations").output == "No operations.\n"
 
 
 FILTERS: list[tuple[list[str], list[str]]] = [
@@ -110,20 +110,20 @@ def test_each_filter_is_a_flag(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, queue="other", exception_type="KeyError", fingerprint="f2"))
     for arguments, ids in FILTERS:
         answer = dlq("list", "--json", "--oldest", *arguments)
-        assert [letter["id"] for letter in json.loads(answer.output)] == ids, arguments
+        assert [letter["id"] for letter in json.loads(answer.output)["items"]] == ids, arguments
 
 
 def test_one_is_shown_whole_and_masked(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, body=b'{"id": 7, "password": "hunter2"}', headers='{"authorization": "abc"}'))
     answer = dlq("show", "1")
     assert answer.exit_code == 0
-    assert "Dead letter 1, open, given up by the worker" in answer.output
+    assert "Dead letter 1, open, dead-lettered by the worker" in answer.output
     assert "chain         root → m1" in answer.output
     assert '"password": "***"' in answer.output
     assert '"authorization": "***"' in answer.output
     assert "hunter2" not in answer.output
     assert "hunter2" not in dlq("show", "1", "--json").output
-    [line], whole = json.loads(dlq("list", "--json").output), json.loads(dlq("show", "1", "--json").output)
+    [line], whole = json.loads(dlq("list", "--json").output)["items"], json.loads(dlq("show", "1", "--json").output)
     assert line["error"] == {"type": "ValueError", "message": "no such order"}
     assert line["error"].items() <= whole["error"].items()
     assert "hunter2" in dlq("show", "1", "--reveal").output
@@ -168,14 +168,14 @@ def test_one_that_is_not_there_is_a_sentence(dlq: Dlq) -> None:
     for id_ in ("17", "outbox-17", "nonsense"):
         answer = dlq("show", id_)
         assert answer.exit_code == 1
-        assert answer.output == f"outbox: there is no dead letter {id_}: it was purged, or sent, or never was\n"
+        assert answer.output == f"outbox: there is no dead letter {id_}: it was purged, or sent, or never existed\n"
 
 
 def test_groups_are_counted(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, 3))
     on(lambda pool: bury(pool, queue="other", exception_type="KeyError", fingerprint="f2"))
     by_error = dlq("groups").output.splitlines()
-    assert by_error[0].split() == ["GROUP", "COUNT", "FIRST", "LAST", "REQUEUED", "SINCE", "WHAT", "THEY", "SHARE"]
+    assert by_error[0].split() == ["GROUP", "COUNT", "FIRST", "LAST", "REQUEUED", "SINCE", "ERROR"]
     assert [row.split()[:2] for row in by_error[1:]] == [["f1", "3"], ["f2", "1"]]
     assert [row.split()[0] for row in dlq("groups", "--by", "queue").output.splitlines()] == [
         "QUEUE",
@@ -189,7 +189,7 @@ def test_ids_are_done_at_once_and_each_is_answered(dlq: Dlq, on: Any) -> None:
     answer = dlq("requeue", "1", "9", "--reason", "fixed", "--by", "ada")
     assert answer.exit_code == 1
     assert lines(answer) == [
-        "ID  OUTCOME    WHY",
+        "ID  OUTCOME    REASON",
         "1   requeued",
         "9   not found  there is no such dead letter: it was purged, or sent, or never was",
         "",
@@ -206,13 +206,14 @@ def test_scripts_get_json(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, 2))
     assert json.loads(dlq("requeue", "1", "--json").stdout) == {
         "action": "requeue",
-        "items": [{"id": "1", "outcome": "done", "reason": ""}],
+        "counts": {"requeued": 1},
+        "items": [{"id": "1", "outcome": "requeued", "reason": ""}],
     }
     done = json.loads(dlq("requeue", "--all", "--yes", "--json").stdout)
-    assert (done["id"], done["state"], done["total"], done["counts"]) == ("1", "finished", 1, {"done": 1})
-    assert [operation["id"] for operation in json.loads(dlq("operations", "--json").stdout)] == ["1"]
-    assert json.loads(dlq("operations", "1", "--outcome", "done", "--json").stdout)["items"] == [
-        {"id": "2", "outcome": "done", "reason": "", "result": "waiting", "failed_attempts": 0}
+    assert (done["id"], done["state"], done["total"], done["counts"]) == ("1", "finished", 1, {"requeued": 1})
+    assert [operation["id"] for operation in json.loads(dlq("operations", "--json").stdout)["items"]] == ["1"]
+    assert json.loads(dlq("operations", "1", "--outcome", "requeued", "--json").stdout)["items"] == [
+        {"id": "2", "outcome": "requeued", "reason": "", "position": 1, "result": "waiting", "failed_attempts": 0}
     ]
 
 
@@ -237,7 +238,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(dlq: Dlq, on: Any) -
 
 def test_what_a_filter_means_is_not_done_unasked(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, 2))
-    for arguments in (["requeue", "--group", "f1"], ["discard", "--all"], ["purge", "1", "--force"]):
+    for arguments in (["requeue", "--group", "f1"], ["discard", "--all"], ["purge", "1", "--force", "--reason", "old"]):
         answer = dlq(*arguments)
         assert answer.exit_code == 2
         assert "look at it with --dry-run, and add --yes" in answer.output
@@ -281,7 +282,7 @@ def test_an_edited_body_goes_out_and_the_old_one_stays(dlq: Dlq, on: Any, tmp_pa
     body.write_bytes(dlq("show", "1", "--body").stdout_bytes.replace(b"7", b"8"))
     assert dlq("requeue", "1", "--body", str(body), "--version", "1").exit_code == 0
     assert [row["body"] for row in on(outbox)] == [b'{"id": 8}']
-    assert "2, of which 1 replaced" in dlq("show", "1").output
+    assert "2, 1 replaced by edits" in dlq("show", "1").output
     stale = dlq("requeue", "1", "--body", "-", "--version", "1", typed=b"{}")
     assert (stale.exit_code, "already requeued" in stale.output) == (0, True)
 
@@ -290,24 +291,24 @@ def test_operations_are_seen_held_and_ended(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, 3))
     started = dlq("requeue", "--group", "f1", "--yes", "--detach", "--reason", "fixed", "--by", "ada")
     assert started.exit_code == 0
-    assert started.output.splitlines()[0] == "Operation 1 is running: 3 to be done."
-    assert dlq("pause", "1").output == "Operation 1 is paused: 3 to be done.\n"
-    row = dlq("operations", "--going-on").output.splitlines()[1].split()
-    assert (row[:3], row[-8:]) == (["1", "requeue", "paused"], ["3", "3", "0", "0", "0", "0", "ada", "fixed"])
+    assert started.output.splitlines()[0] == "Operation 1 is running: 3 pending."
+    assert dlq("pause", "1").output == "Operation 1 is paused: 3 pending.\n"
+    row = dlq("operations", "--active").output.splitlines()[1].split()
+    assert (row[:3], row[-8:]) == (["1", "requeue", "paused"], ["3", "3", "0", "0", "0", "0", "cli:ada", "fixed"])
     assert dlq("resume", "1").stdout == "Operation 1 is finished: 3 requeued.\nOf 3 sent again, 3 are waiting.\n"
-    assert dlq("cancel", "1").output == "outbox: operation 1 is finished and cannot be cancelled\n"
-    assert dlq("cancel", "7").output == "outbox: there is no operation 7\n"
+    assert dlq("cancel", "1").output == "outbox: conflict: operation 1 is finished and cannot be cancelled\n"
+    assert dlq("cancel", "7").output == "outbox: not-found: there is no operation 7\n"
     shown = dlq("operations", "1").output
-    assert "reason     fixed" in shown
-    assert "letters    group_id f1, status open" in shown or "letters    status open, group_id f1" in shown
+    assert "reason   fixed" in shown
+    assert "letters  group_id f1, status open" in shown or "letters  status open, group_id f1" in shown
     on(lambda pool: tell(pool, "processed", "m1"))
     on(lambda pool: tell(pool, "retried", "m2", error="token=abc was refused"))
     assert lines(dlq("operations", "1"))[1] == "Of 3 sent again, 1 is handled, 1 is waiting, 1 is being retried."
     assert dlq("operations").output.splitlines()[1].split()[-8:-2] == ["3", "0", "3", "1", "1", "0"]
-    assert [line.split(maxsplit=3) for line in lines(dlq("operations", "1", "--outcome", "done"))[-3:]] == [
-        ["1", "done", "handled"],
-        ["2", "done", "retrying", "ValueError: token=*** was refused"],
-        ["3", "done", "waiting"],
+    assert [line.split(maxsplit=3) for line in lines(dlq("operations", "1", "--outcome", "requeued"))[-3:]] == [
+        ["1", "requeued", "handled"],
+        ["2", "requeued", "retrying", "ValueError: token=*** was refused"],
+        ["3", "requeued", "waiting"],
     ]
 
 
@@ -320,7 +321,7 @@ def test_a_stopped_operation_is_a_failure(dlq: Dlq, on: Any) -> None:
     assert refused.exit_code == 1
     assert refused.stdout.splitlines() == [
         "Operation 2 is finished: 1 refused.",
-        "`outbox dlq operations 2` says what came of each.",
+        "`outbox dlq operations 2` shows the reason of each.",
     ]
     assert "4   refused  -       the queue gone does not exist" in dlq("operations", "2").output
 
@@ -352,7 +353,7 @@ def test_a_database_without_tables_and_one_that_is_away_are_sentences(
     run = CliRunner().invoke
     assert "say which database: --database-url" in run(main, ["dlq", "list"]).output
     empty = run(main, ["dlq", "requeue", "1", "--database-url", database_url])
-    assert (empty.exit_code, "with `outbox migrate`" in empty.output) == (1, True)
+    assert (empty.exit_code, "run `outbox migrate`" in empty.output) == (1, True)
     away = run(main, ["dlq", "requeue", "1", "--database-url", "postgresql://ada:hunter2@127.0.0.1:1/x"])
     assert away.exit_code == 1
     assert "hunter2" not in away.output

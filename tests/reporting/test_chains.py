@@ -182,7 +182,7 @@ async def test_the_command_prints_the_tree(orders: str, database_url: str) -> No
     shown = await asyncio.to_thread(run, orders)
     assert shown.exit_code == 0
     lines = shown.output.splitlines()
-    assert lines[0].split() == ["EVENT", "QUEUE", "PUBLISHED", "OUTBOX", "BROKER", "HANDLER", "TRIES", "STATE", "BY", "ID"]
+    assert lines[0].split() == ["EVENT", "QUEUE", "PUBLISHED", "OUTBOX", "BROKER", "HANDLER", "ATTEMPTS", "STATE", "BY", "ID"]
     assert lines[1].startswith("order.placed ")
     assert any(line.startswith("├─ payment.taken") for line in lines)
     assert any(line.startswith("└─ stock.reserved") for line in lines)

@@ -149,20 +149,20 @@ async def test_the_commands_pause_list_and_resume(connection: asyncpg.Connection
         return await asyncio.to_thread(run, *arguments)
 
     assert await call("pause") == (0, "Nothing is paused.\n")
-    assert await call("pause", "relay", "--reason", "moving") == (0, "every relay will take nothing new.\n")
+    assert await call("pause", "relay", "--reason", "moving") == (0, "Paused every relay.\n")
     status, text = await call("pause", "queue", "mail", "--until", "30m")
     assert status == 0
-    assert text.startswith("the queue mail will take nothing new until ")
+    assert text.startswith("Paused the queue mail until ")
     for time in ("1h", "2d"):
         status, text = await call("pause", "queue", "mail", "--until", time)
-        assert (status, text[:44]) == (0, "the queue mail will take nothing new until 2")
+        assert (status, text[:29]) == (0, "Paused the queue mail until 2")
     _, listed = await call("pause")
     assert [line.split(",")[0] for line in listed.splitlines()] == ["the queue mail", "every relay"]
     assert listed.splitlines()[1].endswith(": moving")
-    assert await call("resume", "relay") == (0, "every relay will go on.\n")
+    assert await call("resume", "relay") == (0, "Resumed every relay.\n")
     status, text = await call("resume", "relay")
     assert status == 1
-    assert "was not paused" in text
+    assert "no pause of exactly every relay" in text
     assert (await call("pause", "queue"))[0] == 1
     assert (await call("pause", "relay", "--until", "2030-01-01T00:00:00"))[0] == 2
     assert [(each.scope.value, each.name) for each in await pauses(connection)] == [("queue", "mail")]

@@ -47,7 +47,8 @@ def without(hidden: set[str], program: str) -> subprocess.CompletedProcess[str]:
         ("fastapi", "fastapi", "import outbox.admin"),
         ("httpx", "cli", f"{COMMAND}['outbox', 'backlog', '--url', 'http://here']\nmain(standalone_mode=False)"),
         ("httpx", "cli", f"{COMMAND}['outbox', 'backlog', '--database-url', {DATABASE}]\nmain(standalone_mode=False)"),
-        ("fastapi", "fastapi", f"{COMMAND}['outbox', 'backlog', '--database-url', {DATABASE}]\nmain(standalone_mode=False)"),
+        ("fastapi", "cli", f"{COMMAND}['outbox', 'backlog', '--database-url', {DATABASE}]\nmain(standalone_mode=False)"),
+        ("httpx", "cli", f"{COMMAND}['outbox', 'dlq', 'list', '--database-url', {DATABASE}]\nmain(standalone_mode=False)"),
         ("rich", "demo", "import sys\nsys.argv = ['outbox', 'demo']\nfrom outbox.cli import main\nmain(standalone_mode=False)"),
     ],
 )  # fmt: skip

@@ -1,19 +1,19 @@
-"""`outbox dlq`: what failed for good, looked at and repaired from a terminal or a script."""
+"""`outbox dlq`: dead letters, listed and repaired from a terminal or a script."""
 
 import click
 
-from outbox.cli.dlq.operating import cancel, operations, pause, resume
-from outbox.cli.dlq.reading import groups, list_, show
-from outbox.cli.dlq.repairing import discard, purge, requeue, restore
+from outbox.cli.dlq.letters import groups, list_, show
+from outbox.cli.dlq.operations import cancel, operations, pause, resume
+from outbox.cli.dlq.repair import discard, purge, requeue, restore
 
 
 @click.group()
 def dlq() -> None:
-    """Dead letters: list, show and group them; requeue, discard, restore and purge them.
+    """Lists and repairs dead letters.
 
     An id is that of a dead letter, such as 17, or of a message that the relay parked, such as outbox-17.
 
-    Exit code 0: everything was done that was asked for. 1: some of it was not, and the output says why. 2: the command was not
+    Exit code 0: everything that was asked for was done. 1: some of it was not, and the output says why. 2: the command was not
     understood.
     """
 

@@ -1,0 +1,259 @@
+"""`outbox dlq list`, `show` and `groups`, and the options that select dead letters."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from outbox.cli import options
+from outbox.cli.client import Client, with_client
+from outbox.cli.command import CliError, Command
+from outbox.cli.options import PAST_TIME, json_output
+from outbox.cli.output import (
+    age,
+    count,
+    counted,
+    echo,
+    echo_bytes,
+    echo_facts,
+    echo_heading,
+    echo_json,
+    echo_table,
+    indented,
+    one_line,
+    parse_time,
+    styled,
+    time_and_age,
+    times,
+)
+from outbox.dead_letters import DeadLetterStatus, Source
+
+_BODY_LIMIT = 4_000
+"""Characters of a body that are printed; `--body` prints the whole."""
+_HIDDEN = "<hidden: too large, or of a kind that cannot be masked>"
+
+filtering = options.together(
+    click.option("--queue", help="Only of this queue."),
+    click.option("--routing-key", help="Only with this routing key."),
+    click.option("--exception", "exception_type", metavar="TYPE", help="Only of this exception, such as ValueError."),
+    click.option("--group", "group_id", metavar="ID", help="Only of this group of errors, as `outbox dlq groups` names it."),
+    click.option("--source", type=click.Choice([each.value for each in Source]), help="Only dead-lettered by this one."),
+    click.option("--status", type=click.Choice([each.value for each in DeadLetterStatus]), help="Only of this status."),
+    click.option("--tracking-id", metavar="ID", help="Only of the chain that this id is in."),
+    click.option("--message-id", metavar="ID", help="Only with this message id."),
+    click.option(
+        "--failed-after", type=PAST_TIME, help="Only that failed then or later: 2030-01-31T12:00Z, or 2h for two hours ago."
+    ),
+    click.option("--failed-before", type=PAST_TIME, help="Only that failed before then."),
+    click.option("--min-failures", type=click.IntRange(min=1), help="Only that failed at least so often."),
+    click.option("--search", "q", metavar="WORDS", help='Only with these words in error or body; "…" for phrases, or, -not.'),
+)
+"""One option for each filter of the API, of the same name there as its parameter here."""
+_FILTERS = (
+    "queue", "routing_key", "exception_type", "group_id", "source", "status", "tracking_id", "message_id", "failed_after",
+    "failed_before", "min_failures", "q",
+)  # fmt: skip
+
+
+def take_filter(given: dict[str, Any]) -> Mapping[str, Any]:
+    """Takes the options of `filtering` out of `given`; the filter that they make, as the API has it."""
+    values = {name: given.pop(name) for name in _FILTERS}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+@click.command(name="list", cls=Command)
+@filtering
+@click.option("--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many lines.")
+@click.option("--oldest", is_flag=True, help="Those that failed first come first, instead of last.")
+@json_output
+@with_client
+async def list_(client: Client, *, limit: int, oldest: bool, as_json: bool, **given: Any) -> None:
+    """Lists dead letters and parked messages.
+
+    Those that failed last come first; only open ones, unless --status says otherwise. FAILURES counts the attempts that failed.
+    """
+    wanted = take_filter(given)
+    page = await client.page("/dlq", limit=limit, sort="oldest" if oldest else "newest", total=True, **wanted)
+    if as_json:
+        echo_json(page)
+        return
+    if not page["items"]:
+        filtered = " match the filter" if wanted.keys() - {"status"} else ""
+        echo(f"No {wanted.get('status', DeadLetterStatus.OPEN)} dead letters{filtered}.")
+        return
+    headings = ("ID", "STATUS", "FAILED", "FAILURES", "QUEUE", "ROUTING KEY", "ERROR")
+    echo_table(headings, [_line(letter) for letter in page["items"]], right=frozenset({"FAILURES", "FAILED"}))
+    total, shown = page["total"], len(page["items"])
+    noun = "dead letter" if total["value"] == 1 else "dead letters"
+    echo(f"\n{count(total).capitalize()} {noun}{f', {shown:,} shown: --limit shows more' if page['next'] else ''}.")
+
+
+def _line(letter: Mapping[str, Any]) -> tuple[str, ...]:
+    error = letter["error"]
+    return (
+        letter["id"],
+        letter["status"],
+        age(letter["failed_at"]),
+        f"{letter['failures']:,}",
+        letter["queue"] or "-",
+        letter["routing_key"],
+        f"{error['type'].rpartition('.')[2]}: {error['message']}",
+    )
+
+
+@click.command(cls=Command)
+@click.option(
+    "--by",
+    "group_by",
+    type=click.Choice(["fingerprint", "queue", "routing_key"]),
+    default="fingerprint",
+    show_default=True,
+    help="What they have in common.",
+)
+@filtering
+@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="How many groups.")
+@json_output
+@with_client
+async def groups(client: Client, *, group_by: str, limit: int, as_json: bool, **given: Any) -> None:
+    """Counts dead letters with similar failures.
+
+    The largest group comes first; only open ones count, unless --status says otherwise.
+
+    REQUEUED is when one of a group was requeued last, SINCE how many failed for good after that.
+    """
+    wanted = take_filter(given)
+    answer = await client.get("/dlq/groups", by=group_by, limit=limit, **wanted)
+    if as_json:
+        echo_json(answer)
+        return
+    if not answer["items"]:
+        echo(f"No {wanted.get('status', DeadLetterStatus.OPEN)} dead letters.")
+        return
+    numbers = ("COUNT", "FIRST", "LAST", "REQUEUED", "SINCE")
+    by_error = group_by == "fingerprint"
+    headings = ("GROUP", *numbers, "ERROR") if by_error else (group_by.replace("_", " ").upper(), *numbers)
+    rows = [
+        (
+            group["id"] or "-",
+            f"{group['count']:,}",
+            age(group["first_seen"]),
+            age(group["last_seen"]),
+            age(group["last_requeued_at"]) or "never",
+            f"{group['since_requeue']:,}",
+            *([group["title"]] if by_error else []),
+        )
+        for group in answer["items"]
+    ]
+    echo_table(headings, rows, right=frozenset(numbers))
+
+
+@click.command(cls=Command)
+@click.argument("id_", metavar="ID")
+@click.option("--reveal", is_flag=True, help="Show what is masked otherwise. It is written to the audit.")
+@click.option("--body", "only_body", is_flag=True, help="Print the body as it is and nothing else, to be edited and requeued.")
+@json_output
+@with_client
+async def show(client: Client, id_: str, *, reveal: bool, only_body: bool, as_json: bool) -> None:
+    """Shows everything about one dead letter.
+
+    What it carries, with secrets masked, and every failure on record.
+    """
+    path = f"/dlq/{quote(id_, safe='')}"
+    found: Any = await (client.download(f"{path}/body", reveal=True) if only_body else client.find(path, reveal=reveal or None))
+    if found is None:
+        raise CliError(f"there is no dead letter {id_}: it was purged, or sent, or never existed")
+    if only_body:
+        echo_bytes(found)
+    elif as_json:
+        echo_json(found)
+    else:
+        _echo_letter(found)
+
+
+def _echo_letter(letter: Mapping[str, Any]) -> None:
+    echo(styled(f"Dead letter {letter['id']}", bold=True), f", {letter['status']}, dead-lettered by the {letter['source']}")
+    echo_facts(_facts(letter))
+    echo_heading("Error")
+    echo(indented(_error(letter["error"])))
+    if letter["error"]["traceback"]:
+        echo()
+        echo(indented(letter["error"]["traceback"]))
+    if trail := letter["trail"]:
+        echo_heading(f"{counted(len(trail), 'failure')} on record{', oldest first' if len(trail) > 1 else ''}")
+        for failure in trail:
+            echo(f"  {_failure(failure)}")
+    if letter["headers"]:
+        echo_heading("Headers")
+        echo(indented(_pretty(letter["headers"])))
+    echo_heading("Body" if letter["revealed"] else "Body, masked (--reveal shows it all)")
+    echo(indented(_body(letter["id"], letter["body"])))
+
+
+def _facts(letter: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    first, last = time_and_age(letter["first_failed_at"]), time_and_age(letter["failed_at"])
+    editions, tracking_ids = letter["editions"], letter["tracking_ids"]
+    return [
+        ("queue", letter["queue"]),
+        ("routing key", letter["routing_key"]),
+        ("message id", letter["message_id"] or "none"),
+        ("chain", " → ".join(tracking_ids) if len(tracking_ids) > 1 else ""),
+        ("ordering key", letter["ordering_key"] or ""),
+        ("content type", f"{letter['content_type'] or 'unknown'}, {letter['size']:,} bytes"),
+        ("created", time_and_age(letter["created_at"])),
+        ("first failed", first if first != last else ""),
+        ("failed", last),
+        ("cause", f"{letter['cause']}, in attempt {letter['attempt']}"),
+        ("worker", letter["worker"]),
+        ("history", _history(letter)),
+        ("group", letter["group_id"]),
+        ("version", f"{letter['version']}" + (f", {len(editions)} replaced by edits" if editions else "")),
+        # An open one that was resolved has been requeued, and has failed again.
+        ("requeued" if letter["status"] == "open" else letter["status"], _resolution(letter)),
+    ]
+
+
+def _history(letter: Mapping[str, Any]) -> str:
+    deaths, requeues = letter["deaths"], letter["requeue_count"]
+    if deaths == 1 and not requeues:
+        return ""
+    return f"dead-lettered {times(deaths)}, requeued {times(max(requeues, deaths - 1))}"
+
+
+def _resolution(letter: Mapping[str, Any]) -> str:
+    if not letter["resolved_at"]:
+        return ""
+    by = f" by {letter['resolved_by']}" if letter["resolved_by"] else ""
+    why = f": {letter['resolution']}" if letter["resolution"] else ""
+    return f"{time_and_age(letter['resolved_at'])}{by}{why}"
+
+
+def _failure(failure: Mapping[str, Any]) -> str:
+    at = parse_time(failure["at"])
+    when = "" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}  "
+    worker = f"  [{failure['worker']}]" if failure["worker"] else ""
+    return f"{when}attempt {failure['attempt']}  {one_line(_error(failure))}{worker}"
+
+
+def _error(error: Mapping[str, Any]) -> str:
+    return f"{error['type']}: {error['message']}" if error["message"] else str(error["type"])
+
+
+def _body(id_: str, body: Mapping[str, Any]) -> str:
+    whole = f"`outbox dlq show {id_} --body` prints"
+    text = body["content"]
+    if text is None:
+        return _HIDDEN
+    if body["encoding"] == "base64":
+        return f"<{body['size']:,} bytes that are not text: {whole} them>"
+    with suppress(ValueError, RecursionError):
+        text = _pretty(json.loads(text))
+    if len(text) <= _BODY_LIMIT:
+        return text or "<empty>"
+    return f"{text[:_BODY_LIMIT]}\n… and {len(text) - _BODY_LIMIT:,} more characters: {whole} the whole"
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

@@ -1,0 +1,351 @@
+"""`outbox dlq operations`, `pause`, `resume` and `cancel`, and how a command follows an operation to its end."""
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from outbox.cli.client import Client, UnavailableError, with_client
+from outbox.cli.command import CliError, Command
+from outbox.cli.options import json_output
+from outbox.cli.output import age, counted, echo, echo_facts, echo_json, echo_table, overwrite, parse_time, time_and_age
+from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
+
+OUTCOMES = (
+    "pending",
+    "requeued",
+    "discarded",
+    "restored",
+    "purged",
+    "skipped",
+    "refused",
+    "not-found",
+    "died-again",
+)
+"""What a dead letter's part in a change can end with, in the API's words, and in the order in which they are counted."""
+_DONE = frozenset({"requeued", "discarded", "restored", "purged"})
+_FAILED = frozenset({"refused", "not-found", "died-again"})
+_NOT_DONE = frozenset({"stopped", "cancelled", "paused"})
+"""States of an operation that did not do all that it was asked to."""
+_WORDS = {"died-again": "failed again", "not-found": "not found"}
+_STATES = {"stopped": "has stopped itself", "cancelled": "was cancelled"}
+_PLAIN_EVERY = timedelta(seconds=10)
+_MOST_ITEMS = 20
+_BAR = 24
+"""Characters of the bar."""
+
+_NUMBERS = click.IntRange(1, 2**63 - 1)
+_number = click.argument("number", type=_NUMBERS, metavar="NUMBER")
+
+
+@click.command(cls=Command)
+@click.argument("number", type=_NUMBERS, metavar="[NUMBER]", required=False)
+@click.option("--active", is_flag=True, help="Only those that have not ended.")
+@click.option("--outcome", type=click.Choice(OUTCOMES), help="With NUMBER: only the letters with this outcome.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many lines.")
+@json_output
+@with_client
+async def operations(
+    client: Client, number: int | None, *, active: bool, outcome: str | None, limit: int, as_json: bool
+) -> None:
+    """Lists operations, or shows one of them.
+
+    The newest come first. Of one it shows the outcome of its letters, except for those that were simply done.
+    """
+    if number is not None:
+        await _show(client, number, outcome, limit, as_json=as_json)
+        return
+    page = await client.page("/operations", limit=limit, going_on=active or None)
+    if as_json:
+        echo_json(page)
+    elif page["items"]:
+        _echo_lines(page["items"])
+    else:
+        echo("No active operations." if active else "No operations.")
+
+
+@click.command(cls=Command)
+@_number
+@json_output
+@with_client
+async def pause(client: Client, number: int, *, as_json: bool) -> None:
+    """Pauses an operation.
+
+    No further batch of it begins, wherever it is run, until it is resumed.
+    """
+    _echo_changed(await client.post(f"/operations/{number}/pause"), as_json=as_json)
+
+
+@click.command(cls=Command)
+@_number
+@click.option("--detach", is_flag=True, help="Leave it to maintenance instead of running it here.")
+@json_output
+@with_client
+async def resume(client: Client, number: int, *, detach: bool, as_json: bool) -> int:
+    """Resumes an operation.
+
+    One that was paused, or whose process has ended. On a database it is run here, batch by batch, next to any other process
+    that runs it.
+    """
+    operation = await client.find(f"/operations/{number}")
+    if operation is None or operation["state"] != "running":
+        operation = await client.post(f"/operations/{number}/resume")
+    if not detach:
+        operation = await follow(client, operation, quiet=as_json)
+    return conclude(operation, as_json=as_json)
+
+
+@click.command(cls=Command)
+@_number
+@json_output
+@with_client
+async def cancel(client: Client, number: int, *, as_json: bool) -> None:
+    """Ends an operation.
+
+    What is done stays done, and the rest is as it was.
+    """
+    _echo_changed(await client.post(f"/operations/{number}/cancel"), as_json=as_json)
+
+
+# --- one operation, and lists of them ------------------------------------------------------------------------------------
+
+
+async def _show(client: Client, number: int, outcome: str | None, limit: int, *, as_json: bool) -> None:
+    operation = await client.find(f"/operations/{number}")
+    if operation is None:
+        raise CliError(f"there is no operation {number}")
+    page = await client.page(f"/operations/{number}/items", limit=limit, outcome=outcome)
+    # Failures come first in the list, so that the limit does not cut them off.
+    wanted = [item for item in page["items"] if outcome or item["outcome"] not in (*_DONE, "pending")]
+    items = sorted(wanted, key=lambda item: item["position"])
+    if as_json:
+        echo_json(operation | {"items": items})
+        return
+    _echo_operation(operation)
+    echo_facts(
+        [
+            ("created", time_and_age(operation["created_at"])),
+            ("by", operation["requested_by"] or ""),
+            ("reason", operation["reason"] or ""),
+            ("letters", _selector(operation["selector"])),
+            ("options", _options(operation["options"])),
+            ("ended", time_and_age(operation["finished_at"])),
+        ]
+    )
+    if items:
+        echo()
+        rows = [(item["id"], _word(item["outcome"]), _word(item["result"] or "-"), item["reason"]) for item in items]
+        echo_table(("ID", "OUTCOME", "RESULT", "REASON"), rows)
+
+
+def _selector(selector: Mapping[str, Any]) -> str:
+    if "filter" in selector:
+        return ", ".join(f"{name} {value}" for name, value in selector["filter"].items()) or "all"
+    named = ", ".join(selector["ids"])
+    more = selector["count"] - len(selector["ids"])
+    return f"{named} and {more:,} more" if more > 0 else named
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    given = dict(options)
+    if canary := given.pop("canary"):
+        given["canary"] = f"{canary['count']:,} for {canary['wait_seconds']:g} s"
+    parts = (name.replace("_", " ") + ("" if value is True else f" {value}") for name, value in given.items() if value)
+    return ", ".join(parts)
+
+
+def _echo_lines(found: Sequence[Mapping[str, Any]]) -> None:
+    rows = [
+        (
+            operation["id"],
+            operation["action"],
+            operation["state"],
+            age(operation["created_at"]),
+            f"{operation['total']:,}",
+            f"{operation['counts'].get('pending', 0):,}",
+            f"{_done(operation):,}",
+            *_results(operation),
+            operation["requested_by"] or "-",
+            operation["stopped_because"] or operation["reason"] or "",
+        )
+        for operation in found
+    ]
+    numbers = ("LETTERS", "LEFT", "DONE", "HANDLED", "RETRYING", "FAILED AGAIN")
+    headings = ("NUMBER", "ACTION", "STATE", "CREATED", *numbers, "BY", "REASON")
+    echo_table(headings, rows, right=frozenset({"NUMBER", "CREATED", *numbers}))
+
+
+def _done(operation: Mapping[str, Any]) -> int:
+    """How many were done; of a requeue also those that have failed again since, which have another outcome by then."""
+    sent = operation["results"]["sent"] if operation["results"] else 0
+    return sent or sum(number for outcome, number in operation["counts"].items() if outcome in _DONE)
+
+
+def _results(operation: Mapping[str, Any]) -> Sequence[str]:
+    """What became of what was sent again; other actions send nothing."""
+    results = operation["results"]
+    if results is None:
+        return ("-", "-", "-")
+    return [f"{results[name]:,}" for name in ("handled", "retrying", "failed_again")]
+
+
+def _echo_changed(operation: Mapping[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        echo_json(operation)
+    else:
+        _echo_operation(operation)
+
+
+def _echo_operation(operation: Mapping[str, Any]) -> None:
+    """Prints how far an operation is, or how it ended."""
+    number = operation["id"]
+    because = f", because {operation['stopped_because']}" if operation["stopped_because"] else ""
+    state = _STATES.get(operation["state"], f"is {operation['state']}")
+    echo(f"Operation {number} {state}{because}: {_sentence(operation['counts'])}.")
+    if operation["results"] and operation["results"]["sent"]:
+        echo(f"Of {operation['results']['sent']:,} sent again, {_results_sentence(operation['results'])}.")
+    if operation["state"] == "running":
+        echo(f"Maintenance goes on with it, or `outbox dlq resume {number}`.")
+
+
+def _sentence(counts: Mapping[str, int]) -> str:
+    """`28 requeued, 2 not found`."""
+    parts = [f"{counts[outcome]:,} {_word(outcome)}" for outcome in OUTCOMES if counts.get(outcome)]
+    return ", ".join(parts) or "nothing to do"
+
+
+def _results_sentence(results: Mapping[str, int]) -> str:
+    """`28 are handled, 2 are being retried`."""
+    words = {
+        "handled": "handled",
+        "waiting": "waiting",
+        "retrying": "being retried",
+        "failed_again": "dead-lettered or parked once more",
+        "unknown": "unknown",
+    }
+    counts = {word: results[name] for name, word in words.items()}
+    return ", ".join(f"{number:,} {'is' if number == 1 else 'are'} {word}" for word, number in counts.items() if number)
+
+
+def _word(outcome: str) -> str:
+    return _WORDS.get(outcome, outcome.replace("_", " "))
+
+
+# --- to the end ----------------------------------------------------------------------------------------------------------
+
+
+async def follow(client: Client, operation: Mapping[str, Any], *, quiet: bool) -> Mapping[str, Any]:
+    """Shows the progress of `operation` until it ends or is paused; without a service, runs its batches in this process.
+
+    What is unavailable meanwhile is waited for. Cancelled, as by Ctrl-C, it leaves the operation running.
+    """
+    progress = Progress(quiet=quiet)
+    progress.begin(operation)
+    try:
+        while operation["state"] == "running":
+            worked = 0
+            try:
+                worked = await client.run_batch(int(operation["id"]))
+                operation = await client.get(f"/operations/{operation['id']}")
+            except (BrokerUnavailableError, DatabaseUnavailableError, UnavailableError) as error:
+                progress.waiting_for(error)
+            progress.show(operation)
+            if not worked and operation["state"] == "running":
+                await asyncio.sleep(client.poll_interval.total_seconds())
+    except asyncio.CancelledError:
+        progress.leave(operation)
+        raise
+    progress.end()
+    return operation
+
+
+def conclude(answer: Mapping[str, Any], *, as_json: bool) -> int:
+    """Prints the outcome of a change, done at once or as an operation; the exit code."""
+    is_operation = "state" in answer
+    failed = any(answer["counts"].get(outcome) for outcome in _FAILED)
+    if as_json:
+        echo_json(answer)
+    elif is_operation:
+        _echo_operation(answer)
+        if failed or answer["counts"].get("skipped"):
+            echo(f"`outbox dlq operations {answer['id']}` shows the reason of each.")
+    else:
+        _echo_items(answer["items"])
+        echo(f"{_sentence(Counter(item['outcome'] for item in answer['items']))}.")
+    return 1 if failed or (is_operation and answer["state"] in _NOT_DONE) else 0
+
+
+def _echo_items(items: Sequence[Mapping[str, Any]]) -> None:
+    """Each of a few; of many those that were not done."""
+    if len(items) > _MOST_ITEMS:
+        items = [item for item in items if item["outcome"] not in _DONE]
+    if items:
+        echo_table(("ID", "OUTCOME", "REASON"), [(item["id"], _word(item["outcome"]), item["reason"]) for item in items])
+        echo()
+
+
+class Progress:
+    """A bar that is written over in a terminal; elsewhere a line now and then. On standard error, out of the way of scripts."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._terminal = sys.stderr.isatty()
+        self._printed_at = time.monotonic()
+        self._printed: set[str] = set()
+
+    def begin(self, operation: Mapping[str, Any]) -> None:
+        """Prints which operation it is, and how to stop it."""
+        number, total = operation["id"], counted(operation["total"], "dead letter")
+        self._line(
+            f"Operation {number}: {operation['action']} of {total}. "
+            f"`outbox dlq pause {number}` pauses it, Ctrl-C leaves it to maintenance."
+        )
+
+    def show(self, operation: Mapping[str, Any]) -> None:
+        """Prints how far it is."""
+        share, speed = operation["progress"], operation["letters_per_second"]
+        text = f"{share:4.0%}  {operation['settled']:,} of {operation['total']:,}"
+        if speed and operation["canary_since"] is None:
+            text += f"  {speed:,.0f}/s"
+        text += _canary(operation)
+        if self._terminal and not self._quiet:
+            overwrite(f"[{'#' * int(share * _BAR):.<{_BAR}}] {text}")
+        elif time.monotonic() - self._printed_at >= _PLAIN_EVERY.total_seconds():
+            self._printed_at = time.monotonic()
+            self._line(text)
+
+    def waiting_for(self, error: Exception) -> None:
+        """Prints, once, why it does not go on."""
+        if str(error) not in self._printed:
+            self._printed.add(str(error))
+            self.end()
+            self._line(f"waiting: {error}")
+
+    def leave(self, operation: Mapping[str, Any]) -> None:
+        """Prints that it is not over."""
+        self.end()
+        number = operation["id"]
+        self._line(f"Operation {number} is left running: maintenance goes on with it, or `outbox dlq resume {number}`.")
+
+    def end(self) -> None:
+        """Leaves the line."""
+        if self._terminal and not self._quiet:
+            overwrite("")
+
+    def _line(self, text: str) -> None:
+        if not self._quiet:
+            echo(text, err=True)
+
+
+def _canary(operation: Mapping[str, Any]) -> str:
+    """How many failed, and how long the canary's results are waited for."""
+    number = operation["results"]["failed"] if operation["results"] else 0
+    failed = f"  {number:,} failed" if number else ""
+    until = parse_time(operation["canary_until"])
+    left = 0.0 if until is None else (until - datetime.now(UTC)).total_seconds()
+    return f"  waiting for the canary's results, {left:.0f} s at most{failed}" if left > 0 else failed

@@ -1,0 +1,182 @@
+"""Output of the commands: terminal-safe text, tables and facts, and how times, durations and counts are written.
+
+Text from a server, a database or a message never reaches a terminal as it is: `echo` and `echo_json` escape what a terminal
+would obey.
+"""
+
+import json
+import shutil
+import sys
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import IO, Any
+
+import click
+
+_GAP = "  "
+_NARROWEST = 20
+"""Columns that the last cell of a table keeps in a narrow terminal."""
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """A part of a line with its looks, as `click.style` takes them."""
+
+    text: str
+    looks: dict[str, Any]
+
+
+def styled(text: str, **looks: Any) -> Styled:
+    """`text` with looks of ours. `echo` neutralises the text before it adds them."""
+    return Styled(text, looks)
+
+
+def echo(*parts: str | Styled, err: bool = False, file: IO[Any] | None = None) -> None:
+    """Prints the parts and a line break. What a terminal would obey is shown instead, as `\\x1b`."""
+    texts = [_apply_style(part) if isinstance(part, Styled) else printable(part) for part in parts]
+    click.echo("".join(texts), err=err, file=file)
+
+
+def echo_json(value: Any) -> None:
+    """Prints `value` as JSON. What a terminal would obey is escaped as JSON does it, so that scripts read the same."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    click.echo("".join(sign if _is_harmless(sign) else json.dumps(sign)[1:-1] for sign in text))
+
+
+def echo_bytes(content: bytes) -> None:
+    """Writes bytes as they are to a file or a pipe. A terminal gets them as text, like everything else."""
+    if sys.stdout.isatty():
+        click.echo(printable(content.decode(errors="replace")), nl=False)
+    else:
+        click.echo(content, nl=False)
+
+
+def overwrite(text: str) -> None:
+    """Writes `text` over the line on standard error that the terminal is at."""
+    click.echo(f"\r\033[K{printable(text)}", nl=False, err=True)
+
+
+def printable(text: str) -> str:
+    """`text` with its lines, and everything else that a terminal would obey shown as `\\x1b`. Twice is the same as once."""
+    return text if text.isprintable() else "".join(sign if _is_harmless(sign) else ascii(sign)[1:-1] for sign in text)
+
+
+def one_line(text: str) -> str:
+    """`printable`, on one line."""
+    return printable(" ".join(text.split()))
+
+
+def _apply_style(part: Styled) -> str:
+    return click.style(printable(part.text), **part.looks)
+
+
+def _is_harmless(sign: str) -> bool:
+    """Printable, a space of any width, a line break or a tab. U+202E, which shows text backwards, is none of them."""
+    return sign.isprintable() or sign in "\n\t" or unicodedata.category(sign) == "Zs"
+
+
+# --- tables ------------------------------------------------------------------------------------------------------------
+
+
+def echo_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[str] = frozenset()) -> None:
+    """Prints `rows` below `headings`, the columns named in `right` flush right. In a terminal the last column is cut to fit."""
+    rows = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
+    for number, row in enumerate([headings, *rows]):
+        cells = [
+            cell.rjust(width) if heading in right else cell.ljust(width)
+            for heading, cell, width in zip(headings, row, widths, strict=True)
+        ]
+        line = _fit_terminal(_GAP.join(cells).rstrip(), sum(widths[:-1]) + len(_GAP) * (len(widths) - 1))
+        echo(styled(line, bold=True) if number == 0 else line)
+
+
+def _fit_terminal(line: str, before_last: int) -> str:
+    if not sys.stdout.isatty():
+        return line  # a pipe or a file gets the whole line, for grep
+    return cut(line, max(shutil.get_terminal_size().columns, before_last + _NARROWEST))
+
+
+def echo_facts(facts: Sequence[tuple[str, str]]) -> None:
+    """Prints names and values in two columns; a fact without a value is left out."""
+    width = max((len(one_line(name)) for name, _ in facts), default=0)
+    for name, text in facts:
+        if text:
+            echo("  ", styled(one_line(name).ljust(width), dim=True), f"  {one_line(text)}")
+
+
+def echo_heading(text: str) -> None:
+    """Prints an empty line and a heading."""
+    echo()
+    echo(styled(text, bold=True))
+
+
+def indented(text: str) -> str:
+    """Every line of `text` two columns to the right."""
+    return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
+
+
+def cut(text: str, length: int) -> str:
+    """`text`, at most `length` characters of it."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+# --- times, durations and counts, as the API answers them --------------------------------------------------------------
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """The time that an answer has."""
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def age(text: str | None) -> str:
+    """How long ago a time was, in the largest unit that fits: `3 min ago`; nothing for None."""
+    at = parse_time(text)
+    if at is None:
+        return ""
+    seconds = int((datetime.now(UTC) - at).total_seconds())
+    for size, unit in (*_UNITS, (1, "s")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} ago"
+    return "now"
+
+
+def time_and_age(text: str | None) -> str:
+    """A time in the local zone, and how long ago it was."""
+    at = parse_time(text)
+    return "" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S %z} ({age(text)})"
+
+
+def duration(seconds: float | None) -> str:
+    """`0.4 ms`, `250 ms`, `3.2 s`, `5 min`, `26 h`, `3 d`; nothing for what is not known."""
+    if seconds is None:
+        return ""
+    for size, unit in _UNITS:
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {unit}"
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    return f"{seconds * 1_000:.0f} ms" if seconds >= 0.01 or not seconds else f"{seconds * 1_000:.1f} ms"
+
+
+def count(value: Any) -> str:
+    """A count, which may be an estimate or a lower bound: `12`, `about 1,200`, `at least 10,000`; `-` if it is not known."""
+    match value:
+        case {"value": number, "relation": relation}:
+            return {"about": "about ", "gte": "at least "}.get(relation, "") + f"{number:,}"
+        case int() | float():
+            return f"{value:,}"
+    return "-"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 dead letter`, `5,000 dead letters`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def times(number: int) -> str:
+    """`once`, `twice`, `3 times`."""
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
