@@ -49,6 +49,7 @@ check: setup ## Check format, lint, types, import layers, locks and documentatio
 	@echo "check: lint (ruff)" && $(BIN)/ruff check .
 	@echo "check: types (mypy)" && $(BIN)/mypy
 	@echo "check: import layers (import-linter)" && $(BIN)/lint-imports --no-cache
+	@echo "check: words (scripts/glossary.py)" && $(BIN)/python scripts/glossary.py
 	@echo "check: shape of the source" && $(BIN)/python scripts/shape.py
 	@echo "check: locks" && $(BIN)/python scripts/lock.py --check
 	@echo "check: documentation" && $(BIN)/python scripts/docs.py

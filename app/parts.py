@@ -18,7 +18,7 @@ from outbox.runtime.loading import load_consumers
 
 
 def wanted_parts(installation: Installation) -> dict[str, Callable[[], Part | None]]:
-    """What `OUTBOX_RUN` names beside the API, by name."""
+    """What `OUTBOX_RUN` names in addition to the API, by name."""
     makers: dict[Runs, Callable[[Installation], Part | None]] = {
         Runs.RELAY: make_relay,
         Runs.WORKER: make_worker,

@@ -1,4 +1,4 @@
-"""The ASGI application: routes, health, metrics, and relay and worker beside them, put together when it starts."""
+"""The ASGI application: routes, health, metrics, and relay and worker next to them, put together when it starts."""
 
 import asyncio
 import sys

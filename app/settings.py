@@ -52,7 +52,7 @@ class Settings(settings.Settings):
         if "run" in self.model_fields_set and Runs.WORKER in self.run and self.worker_consumers is None:
             yield "OUTBOX_RUN names the worker, which has nothing to run: set OUTBOX_CONSUMERS, or OUTBOX_EXAMPLE"
         if self.development and self.admin_tokens:
-            yield "OUTBOX_DEVELOPMENT makes a token for the admin beside those of OUTBOX_ADMIN_TOKENS: unset one of them"
+            yield "OUTBOX_DEVELOPMENT makes a token for the admin next to those of OUTBOX_ADMIN_TOKENS: unset one of them"
         if self.health_overdue_after < self.health_late_after:
             yield "OUTBOX_HEALTH_OVERDUE_AFTER is shorter than OUTBOX_HEALTH_LATE_AFTER: late comes first"
         if self.clean_up_after not in ("IMMEDIATELY", "NEVER") and self.clean_up_after == timedelta(0):

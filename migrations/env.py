@@ -1,7 +1,7 @@
 """Alembic's environment: which database, which version table, and one migration at a time.
 
 The database is OUTBOX_DATABASE_URL, in any spelling, or `alembic -x url=…`; asyncpg is the driver, so that nothing needs to be
-installed beside Outbox and Alembic. Offline (`--sql`) needs no database.
+installed next to Outbox and Alembic. Offline (`--sql`) needs no database.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Maintenance: keeps the tables beside the outbox small and true, and does operators' operations; one process for all."""
+"""Maintenance: keeps the tables next to the outbox small and true, and does operators' operations; one process for all."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -75,7 +75,7 @@ def ensure_outbox_schema_sync(db: object, *, schema: str | None = None) -> None:
 
 
 async def migrate(url: str, table_name: str = OUTBOX_TABLE) -> None:
-    """Afterwards the outbox table `table_name`, and every other table beside it, are as this release needs them."""
+    """Afterwards the outbox table `table_name`, and every other table next to it, are as this release needs them."""
     await _run(ensure_schema(outbox_table(table_name)), url)
 
 

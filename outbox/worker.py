@@ -48,7 +48,7 @@ class Worker:
     `retry_delays` are for consumers without their own: durations (`"1m30s"`) or seconds, `()` for no retry. `prefetch_count` is
     how many of a consumer's messages are in hand at once, up to 65,535. `grace_period` is in seconds, up to a day: how long
     handlers may take to finish after the worker was asked to stop. `table_name` is where `publisher` publishes to; the inbox
-    lies beside it. `inbox_wait` is in seconds, up to 30: how long a message waits for another transaction that is handling it,
+    lies next to it. `inbox_wait` is in seconds, up to 30: how long a message waits for another transaction that is handling it,
     before it is put off.
 
     `name` is how operators know it, by default "host:pid". With `reporting` it tells a database what it does, every

@@ -18,15 +18,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
-    "Python files": 300,
-    "lines of Python": 46_900,
-    "modules with one importer": 76,
-    "private functions named once, %": 29.2,
-    "modules named …ing": 34,
-    "import edges": 1_480,
+    "Python files": 266,
+    "lines of Python": 45_500,
+    "modules with one importer": 62,
+    "private functions named once, %": 29.5,
+    "modules named …ing": 22,
+    "import edges": 1_300,
     "import cycles": 0,
-    "docstrings that lean on another": 56,
-    "files in import circles of the dashboard": 6,
+    "docstrings that lean on another": 0,
+    "files in import circles of the dashboard": 0,
 }
 FLOORS = {"full-line comments, %": 0.4}
 """Where concurrency, SQL and protocol need a reason, it stands next to the line."""

@@ -1,4 +1,4 @@
-"""Screening: finds orders for what may not be sold. It has a queue of its own beside payment's, so both see every order.
+"""Screening: finds orders for what may not be sold. It has a queue of its own next to payment's, so both see every order.
 
 A handler that rejects a message undoes its own writes; what is to be remembered about the order is therefore written here.
 """

@@ -50,7 +50,7 @@ BODY_LIMIT = 4 * 1024 * 1024
 
 
 class Admin:
-    """Sees and repairs everything beside one outbox table, for the routes of `admin_router`.
+    """Sees and repairs everything next to one outbox table, for the routes of `admin_router`.
 
     Give exactly one of `db_engine_url` and `db_pool` (asyncpg), which is left open. `broker` is an `amqp(s)://` URL, a
     `postgresql://` URL, or an object that implements `outbox.ports.Broker`; None: PostgreSQL itself is the broker.

@@ -52,7 +52,7 @@ EXAMPLES: Mapping[str, Example] = {
 
 
 def example_of(operation: str, method: str) -> dict[str, Any]:
-    """What the document says of the operation beside all else; nothing of one that is not there."""
+    """What the document says of the operation in addition to everything else; nothing of one that is not there."""
     example = EXAMPLES.get(operation)
     if example is None:
         return {}

@@ -217,7 +217,7 @@ def decode_cursor(text: str | None, bound_to: Mapping[str, Any], kinds: Sequence
 
 @dataclass(frozen=True, slots=True)
 class CursorPage(Generic[T]):
-    """One page: its items in the order of the list, and the cursors of those beside it."""
+    """One page: its items in the order of the list, and the cursors of those next to it."""
 
     items: Sequence[T]
     next: str | None

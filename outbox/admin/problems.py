@@ -187,7 +187,7 @@ def documented(*codes: Code) -> dict[int | str, dict[str, Any]]:
 
 
 def documented_too(responses: Mapping[int | str, Mapping[str, Any]], *codes: Code) -> dict[int | str, dict[str, Any]]:
-    """`responses`, with these problems beside those that are documented there."""
+    """`responses`, with these problems next to those that are documented there."""
     known = [Code(code) for response in responses.values() for code in response.get(_CODES, ())]
     others = {status: dict(response) for status, response in responses.items() if _CODES not in response}
     return {**documented(*known, *codes), **others}

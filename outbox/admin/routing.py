@@ -141,7 +141,7 @@ def area(name: str) -> APIRouter:
 
 
 def _given_id(request: Request) -> str | None:
-    """The id that the client or a proxy gave the request. It is told beside ours: anybody can choose it, and one twice."""
+    """The id that the client or a proxy gave the request. It is told next to ours: anybody can choose it, and one twice."""
     given = request.headers.get("x-request-id", "")
     return given if _REQUEST_ID.fullmatch(given) else None
 

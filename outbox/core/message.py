@@ -25,7 +25,7 @@ NO_HEADERS: Mapping[str, Any] = MappingProxyType({})
 
 
 class PublishOptions(TypedDict, total=False):
-    """What `Publisher.publish` takes beside routing key and body; meanings and defaults are those of `OutboxMessage`."""
+    """What `Publisher.publish` takes besides routing key and body; meanings and defaults are those of `OutboxMessage`."""
 
     expiration: float | timedelta | None
     eta: datetime | timedelta | float | None

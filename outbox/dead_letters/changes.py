@@ -52,7 +52,7 @@ set local idle_in_transaction_session_timeout = {IDLE_TIMEOUT // timedelta(milli
 
 
 class Statements:
-    """The statements of `file`, about one outbox table and what lies beside it, over connections of `pool`."""
+    """The statements of `file`, about one outbox table and what lies next to it, over connections of `pool`."""
 
     def __init__(self, pool: Pool, table: TableName, file: str) -> None:
         self._pool = pool
@@ -228,7 +228,7 @@ class Changes:
 
 
 def subscribed_queues(pool: Pool, table: TableName) -> HasQueue:
-    """Finds queues where PostgreSQL is the broker: in the tables beside `table`."""
+    """Finds queues where PostgreSQL is the broker: in the tables next to `table`."""
     sql = Statements(pool, table, "repair.sql")
 
     async def has_queue(queue: str) -> bool:

@@ -292,7 +292,7 @@ class GroupNote:
 
 
 class GroupNotes:
-    """The notes beside one outbox table. Every method takes the connection whose transaction it is to be part of."""
+    """The notes next to one outbox table. Every method takes the connection whose transaction it is to be part of."""
 
     def __init__(self, table: TableName) -> None:
         self._sql = queries("notes.sql", group_note=TableName(SATELLITES["group_note"], table.schema).sql)
@@ -344,7 +344,7 @@ class OperationOn:
 
 
 class Afterlife:
-    """Reads what came after a death, beside one outbox table."""
+    """Reads what came after a death, next to one outbox table."""
 
     def __init__(self, table: TableName) -> None:
         self._letters = Letters(table)

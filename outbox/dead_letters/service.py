@@ -134,7 +134,7 @@ Selector: TypeAlias = str | Iterable[str] | DeadLetterFilter
 
 
 class DeadLetters:
-    """Dead letters and parked messages beside one outbox table: to be read, and to be repaired.
+    """Dead letters and parked messages next to one outbox table: to be read, and to be repaired.
 
     Give exactly one of `db_engine_url` and `db_pool` (asyncpg), which is left open. `broker` is where queues are looked for
     before something is requeued to them: an `amqp(s)://` URL, or an object that implements `outbox.ports.Broker`; without it,

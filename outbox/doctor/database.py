@@ -83,7 +83,7 @@ class Examination:
         findings = [
             warning(
                 "dead rows",
-                f"{row['name']} has {row['dead']:,} dead rows beside {row['live']:,} live ones",
+                f"{row['name']} has {row['dead']:,} dead rows next to {row['live']:,} live ones",
                 "find out what keeps autovacuum from them (below), then vacuum",
                 f"vacuum (verbose) {self._table.beside(row['name'])}",
             )

@@ -121,7 +121,7 @@ def _different(table: TableName, part: _Part, wanted: str, actual: str | None) -
 
 
 def _located(table: TableName, definition: str) -> str:
-    """The definition of an index, in the table's schema; PostgreSQL puts an index beside its table.
+    """The definition of an index, in the table's schema; PostgreSQL puts an index next to its table.
 
     That of a partitioned table is made for its partitions as well.
     """

@@ -134,7 +134,7 @@ class Relay:
                 await self._wait_for(Dependency.DATABASE, error)
 
     async def _probe_stalled(self) -> None:
-        """Finds out whether stalled routes take messages again: beside the lanes, for waiting in vain would hold these up."""
+        """Finds out whether stalled routes take messages again: next to the lanes, for waiting in vain would hold these up."""
         while True:
             await until_opened(self._gate, self._stopping)
             try:

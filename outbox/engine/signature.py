@@ -337,7 +337,7 @@ def _the_body(inputs: Inputs) -> object:
 
 def _advice() -> str:
     return (
-        f"write one parameter for the body, and beside it any of {', '.join(_INJECTED)}, "
+        f"write one parameter for the body, and next to it any of {', '.join(_INJECTED)}, "
         "such as async def handle(order: Order, attempt_count: int)"
     )
 

@@ -1,4 +1,4 @@
-"""Outbox in any FastAPI application: a publisher for routes, relay and worker beside them.
+"""Outbox in any FastAPI application: a publisher for routes, relay and worker next to them.
 
     sessions = async_sessionmaker(create_async_engine(DATABASE_URL), expire_on_commit=False)
     get_session = transactional(sessions)

@@ -1,4 +1,4 @@
-"""A lifespan that checks the routes and runs relay, worker and the like, around or beside the application's own."""
+"""A lifespan that checks the routes and runs relay, worker and the like, around or next to the application's own."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

@@ -67,7 +67,7 @@ class RouteCheck:
 def _route_of(connection: HTTPConnection) -> Any:
     """The route that was chosen for the request, with the dependencies of the routers that include it.
 
-    Newer FastAPI leaves those out of the route itself, and names the place of inclusion beside it. That name stays there when
+    Newer FastAPI leaves those out of the route itself, and names the place of inclusion next to it. That name stays there when
     an application is mounted in a router, and then speaks of the mount.
     """
     route = connection.scope.get("route")

@@ -1,4 +1,4 @@
-"""Runs relay and worker beside the application: one task group, restarts with backoff, one orderly end."""
+"""Runs relay and worker next to the application: one task group, restarts with backoff, one orderly end."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ LAST_WORDS = timedelta(seconds=2)
 
 
 class Part(Protocol):
-    """What runs beside an application: a `MessageRelay`, a `Worker`."""
+    """What runs next to an application: a `MessageRelay`, a `Worker`."""
 
     async def run(self, *, handle_signals: bool = True) -> None:
         """Works until `stop`, then drains and returns."""
@@ -106,7 +106,7 @@ class SupervisedPart:
 
 
 class Supervision:
-    """The parts that run beside an application, and the way to end them."""
+    """The parts that run next to an application, and the way to end them."""
 
     def __init__(self, parts: Sequence[SupervisedPart], grace_period: timedelta) -> None:
         self._parts = parts

@@ -34,7 +34,7 @@ _UNSTORABLE = (
 
 
 class PostgresArchive:
-    """Implements the Archive port with the table of dead letters that stands beside the outbox table `table`."""
+    """Implements the Archive port with the table of dead letters that stands next to the outbox table `table`."""
 
     def __init__(self, pool: Pool, table: TableName, *, masking: Masking | None = None) -> None:
         self._pool = pool

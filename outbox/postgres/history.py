@@ -275,7 +275,7 @@ PAUSE = timedelta(minutes=1)
 
 
 class SentFacts:
-    """Tells the history beside the outbox table `table` what was sent, on behalf of `component`.
+    """Tells the history next to the outbox table `table` what was sent, on behalf of `component`.
 
     Where it is not there, or closed to the user, nothing is told. When telling fails the messages are settled without, and it
     is tried again a minute later.

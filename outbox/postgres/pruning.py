@@ -14,7 +14,7 @@ TIMEOUT = timedelta(seconds=60)
 
 
 class Pruning:
-    """Deletes what is older than it is of use, from the tables beside one outbox table. A table that is not there has none."""
+    """Deletes what is older than it is of use, from the tables next to one outbox table. A table that is not there has none."""
 
     def __init__(self, pool: Pool, table: TableName) -> None:
         self._pool = pool

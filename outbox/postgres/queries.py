@@ -1,4 +1,4 @@
-"""Named SQL blocks in files beside the code, rendered once with quoted names."""
+"""Named SQL blocks in files next to the code, rendered once with quoted names."""
 
 import re
 from collections.abc import Mapping

@@ -43,7 +43,7 @@ class KnownRelay:
 
 
 class RelayDestination:
-    """Where one relay sends, written beside `table` as long as it runs. Everything raises `DatabaseUnavailableError`.
+    """Where one relay sends, written next to `table` as long as it runs. Everything raises `DatabaseUnavailableError`.
 
     Where the table of relays is missing or closed to the user, a warning says so once, and nothing is known of others.
     """

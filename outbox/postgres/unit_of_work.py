@@ -124,7 +124,7 @@ class PostgresUnitsOfWork:
                     if marking is not None:
                         marked = await _marked_in_session(session, marking)
                     elif "connection" in wanted:
-                        # SQLAlchemy begins with its own first statement; what is run beside it before would commit by itself.
+                        # SQLAlchemy begins with its own first statement; what is run next to it before would commit by itself.
                         await (await session.connection()).exec_driver_sql("select 1")
                     resources = {"session": session, "connection": await _driver_connection(session)}
                 begun = session.get_transaction()

@@ -30,7 +30,7 @@ _RIGHTS = {
 
 
 class ReportingTables:
-    """The tables of reports beside an outbox table. Everything raises the driver's errors."""
+    """The tables of reports next to an outbox table. Everything raises the driver's errors."""
 
     def __init__(self, table: TableName) -> None:
         self._names = {kind: TableName(SATELLITES[kind], table.schema).sql for kind in _RIGHTS}

@@ -367,7 +367,7 @@ export interface paths {
         };
         /**
          * Show Message
-         * @description The whole of a message that is in the outbox, why it is where it is, and what happens next.
+         * @description Shows one message in the outbox, why it waits, and what happens next.
          */
         get: operations["outbox_messages_show"];
         put?: never;
@@ -1487,7 +1487,7 @@ export interface components {
         };
         /**
          * DeadLetterShown
-         * @description The whole of one.
+         * @description One dead letter with all its details.
          */
         DeadLetterShown: {
             /** Attempt */
@@ -2093,7 +2093,7 @@ export interface components {
         };
         /**
          * Message
-         * @description The whole of a row, and why it is where it is.
+         * @description One message with all its details, and the reason why it waits.
          */
         Message: {
             /**
@@ -2478,7 +2478,7 @@ export interface components {
         };
         /**
          * OfRoutingKey
-         * @description The same of one routing key.
+         * @description The backlog of one routing key.
          */
         OfRoutingKey: {
             /** @description Waiting for an earlier message of their ordering key. */

@@ -177,7 +177,7 @@ class EditRequest(Request):
 
 
 class Change(Request):
-    """What every change takes. The fields of the selector may stand beside the others, instead of in `selector`."""
+    """What every change takes. The fields of the selector may stand next to the others, instead of in `selector`."""
 
     selector: Selector
     max_items: Annotated[int | None, Field(ge=1, le=MOST_ITEMS, description="At most so many, the oldest.")] = None

@@ -128,7 +128,7 @@ async def _require_current(context: RequestContext, repaired: Repaired | Operati
 
 
 def _beside(http: Request, name: str) -> str:
-    """The path of what is beside the endpoint that was asked, wherever the application and the router are mounted.
+    """The path of what is next to the endpoint that was asked, wherever the application and the router are mounted.
 
     Servers and proxies differ in whether the path that they give has the root path in it.
     """

@@ -96,7 +96,7 @@ class BacklogFigures:
 
 
 class BacklogReader:
-    """Counts beside one outbox table, on connections within a read-only transaction. Raises the driver's errors."""
+    """Counts next to one outbox table, on connections within a read-only transaction. Raises the driver's errors."""
 
     def __init__(self, table: TableName) -> None:
         self._sql = backlog_queries(table)

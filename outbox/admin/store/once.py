@@ -37,7 +37,7 @@ class KnownToken:
 
 
 class Confirmations:
-    """The tokens beside one outbox table. Every method works in the transaction of the connection that it is given."""
+    """The tokens next to one outbox table. Every method works in the transaction of the connection that it is given."""
 
     def __init__(self, table: TableName) -> None:
         self._sql = queries("confirmations.sql", **satellite_names(table.schema))
@@ -107,7 +107,7 @@ class Running:
 
 
 class Keys:
-    """The keys beside one outbox table. Every method works in the transaction of the connection that it is given."""
+    """The keys next to one outbox table. Every method works in the transaction of the connection that it is given."""
 
     def __init__(self, table: TableName) -> None:
         self._sql = queries("idempotency.sql", **satellite_names(table.schema))

@@ -34,7 +34,7 @@ _MISSING = """\
 <html lang="en">
 <title>Outbox: no dashboard</title>
 <h1>The dashboard was not built</h1>
-<p>This copy of Outbox came without its dashboard. The admin API beside it works, and so does the command line.</p>
+<p>This copy of Outbox came without its dashboard. The admin API next to it works, and so does the command line.</p>
 <p>In a working copy, <code>make dashboard</code> builds it, with Node from the machine or from a package. A released
 package of Outbox contains it.</p>
 """

@@ -25,7 +25,7 @@ SATELLITE_FILES = (
     "audit_table_3.sql",
     "operation_3.sql",
 )
-"""Where the shapes of the tables beside an outbox table are written; a table's shape may lie in several."""
+"""Where the shapes of the tables next to an outbox table are written; a table's shape may lie in several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ async def check_outbox_table(connection: Connection, table: TableName) -> str:
 
 
 async def check_transport_tables(connection: Connection, table: TableName) -> str:
-    """The schema in which the tables of the Postgres transport are found that belong beside `table`. Raises `SchemaError`."""
+    """The schema in which the tables of the Postgres transport are found that belong next to `table`. Raises `SchemaError`."""
     names = ", ".join(SATELLITES[kind] for kind in TRANSPORT)
     schema = await schema_of(connection, TableName(SATELLITES["delivery"], table.schema))
     if schema is None:
@@ -114,7 +114,7 @@ async def check_transport_tables(connection: Connection, table: TableName) -> st
 
 
 async def check_archive_tables(connection: Connection, table: TableName) -> None:
-    """Raises `SchemaError` unless the tables are there that an archiver uses beside `table`."""
+    """Raises `SchemaError` unless the tables are there that an archiver uses next to `table`."""
     for kind in ARCHIVE:
         if await schema_of(connection, TableName(SATELLITES[kind], table.schema)) is None:
             raise SchemaError(
@@ -130,7 +130,7 @@ async def check_archive_tables(connection: Connection, table: TableName) -> None
 
 
 async def check_inbox(connection: Connection, table: TableName) -> None:
-    """Raises `SchemaError` unless the inbox that belongs beside `table` is there."""
+    """Raises `SchemaError` unless the inbox that belongs next to `table` is there."""
     name = SATELLITES["inbox"]
     if await schema_of(connection, TableName(name, table.schema)) is None:
         raise SchemaError(f"the table {name}, which consumers with inbox=True need, does not exist: create it with {_MIGRATE}")

@@ -38,7 +38,7 @@ def ensure_table(table: TableName) -> Plan:
 
 
 def ensure_schema(table: TableName) -> Plan:
-    """Every table: the outbox table, and the others beside it. The same as `alembic upgrade head`."""
+    """Every table: the outbox table, and the others next to it. The same as `alembic upgrade head`."""
     yield from _server_is_new_enough()
     if (yield from _schema_lacks(table)):
         yield from _alone(lambda: _change_schema(table))

@@ -29,7 +29,7 @@ SATELLITES = {
     "idempotency": "outbox_idempotency",
     "group_note": "outbox_group_note",
 }
-"""Tables with fixed names beside an outbox table, whatever that one is called."""
+"""Tables with fixed names in addition to an outbox table, whatever that one is called."""
 TRANSPORT = ("subscription", "delivery", "dead_letter", "edition", "operation", "operation_item")
 """Those that the Postgres transport needs."""
 ARCHIVE = ("dead_letter", "edition", "operation", "operation_item", "subscription", "component")

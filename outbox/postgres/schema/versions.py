@@ -39,7 +39,7 @@ class Version:
     """Takes all of it back."""
 
     def upgrade(self, table: TableName) -> Statements:
-        """The whole step, for `table` and what lies beside it."""
+        """The whole step, for `table` and what lies next to it."""
         return self.outbox_table(table) + self.satellites(table.schema)
 
 
@@ -213,13 +213,13 @@ def alone(statements: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def upgrade_statements(table: TableName, *, to: str, since: str | None = None) -> tuple[str, ...]:
-    """What brings `table`, and the tables beside it, from version `since` to version `to`; None: from nothing at all."""
+    """What brings `table`, and the tables next to it, from version `since` to version `to`; None: from nothing at all."""
     versions = _between(since, to)
     return alone(tuple(statement for version in versions for statement in version.upgrade(table)))
 
 
 def downgrade_statements(table: TableName, *, since: str, to: str | None = None) -> tuple[str, ...]:
-    """What takes `table`, and the tables beside it, from version `since` back to version `to`; None: to nothing at all.
+    """What takes `table`, and the tables next to it, from version `since` back to version `to`; None: to nothing at all.
 
     It fails, changing nothing, if a table that is dropped holds messages that are not sent, not handled, or dead and open.
     """

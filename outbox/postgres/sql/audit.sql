@@ -4,7 +4,7 @@
 select pg_advisory_xact_lock(hashtextextended('outbox audit ' || to_regclass($1)::oid, 0))
 
 -- name: content
--- What the hash of an entry is made of, beside the hash before it; the same for an entry that is written and one that is read.
+-- What the hash of an entry is made of, in addition to the hash before it; the same for an entry that is written and one that is read.
 jsonb_build_array(
     extract(epoch from at), actor, role, action, target, outcome, reason, details, request_id, client_request_id, address
 )::text

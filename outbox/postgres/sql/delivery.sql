@@ -71,7 +71,7 @@ where queues is null
 -- The limit is hidden from the planner, which then expects to need only a part of the rows, and reads the index in its order
 -- instead of sorting what statistics take for a handful of rows and may be a million. $5 is the time to begin at; `first_due`,
 -- of every row, when the first of them was due, and `seen` how many there were: not all are taken if they have more than $6 bytes
--- together, but the first one is. Bodies of more than $7 bytes stay behind. (`octet_length` reads the length that stands beside
+-- together, but the first one is. Bodies of more than $7 bytes stay behind. (`octet_length` reads the length that stands next to
 -- a stored value, and not the value.)
 with due as materialized (
     select id, available_at, octet_length(routing_key) + octet_length(body) + coalesce(pg_column_size(headers), 0) as bytes

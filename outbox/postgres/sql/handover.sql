@@ -144,7 +144,7 @@ claimed as materialized (
 )
 
 -- name: measured
--- `octet_length` reads the length that stands beside a stored value, and not the value.
+-- `octet_length` reads the length that stands next to a stored value, and not the value.
 measured as (
     select *, octet_length(routing_key) + octet_length(body) + coalesce(pg_column_size(headers), 0) as row_bytes,
         sum(octet_length(routing_key) + octet_length(body) + coalesce(pg_column_size(headers), 0))

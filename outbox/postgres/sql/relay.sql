@@ -36,7 +36,7 @@ with claimed as materialized (
 ),
 -- Sizes are counted before anything is fetched, so that a batch of large rows ends early instead of filling the memory; the rest
 -- stays for the next. A row that is too large to be fetched at all counts for nothing: it goes out without its body.
--- `octet_length` reads the length that stands beside a stored value, and not the value. Small jsonb values are not worth the
+-- `octet_length` reads the length that stands next to a stored value, and not the value. Small jsonb values are not worth the
 -- conversion that tells their size. `offset 0` keeps the planner from computing each size once for every mention.
 sized as (
     select *,

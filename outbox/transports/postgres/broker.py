@@ -151,7 +151,7 @@ _log = logging.getLogger("outbox")
 
 
 class PostgresBroker:
-    """Implements the Transport and Broker ports with the tables that stand beside the outbox table `table`.
+    """Implements the Transport and Broker ports with the tables that stand next to the outbox table `table`.
 
     Give a `postgresql://` URL or a pool; a given pool is used and left open, and needs room for four connections. `lease` is
     how long a dead worker's deliveries wait for another one, `poll_interval` how often idle queues are looked at where

@@ -19,7 +19,7 @@ LONGEST_SHORT_STRING = 255
 PERSISTENT = 2
 """The delivery mode of what survives a restart of the broker."""
 FRAME_OVERHEAD = 8
-"""Bytes of a frame beside its payload: type, channel, size and end."""
+"""Bytes of a frame next to its payload: type, channel, size and end."""
 
 _DEFAULT_FRAME_MAX = 131_072
 _METHOD, _HEADER, _BODY = 1, 2, 3

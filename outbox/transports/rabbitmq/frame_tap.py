@@ -1,7 +1,7 @@
 """The stream of frames from the broker, from which deliveries are taken off before aiormq and pamqp read them.
 
 pamqp refuses properties that are not text, or times beyond the year 9999, and aiormq then gives up the connection: one such
-message in a queue would cut off every consumer, again and again, for as long as it is there. Beside that aiormq takes three
+message in a queue would cut off every consumer, again and again, for as long as it is there. Besides, that aiormq takes three
 times as long for a delivery as it takes to look at one.
 """
 

@@ -94,7 +94,7 @@ def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEF
 def copy_of(
     message_id: str, header: bytes, headers: Mapping[str, Any], body: bytes, *, exchange: str, routing_key: str
 ) -> Publication:
-    """A received message on its way to another place, with the given headers beside, or in place of, its own.
+    """A received message on its way to another place, with the given headers in addition to, or in place of, its own.
 
     A header that is None is left out, whether or not the message has it.
     Made from the payload of its content header, byte for byte: properties that are not text, times that no calendar has and
@@ -203,7 +203,7 @@ def _as_it_was(headers: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[s
 
 
 class _Usual(TypedDict):
-    """The properties that every message of ours has, by the names of AMQP; headers and delivery mode come beside them."""
+    """The properties that every message of ours has, by the names of AMQP; headers and delivery mode come next to them."""
 
     content_type: str | None
     expiration: str | None

@@ -214,7 +214,7 @@ class CopySettlement:
         return result
 
     def _headers(self, delivery: "RabbitDelivery") -> dict[str, Any]:
-        """Those that a copy has beside, or in place of, the message's own."""
+        """Those that a copy has in addition to, or in place of, the message's own."""
         headers: dict[str, Any] = {**delivery.noted, ROUTING_KEY: delivery.routing_key}
         if (expires_at := delivery.expires_at) is not None:
             headers[EXPIRES_AT] = encode_instant(expires_at)
@@ -233,7 +233,7 @@ class CopySettlement:
         dead_letter_headers: Iterable[Mapping[str, str | None]],
         exchange: str,
     ) -> Publication:
-        """With as much of its failures as fits into a frame beside the message's own headers."""
+        """With as much of its failures as fits into a frame next to the message's own headers."""
         largest = self._pipeline.largest_header
         for account in dead_letter_headers:
             copy = self._copy(delivery, {**headers, **account}, exchange=exchange)

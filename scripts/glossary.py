@@ -1,0 +1,97 @@
+"""Find words that the project avoids, in code, texts and documentation. `make check` fails where there are more than before.
+
+    python scripts/glossary.py           print how often each word stands, and exit with 1 where that is above its ceiling
+    python scripts/glossary.py WORD      print where the word stands
+
+One concept has one word, the one that RabbitMQ, PostgreSQL and the RFCs use. A word whose ceiling is 0 is gone for good. The
+others are on their way out: lower the ceiling when you replace some, never raise it.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PLACES = {
+    "outbox": (".py", ".sql"),
+    "app": (".py",),
+    "docs": (".md",),
+    "frontend/src": (".ts", ".tsx"),
+    "migrations": (".py",),
+    "README.md": (".md",),
+    "CONTRIBUTING.md": (".md",),
+}
+GENERATED = {"frontend/src/api/schema.d.ts"}
+CEILINGS: dict[str, tuple[str, int]] = {
+    # word (a regular expression): what to write instead, and in how many lines it may stand
+    r"coroner": ("dead letter writer", 0),
+    r"whence": ("from where", 0),
+    r"hark": ("…", 0),
+    r"crew": ("tasks, components", 0),
+    r"wellness": ("status", 0),
+    r"came back dead": ("failed again", 4),
+    r"going on": ("active", 2),
+    r"beside": ("next to, in addition to", 33),
+    r"anew": ("again", 27),
+    r"heed(?:s|ed|ing)?": ("respect", 26),
+    r"whoever": ("the role: a client, an operator", 82),
+    r"somebody": ("the role: an operator, a producer", 130),
+    r"nobody": ("no worker, no client", 145),
+    r"told": ("report, return, notify", 335),
+    r"tells?": ("report, return, notify", 296),
+    r"mends?": ("hint, fix", 39),
+    r"in hand": ("in flight", 93),
+    r"let in": ("authenticate, load", 5),
+    r"fates?": ("outcome", 25),
+    r"deeds?": ("change, action", 57),
+    r"trails?": ("attempts, failures", 75),
+    r"suspects?": ("poison message", 9),
+    r"roads?": ("path, exchange", 6),
+    r"signs? of life": ("heartbeat", 22),
+    r"died again": ("failed again", 17),
+    r"g(?:a|i)ven? up": ("retries exhausted", 11),
+    r"buried|burial|bury": ("dead-letter", 10),
+    r"afterlife": ("requeue history", 5),
+    r"promised?": ("confirmation token", 39),
+    r"consent": ("confirmation token", 8),
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Prints the counts, or the places of one word; 1 where a count is above its ceiling."""
+    if arguments:
+        for place, line in occurrences(arguments[0]):
+            print(f"{place}: {line}")
+        return 0
+    above = 0
+    for word, (instead, ceiling) in CEILINGS.items():
+        count = sum(1 for _ in occurrences(word))
+        above += count > ceiling
+        if count > ceiling or ceiling:
+            print(f"  {word:<28} {count:>5}   at most {ceiling:<5} write {instead}{'   ABOVE' if count > ceiling else ''}")
+    if above:
+        print("glossary: use the other word; `python scripts/glossary.py WORD` prints the places", file=sys.stderr)
+    return 1 if above else 0
+
+
+def occurrences(word: str) -> Iterator[tuple[str, str]]:
+    """Where a word stands: file and line number, and the line."""
+    pattern = re.compile(rf"(?<![A-Za-z])(?:{word})(?![A-Za-z])", re.IGNORECASE)
+    for file in sources():
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            if pattern.search(line):
+                yield f"{file.relative_to(ROOT)}:{number}", line.strip()
+
+
+def sources() -> Iterator[Path]:
+    """The files that are read."""
+    for place, endings in PLACES.items():
+        base = ROOT / place
+        for file in [base] if base.is_file() else sorted(base.rglob("*")):
+            if file.suffix in endings and file.is_file() and str(file.relative_to(ROOT)) not in GENERATED:
+                yield file
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
