@@ -39,7 +39,7 @@ async def idle_processes(servers: Servers, processes: int) -> dict[str, float]:
                     await connection.close()
         transactions, processor = (late - early for early, late in zip(before, after, strict=True))
         figures[f"idle {kind} of {processes}, transactions"] = transactions / MEASURED / processes
-        figures[f"idle {kind} of {processes}, processor"] = processor / MEASURED / processes * 1_000
+        figures[f"idle {kind} of {processes}, per mille of a processor"] = processor / MEASURED / processes * 1_000
     return figures
 
 
