@@ -1,22 +1,8 @@
 // Which states need attention, which are on their way, which are over.
 
-const WORST_FIRST: readonly string[] = [
-  "dead",
-  "parked",
-  "held",
-  "stalled",
-  "blocked",
-  "retrying",
-  "in hand",
-  "in a queue",
-  "requeued",
-  "sent",
-  "pending",
-  "scheduled",
-  "discarded",
-  "processed",
-  "unknown",
-];
+import { LISTED_STATES } from "~/api/chains";
+
+const WORST_FIRST: readonly string[] = LISTED_STATES;
 const NEEDY: ReadonlySet<string> = new Set(["dead", "parked", "held", "stalled"]);
 const GRAVE = WORST_FIRST.indexOf("retrying");
 
