@@ -1,5 +1,6 @@
 """Where messages go, as the API shows it."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -10,11 +11,13 @@ import asyncpg
 import httpx
 import pytest
 
-from outbox import Consumer, Worker
+from outbox import Consumer, MessageRelay, Worker
 from outbox.admin import Admin, Role
 from outbox.admin.topology import routes
+from outbox.errors import ConfigurationError
 from tests.admin.rows import insert
 from tests.admin.support import client_of, serving
+from tests.relay.support import ScriptedTransport
 from tests.reporting.support import at_work
 from tests.support import eventually
 
@@ -48,6 +51,21 @@ def codes(topology: dict[str, Any]) -> dict[str, str]:
 
 async def handle(body: object) -> None:
     del body
+
+
+async def test_relays_that_send_to_different_places_are_a_warning_and_need_attention(
+    viewer: httpx.AsyncClient, database: str, connection: asyncpg.Connection
+) -> None:
+    first, second = MessageRelay(database, broker=database), MessageRelay(database, broker=ScriptedTransport())
+    async with at_work(first):
+        await eventually(lambda: connection.fetchval("select count(*) from outbox_relay"))
+        assert "relays-disagree" not in codes(await shown(viewer))
+        with pytest.raises(ConfigurationError):
+            async with asyncio.timeout(60):
+                await second.run(handle_signals=False)
+        assert codes(await shown(viewer))["relays-disagree"] == "exchange:outbox"
+        verdict = (await viewer.get("/health/verdict")).json()
+        assert "relays_disagree" in {finding["code"] for finding in verdict["findings"]}
 
 
 async def test_subscriptions_and_workers_are_drawn(
