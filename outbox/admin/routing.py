@@ -175,18 +175,18 @@ def _require_text(request: Request) -> None:
 
 
 TAGS = [
-    {"name": "session", "description": "Logging in and out of a browser, and who one is."},
+    {"name": "session", "description": "Log in and out of a browser, and see who is logged in."},
     {"name": "backlog", "description": "How much waits, where, since when, and for how much longer."},
-    {"name": "messages", "description": "What is in the outbox, and why it is where it is."},
-    {"name": "dlq", "description": "Dead letters: what failed for good, looked at, grouped and noted."},
-    {"name": "repairing", "description": "Requeueing, discarding, restoring and purging dead letters."},
-    {"name": "operations", "description": "Changes of many dead letters, made in batches: followed, held and ended."},
-    {"name": "chains", "description": "Which message led to which, and what became of each."},
-    {"name": "statistics", "description": "What happened when, as series."},
-    {"name": "components", "description": "Relays, workers and others: who lives, and pausing them."},
-    {"name": "events", "description": "What happens, as it happens."},
-    {"name": "topology", "description": "Exchanges, queues and bindings, and what would mend them."},
-    {"name": "audit", "description": "Who did what, or was not allowed to."},
+    {"name": "messages", "description": "Messages in the outbox, and why each of them waits."},
+    {"name": "dlq", "description": "Dead letters: lists, groups, details and notes."},
+    {"name": "repairing", "description": "Requeue, discard, restore and purge dead letters."},
+    {"name": "operations", "description": "Bulk changes of dead letters in batches: progress, pause, resume, cancel."},
+    {"name": "chains", "description": "Which message caused which, and the outcome of each."},
+    {"name": "statistics", "description": "Throughput, failures, latencies and backlog over time."},
+    {"name": "components", "description": "Relays, workers, archivers and maintenance: heartbeats and pauses."},
+    {"name": "events", "description": "Live events."},
+    {"name": "topology", "description": "Exchanges, queues and bindings, with a hint for what is wrong."},
+    {"name": "audit", "description": "Who changed what, and who was refused."},
     {"name": "health", "description": "Whether the process can do its work, and whether all is well with the installation."},
 ]
 """Each with a sentence, in the order in which they are shown."""

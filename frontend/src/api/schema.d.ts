@@ -614,7 +614,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show Who Is Asking
+         * Show The Current Principal
          * @description Tells who is asking, by what that is known, and what they may do.
          */
         get: operations["outbox_session_show"];

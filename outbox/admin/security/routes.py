@@ -49,7 +49,7 @@ class Identity(models.Model):
     may: Permissions
 
 
-@identity.get("/session", operation_id="outbox_session_show", summary="Show Who Is Asking")
+@identity.get("/session", operation_id="outbox_session_show", summary="Show The Current Principal")
 async def show_identity(context: Viewer) -> Identity:
     """Tells who is asking, by what that is known, and what they may do."""
     return identity_of(context.admin, context.principal)
