@@ -191,7 +191,7 @@ class Worker:
                 describe=describe,
             )
             if reporter is not None:
-                reporter.activity.in_hand = lambda: work.in_hand
+                reporter.activity.in_hand = lambda: work.in_flight
             with ungrouped():
                 await work.run(stopping)
 

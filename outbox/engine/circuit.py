@@ -14,11 +14,11 @@ from outbox.engine.consumer import Pausing
 from outbox.engine.lifecycle import Stopping, until_set
 
 PATIENCE = timedelta(minutes=5)
-"""How long a message waits in hand for a paused consumer before it goes away for a while: brokers set limits to that."""
+"""How long a message waits in flight for a paused consumer before it goes away for a while: brokers set limits to that."""
 
 
 class ProbeResult(Enum):
-    """What one message told about the thing that was away."""
+    """What the attempt of one message says about the thing that was away."""
 
     SUCCESS = auto()
     TROUBLE = auto()
@@ -30,7 +30,7 @@ class ProbeResult(Enum):
 
 
 def probe_result(outcome: DeliveryOutcome) -> ProbeResult:
-    """What an attempt told that ended so."""
+    """What an attempt with this outcome says."""
     match outcome:
         case Done():
             return ProbeResult.SUCCESS
@@ -44,7 +44,7 @@ def probe_result(outcome: DeliveryOutcome) -> ProbeResult:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """The leave to run one handler. `round` tells results from before a pause from those after it."""
+    """Lets one handler run. `round` distinguishes results from before a pause from those after it."""
 
     round: int
     probe: bool
@@ -55,7 +55,7 @@ class Breaker:
 
     Counted are failures of the named kinds since the last success; other failures change nothing. While it is paused nobody
     runs, until `rule.pause` is over; then one message does, as a probe. Its success ends the pause, and its failure, whatever
-    the kind, begins another; if it tells nothing, the next one probes.
+    the kind, begins another; if it says nothing, the next one probes.
     """
 
     def __init__(self, rule: Pausing, clock: Callable[[], float]) -> None:
@@ -72,7 +72,7 @@ class Breaker:
         return self._resumes_at is not None
 
     def ask(self) -> Permit | timedelta | None:
-        """The leave to run; or how long until it makes sense to ask again, None for as long as nothing has changed."""
+        """The permit to run; or how long until it makes sense to ask again, None for as long as nothing has changed."""
         if self._resumes_at is None:
             return Permit(self._round, probe=False)
         if self._probing:
@@ -83,34 +83,31 @@ class Breaker:
         self._probing = True
         return Permit(self._round, probe=True)
 
-    def ended(self, passage: Permit, sign: ProbeResult) -> bool:
-        """Takes note of what a run told; whether a pause began or ended by that, or its probe is over."""
-        if passage.probe:
-            self._probe_ended(sign)
+    def ended(self, permit: Permit, result: ProbeResult) -> bool:
+        """Takes note of the result of a run; whether a pause began or ended by that, or its probe is over."""
+        if permit.probe:
+            self._probing = False
+            match result:
+                case ProbeResult.SUCCESS:
+                    self._failures = 0
+                    self._resumes_at = None
+                case ProbeResult.TROUBLE | ProbeResult.FAILURE:
+                    self._pause()
+                case ProbeResult.NOTHING:
+                    pass
+                case _:
+                    assert_never(result)
             return True
-        if self.paused or passage.round != self._round:
+        if self.paused or permit.round != self._round:
             return False
-        if sign is ProbeResult.SUCCESS:
+        if result is ProbeResult.SUCCESS:
             self._failures = 0
-        elif sign is ProbeResult.TROUBLE:
+        elif result is ProbeResult.TROUBLE:
             self._failures += 1
             if self._failures >= self._rule.failures:
                 self._pause()
                 return True
         return False
-
-    def _probe_ended(self, sign: ProbeResult) -> None:
-        self._probing = False
-        match sign:
-            case ProbeResult.SUCCESS:
-                self._failures = 0
-                self._resumes_at = None
-            case ProbeResult.TROUBLE | ProbeResult.FAILURE:
-                self._pause()
-            case ProbeResult.NOTHING:
-                pass
-            case _:
-                assert_never(sign)
 
     def _pause(self) -> None:
         self._round += 1
@@ -118,7 +115,7 @@ class Breaker:
 
 
 class Circuit:
-    """Holds the messages of one consumer back while it is paused. `paused` and `resumed` are told of each change.
+    """Holds the messages of one consumer back while it is paused. `paused` and `resumed` are called with each change.
 
     Without a pause, passing costs no waiting and no task.
     """
@@ -133,8 +130,8 @@ class Circuit:
     ) -> None:
         self.pause = rule.pause
         self._breaker = Breaker(rule, clock)
-        self._tell_paused = paused
-        self._tell_resumed = resumed
+        self._notify_paused = paused
+        self._notify_resumed = resumed
         self._changed = asyncio.Event()
 
     @asynccontextmanager
@@ -143,54 +140,48 @@ class Circuit:
 
         `in_place`: it waits for as long as it takes, because it must not be overtaken.
         """
-        passage = self._breaker.ask()
-        if not isinstance(passage, Permit):
-            passage = await self._until_admitted(leaving, None if in_place else PATIENCE)
-        if passage is None:
+        permit = self._breaker.ask()
+        patience_ends: float | None = None
+        while not isinstance(permit, Permit) and not leaving.requested:
+            waits = [] if permit is None else [permit.total_seconds()]
+            if not in_place:
+                patience_ends = patience_ends or monotonic() + PATIENCE.total_seconds()
+                waits.append(patience_ends - monotonic())
+                if waits[-1] <= 0:
+                    break
+            await until_set(self._changed, leaving, seconds=min(waits, default=None))
+            permit = None if leaving.requested else self._breaker.ask()
+        if not isinstance(permit, Permit):
             yield None
             return
-        leave = PermitHandle(passage, self._ended)
+        handle = PermitHandle(permit, self._ended)
         try:
-            yield leave
+            yield handle
         finally:
-            leave.tell(ProbeResult.NOTHING)
+            handle.report(ProbeResult.NOTHING)
 
-    def _ended(self, passage: Permit, sign: ProbeResult) -> None:
-        if not self._breaker.ended(passage, sign):
+    def _ended(self, permit: Permit, result: ProbeResult) -> None:
+        if not self._breaker.ended(permit, result):
             return
         if not self._breaker.paused:
-            self._tell_resumed()
-        elif sign is not ProbeResult.NOTHING:
-            self._tell_paused(self.pause)
+            self._notify_resumed()
+        elif result is not ProbeResult.NOTHING:
+            self._notify_paused(self.pause)
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def _until_admitted(self, leaving: Stopping, patience: timedelta | None) -> Permit | None:
-        patience_ends = None if patience is None else monotonic() + patience.total_seconds()
-        while not leaving.requested:
-            answer = self._breaker.ask()
-            if isinstance(answer, Permit):
-                return answer
-            waits = [] if answer is None else [answer.total_seconds()]
-            if patience_ends is not None:
-                waits.append(patience_ends - monotonic())
-                if waits[-1] <= 0:
-                    return None
-            await until_set(self._changed, leaving, seconds=min(waits, default=None))
-        return None
-
 
 class PermitHandle:
-    """One message's leave to run. What it told is told once; the rest is ignored."""
+    """One message's permit to run. Its first result counts; the rest is ignored."""
 
-    __slots__ = ("_ended", "_passage")
+    __slots__ = ("_ended", "_permit")
 
-    def __init__(self, passage: Permit, ended: Callable[[Permit, ProbeResult], None]) -> None:
-        self._passage = passage
+    def __init__(self, permit: Permit, ended: Callable[[Permit, ProbeResult], None]) -> None:
+        self._permit = permit
         self._ended: Callable[[Permit, ProbeResult], None] | None = ended
 
-    def tell(self, sign: ProbeResult) -> None:
-        """What its run told."""
+    def report(self, result: ProbeResult) -> None:
+        """The result of its run."""
         if self._ended is not None:
             ended, self._ended = self._ended, None
-            ended(self._passage, sign)
+            ended(self._permit, result)

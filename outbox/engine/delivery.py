@@ -1,10 +1,10 @@
-"""What happens to one delivery: read, run, judged, settled, told."""
+"""What happens to one delivery: it is read, run, judged, settled and reported."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
-from typing import assert_never
+from typing import Any, assert_never
 
 from outbox.core.events import (
     CircuitClosed,
@@ -18,7 +18,7 @@ from outbox.core.events import (
 )
 from outbox.core.message import Message
 from outbox.core.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
-from outbox.engine.attempt import EXPIRED, Attempting, Run, Surroundings, time_limit
+from outbox.engine.attempt import EXPIRED, Attempting, Run, WorkerContext, time_limit
 from outbox.engine.batch import Batching
 from outbox.engine.circuit import Circuit, probe_result
 from outbox.engine.consumer import Consumer
@@ -51,22 +51,27 @@ class Handling:
     """Takes the deliveries of one consumer from arrival to settlement. Raises for nothing that a handler or a message did."""
 
     def __init__(
-        self, consumer: Consumer, policy: RetryPolicy, surroundings: Surroundings, threads: Threads, gate: Gate = OPEN
+        self, consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads, gate: Gate = OPEN
     ) -> None:
         self._queue = consumer.queue
         self._max_deliveries = consumer.max_deliveries
-        self._attempting = Attempting(consumer, policy, surroundings, threads)
-        self._attempt = (
-            Batching(consumer, self._attempting, surroundings).attempt if consumer.batch else self._attempting.attempt
-        )
-        self._exchange_name = surroundings.exchange_name
-        self._now = surroundings.now
-        self._observer = surroundings.observer
-        self._quarantine = surroundings.quarantine
-        self._stopping = surroundings.stopping
+        self._attempting = Attempting(consumer, policy, context, threads)
+        self._attempt = Batching(consumer, self._attempting, context).attempt if consumer.batch else self._attempting.attempt
+        self._exchange_name = context.exchange_name
+        self._now = context.now
+        self._observer = context.observer
+        self._quarantine = context.quarantine
+        self._stopping = context.stopping
         self._gate = gate
-        self._describe = surroundings.describe
-        self._circuit = self._circuit_of(consumer)
+        self._describe = context.describe
+        self._circuit: Circuit | None = None
+        if consumer.terms.pausing is not None:
+            notify, names = self._observer.notify, {"queue": self._queue, "exchange_name": self._exchange_name}
+            self._circuit = Circuit(
+                consumer.terms.pausing,
+                paused=lambda pause: notify(CircuitOpened(**names, pause=pause)),
+                resumed=lambda: notify(CircuitClosed(**names)),
+            )
 
     def receiving(self, task_set: TaskSet, leaving: Stopping) -> Receive:
         """What is called with each delivery of one subscription; `leaving` is requested when it is to be left."""
@@ -78,24 +83,20 @@ class Handling:
         if run.verdict is not None:
             await self._settle(run, run.verdict)
         elif self._circuit is None:
-            await self._run_and_settle(run)
-        else:
-            await self._run_when_admitted(run, self._circuit, leaving)
-
-    async def _run_and_settle(self, run: Run) -> None:
-        if run.delivery.crashes > self._max_deliveries:
-            await self._handle_poison(run)
-        else:
-            await self._settle(run, await self._run_among_others(run))
-
-    async def _run_when_admitted(self, run: Run, circuit: Circuit, leaving: Stopping) -> None:
-        async with circuit.passing(leaving) as run.passage:
-            if run.passage is None:
-                await self._settle(run, RETURNED if leaving.requested else Postponed(circuit.pause))
-            elif self._has_expired(run):
-                await self._settle(run, EXPIRED)
+            if delivery.crashes > self._max_deliveries:
+                await self._handle_poison(run)
             else:
-                await self._run_and_settle(run)
+                await self._settle(run, await self._run_among_others(run))
+        else:
+            async with self._circuit.passing(leaving) as run.permit:
+                if run.permit is None:
+                    await self._settle(run, RETURNED if leaving.requested else Postponed(self._circuit.pause))
+                elif self._attempting.has_expired(run):
+                    await self._settle(run, EXPIRED)
+                elif delivery.crashes > self._max_deliveries:
+                    await self._handle_poison(run)
+                else:
+                    await self._settle(run, await self._run_among_others(run))
 
     # --- read ----------------------------------------------------------------------------------------------------------
 
@@ -103,16 +104,22 @@ class Handling:
         try:
             run = Run(delivery, delivery.message, delivery.attempt)
         except Exception as error:  # noqa: BLE001  whatever it is, it lies in what some program wrote
-            run = Run(delivery, _stand_in(delivery.incoming), 1, Dead(Cause.UNDECODABLE, self._describe(error)))
+            # Its headers cannot be read: observers see what can be.
+            incoming: Any = delivery.incoming
+            message = Message(
+                id=str(getattr(incoming, "message_id", None) or ""),
+                routing_key=str(getattr(incoming, "routing_key", None) or ""),
+                body=getattr(incoming, "body", b""),
+                created_at=datetime.now(UTC),
+                tracking_ids=(),
+            )
+            run = Run(delivery, message, 1, Dead(Cause.UNDECODABLE, self._describe(error)))
         self._observer.notify(
             Received(queue=self._queue, exchange_name=self._exchange_name, message=run.message, attempt=run.attempt)
         )
-        if run.message.expires_at is not None and run.verdict is None and self._has_expired(run):
+        if run.message.expires_at is not None and run.verdict is None and self._attempting.has_expired(run):
             run.verdict = EXPIRED
         return run
-
-    def _has_expired(self, run: Run) -> bool:
-        return self._attempting.has_expired(run)
 
     # --- run -----------------------------------------------------------------------------------------------------------
 
@@ -124,7 +131,9 @@ class Handling:
         self._quarantine.enter()
         try:
             outcome = await self._attempt(run)
-            return outcome if run.passage is None else told(run, outcome)
+            if run.permit is not None:
+                run.permit.report(run.result or probe_result(outcome))
+            return outcome
         finally:
             self._quarantine.leave()
 
@@ -135,9 +144,19 @@ class Handling:
         async with self._alone(run) as pause:
             if self._is_leaving:
                 await self._settle(run, RETURNED)
-            elif pause is not None:
+                return
+            if pause is not None:
                 await self._settle(run, Postponed(pause))
-            elif await self._isolated(run):
+                return
+            is_isolated = False
+            try:
+                is_isolated = await run.delivery.isolate()
+            except StaleDeliveryError as error:
+                self._settle_failed(run, error)
+            except BrokerUnavailableError as error:
+                self._settle_failed(run, error)
+                await self._settle(run, RETURNED)
+            if is_isolated:
                 await self._settle(run, await self._attempt_alone(run))
             else:
                 await self._quarantine.followed()
@@ -146,27 +165,29 @@ class Handling:
     async def _alone(self, run: Run) -> AsyncIterator[timedelta | None]:
         """Enters the block when nothing else runs, and nothing begins before it is left; otherwise with a pause."""
         if self._quarantine.running:
-            self._tell_isolation(run, IsolationStep.WAITING, self._quarantine.wait)
+            self._isolation(run, IsolationStep.WAITING, self._quarantine.wait)
         async with self._quarantine.alone() as pause:
             if pause is not None:
-                self._tell_isolation(run, IsolationStep.POSTPONED, pause)
+                self._isolation(run, IsolationStep.POSTPONED, pause)
                 yield pause
                 return
             try:
                 yield None
             finally:
-                self._tell_isolation(run, IsolationStep.ENDED)
+                self._isolation(run, IsolationStep.ENDED)
 
     async def _attempt_alone(self, run: Run) -> DeliveryOutcome:
-        self._tell_isolation(run, IsolationStep.RUNNING, ALONE_LIMIT)
+        self._isolation(run, IsolationStep.RUNNING, ALONE_LIMIT)
         try:
             with time_limit(ALONE_LIMIT):
                 outcome = await self._attempting.attempt(run)
         except HandlerTimeoutError as error:
             outcome = self._attempting.failed(run, error)
-        return told(run, outcome)
+        if run.permit is not None:
+            run.permit.report(run.result or probe_result(outcome))
+        return outcome
 
-    def _tell_isolation(self, run: Run, step: IsolationStep, limit: timedelta | None = None) -> None:
+    def _isolation(self, run: Run, step: IsolationStep, limit: timedelta | None = None) -> None:
         self._observer.notify(
             PoisonIsolated(queue=self._queue, exchange_name=self._exchange_name, message=run.message, step=step, limit=limit)
         )
@@ -175,53 +196,30 @@ class Handling:
     def _is_leaving(self) -> bool:
         return self._stopping.requested or self._gate.closed
 
-    async def _isolated(self, run: Run) -> bool:
-        """Whether the delivery is still in hand, marked as running alone."""
-        try:
-            return await run.delivery.isolate()
-        except StaleDeliveryError as error:
-            self._settle_failed(run, error)
-        except BrokerUnavailableError as error:
-            self._settle_failed(run, error)
-            await self._settle(run, RETURNED)
-        return False
-
-    # --- settle and tell -----------------------------------------------------------------------------------------------
+    # --- settle --------------------------------------------------------------------------------------------------------
 
     async def _settle(self, run: Run, outcome: DeliveryOutcome) -> Settled:
-        try:
-            await run.delivery.settle(outcome)
-        except StaleDeliveryError as error:
-            self._settle_failed(run, error)
-            return Settled.LOST
-        except BrokerUnavailableError as error:
-            self._settle_failed(run, error)
-            return await self._settle_later(run, outcome)
-        except Exception as error:  # noqa: BLE001  one message that cannot be settled must not end the worker
-            self._settle_failed(run, error)
-            await self._after_broken_settlement(run)
-            return Settled.BROKEN
-        self._processed(run, outcome)
-        return Settled.RECORDED
-
-    async def _settle_later(self, run: Run, outcome: DeliveryOutcome) -> Settled:
         """Tries until it is recorded, or no longer ours. Not while stopping: what is unsettled then goes back by itself."""
-        pauses = Pauses()
-        while not await self._stopping.wait(pauses.next()):
+        pauses: Pauses | None = None
+        while True:
             try:
                 await run.delivery.settle(outcome)
-            except BrokerUnavailableError:
-                continue
+            except BrokerUnavailableError as error:
+                if pauses is None:  # reported once
+                    pauses = Pauses()
+                    self._settle_failed(run, error)
+                if await self._stopping.wait(pauses.next()):
+                    return Settled.UNRECORDED
             except StaleDeliveryError as error:
                 self._settle_failed(run, error)
                 return Settled.LOST
-            except Exception as error:  # noqa: BLE001  likewise
+            except Exception as error:  # noqa: BLE001  one message that cannot be settled must not end the worker
                 self._settle_failed(run, error)
                 await self._after_broken_settlement(run)
                 return Settled.BROKEN
-            self._processed(run, outcome)
-            return Settled.RECORDED
-        return Settled.UNRECORDED
+            else:
+                self._processed(run, outcome)
+                return Settled.RECORDED
 
     async def _after_broken_settlement(self, run: Run) -> None:
         await self._stopping.wait(UNEXPECTED_PAUSE)
@@ -230,22 +228,33 @@ class Handling:
         except StaleDeliveryError as error:
             self._settle_failed(run, error)
         except BrokerUnavailableError:
-            await self._settle_later(run, RETURNED)
+            await self._settle(run, RETURNED)
 
     def _processed(self, run: Run, outcome: DeliveryOutcome) -> None:
-        status = _status(outcome)
-        if status is not None:
-            self._observer.notify(
-                Processed(
-                    queue=self._queue,
-                    exchange_name=self._exchange_name,
-                    message=run.message,
-                    attempt=run.attempt,
-                    status=status,
-                    outcome=outcome,
-                    duration=timedelta(seconds=run.seconds),
-                )
+        match outcome:
+            case Done():
+                status = ProcessingStatus.SUCCESS
+            case Dead(Cause.REJECTED):
+                status = ProcessingStatus.REJECTED
+            case Dead(Cause.UNDECODABLE):
+                status = ProcessingStatus.UNDECODABLE
+            case Retry() | Dead():
+                status = ProcessingStatus.FAILED
+            case Returned() | Postponed():  # it was not processed
+                return
+            case _:
+                assert_never(outcome)
+        self._observer.notify(
+            Processed(
+                queue=self._queue,
+                exchange_name=self._exchange_name,
+                message=run.message,
+                attempt=run.attempt,
+                status=status,
+                outcome=outcome,
+                duration=timedelta(seconds=run.seconds),
             )
+        )
 
     def _settle_failed(self, run: Run, error: Exception) -> None:
         self._observer.notify(
@@ -256,50 +265,3 @@ class Handling:
                 reason=str(error) or type(error).__name__,
             )
         )
-
-    # --- the circuit ---------------------------------------------------------------------------------------------------
-
-    def _circuit_of(self, consumer: Consumer) -> Circuit | None:
-        rule = consumer.terms.pausing
-        return None if rule is None else Circuit(rule, paused=self._tell_paused, resumed=self._tell_resumed)
-
-    def _tell_paused(self, pause: timedelta) -> None:
-        self._observer.notify(CircuitOpened(queue=self._queue, exchange_name=self._exchange_name, pause=pause))
-
-    def _tell_resumed(self) -> None:
-        self._observer.notify(CircuitClosed(queue=self._queue, exchange_name=self._exchange_name))
-
-
-def told(run: Run, outcome: DeliveryOutcome) -> DeliveryOutcome:
-    """The outcome; its consumer's circuit is told what follows from it."""
-    if run.passage is not None:
-        run.passage.tell(run.sign or probe_result(outcome))
-    return outcome
-
-
-def _status(outcome: DeliveryOutcome) -> ProcessingStatus | None:
-    """None for what was given back: it was not processed."""
-    match outcome:
-        case Done():
-            return ProcessingStatus.SUCCESS
-        case Dead(Cause.REJECTED):
-            return ProcessingStatus.REJECTED
-        case Dead(Cause.UNDECODABLE):
-            return ProcessingStatus.UNDECODABLE
-        case Retry() | Dead():
-            return ProcessingStatus.FAILED
-        case Returned() | Postponed():
-            return None
-        case _:
-            assert_never(outcome)
-
-
-def _stand_in(incoming: object) -> Message:
-    """What observers are told about a message whose headers cannot be read."""
-    return Message(
-        id=str(getattr(incoming, "message_id", None) or ""),
-        routing_key=str(getattr(incoming, "routing_key", None) or ""),
-        body=getattr(incoming, "body", b""),
-        created_at=datetime.now(UTC),
-        tracking_ids=(),
-    )

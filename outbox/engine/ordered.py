@@ -10,8 +10,8 @@ from typing import Any, assert_never
 
 from outbox.core.failures import FailedAttempt
 from outbox.core.message import Message
-from outbox.core.outcome import RETURNED, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
-from outbox.engine.attempt import EXPIRED, Run, Surroundings
+from outbox.core.outcome import RETURNED, Dead, DeliveryOutcome, Done, Postponed, Retry, Returned
+from outbox.engine.attempt import EXPIRED, Run, WorkerContext
 from outbox.engine.consumer import Consumer
 from outbox.engine.delivery import CRASHED, UNEXPECTED_PAUSE, Handling, Settled
 from outbox.engine.lifecycle import OPEN, Stopping, until_set
@@ -29,13 +29,13 @@ RETURNED_PAUSE = timedelta(seconds=1)
 
 @dataclass(slots=True)
 class Lane:
-    """The deliveries of one key in hand, in order; the first one is being handled, or waits for its next attempt."""
+    """The deliveries of one key in flight, in order; the first one is being handled, or waits for its next attempt."""
 
     deliveries: deque[Delivery] = field(default_factory=deque)
     nudge: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, delivery: Delivery) -> None:
-        """One more, behind the others. If they are gone, nobody needs to wait for them any longer."""
+        """One more, behind the others. If they are gone, it waits for them no longer."""
         self.deliveries.append(delivery)
         if self.deliveries[0].gone:
             self.nudge.set()
@@ -62,7 +62,10 @@ class Lanes:
 
     def receive(self, delivery: Delivery) -> None:
         """See `outbox.ports.Receive`."""
-        key = _key_of(delivery)
+        try:
+            key = delivery.message.ordering_key
+        except Exception:  # noqa: BLE001  whatever it is, it lies in what some program wrote; handling it will say so
+            key = None
         if key is None:
             self._spawn(self._handling.handle(delivery, self._leaving))
         elif (lane := self._lanes.get(key)) is not None:
@@ -86,18 +89,18 @@ class Lanes:
 class KeyedHandling(Handling):
     """The handling of an ordered consumer.
 
-    An attempt that failed is followed by the next one with the message in hand, so that nothing overtakes it. How often it
-    failed is remembered while this worker lives, also if the delivery is lost and comes again. Suspects run alone, but keep
-    their place: no copy is queued for them. Instead, the first suspect of a worker is dead if its crashes are more than twice
-    those that are allowed.
+    An attempt that failed is followed by the next one with the message in flight, so that nothing overtakes it. How often it
+    failed is remembered while this worker lives, also if the delivery is lost and comes again. Poison messages run alone, but
+    keep their place: no copy is queued for them. Instead, the first poison message of a worker is dead if its crashes are more
+    than twice those that are allowed.
     """
 
     def __init__(
-        self, consumer: Consumer, policy: RetryPolicy, surroundings: Surroundings, threads: Threads, gate: Gate = OPEN
+        self, consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads, gate: Gate = OPEN
     ) -> None:
-        super().__init__(consumer, policy, surroundings, threads, gate)
+        super().__init__(consumer, policy, context, threads, gate)
         self._memory = _Memory()
-        self._has_seen_suspect = False
+        self._has_seen_poison = False
 
     def receiving(self, task_set: TaskSet, leaving: Stopping) -> Receive:
         return Lanes(self, task_set.spawn, leaving).receive
@@ -105,9 +108,15 @@ class KeyedHandling(Handling):
     async def handle_in_turn(self, delivery: Delivery, lane: Lane, leaving: Stopping) -> None:
         """Runs attempt after attempt; afterwards the delivery is settled, or lost, or the worker stops."""
         run = self._received(delivery)
-        await self._recollect(run, lane, leaving)
+        if run.verdict is None and (remembered := self._memory.of(run.message)) is not None:
+            # What failed before the delivery was lost has failed: for that it is tried neither sooner nor more often.
+            for failed in remembered.failed:
+                if failed.attempt == run.attempt and not await self._note(run, failed):
+                    break
+            else:
+                await lane.pause(max(0, remembered.due - monotonic()), leaving)
         while not leaving.requested and not delivery.gone:
-            if run.verdict is None and self._has_expired(run):
+            if run.verdict is None and self._attempting.has_expired(run):
                 run.verdict = EXPIRED
             outcome = run.verdict or await self._outcome(run, leaving)
             match outcome:
@@ -116,7 +125,10 @@ class KeyedHandling(Handling):
                     return
                 case Retry(delay, failure):
                     self._processed(run, outcome)
-                    await self._note(run, failure, delay)
+                    failed = FailedAttempt(at=self._now(), attempt=run.attempt, failure=failure)
+                    self._memory.add(run.message, failed, due=monotonic() + delay.total_seconds())
+                    await self._note(run, failed)
+                    run.result = None
                 case Postponed(delay):
                     pass
                 case Returned():
@@ -130,15 +142,15 @@ class KeyedHandling(Handling):
     async def _outcome(self, run: Run, leaving: Stopping) -> DeliveryOutcome:
         if self._circuit is None:
             return await self._outcome_now(run)
-        async with self._circuit.passing(leaving, in_place=True) as run.passage:
-            if run.passage is None:
+        async with self._circuit.passing(leaving, in_place=True) as run.permit:
+            if run.permit is None:
                 return RETURNED
-            return EXPIRED if self._has_expired(run) else await self._outcome_now(run)
+            return EXPIRED if self._attempting.has_expired(run) else await self._outcome_now(run)
 
     async def _outcome_now(self, run: Run) -> DeliveryOutcome:
         if run.delivery.crashes <= self._max_deliveries:
             return await self._run_among_others(run)
-        is_first, self._has_seen_suspect = not self._has_seen_suspect, True
+        is_first, self._has_seen_poison = not self._has_seen_poison, True
         if is_first and run.delivery.crashes > 2 * self._max_deliveries:
             return CRASHED
         async with self._alone(run) as pause:
@@ -148,30 +160,15 @@ class KeyedHandling(Handling):
 
     # --- attempts that failed ------------------------------------------------------------------------------------------
 
-    async def _note(self, run: Run, failure: Failure, delay: timedelta) -> None:
-        failed = FailedAttempt(at=self._now(), attempt=run.attempt, failure=failure)
-        self._memory.add(run.message, failed, due=monotonic() + delay.total_seconds())
+    async def _note(self, run: Run, failed: FailedAttempt) -> bool:
+        """Counts an attempt that failed; False if the delivery was lost meanwhile."""
         run.attempt += 1
-        run.sign = None
         try:
             await run.delivery.note_failed(failed)
         except StaleDeliveryError as error:
             self._settle_failed(run, error)
-
-    async def _recollect(self, run: Run, lane: Lane, leaving: Stopping) -> None:
-        """What failed before the delivery was lost has failed: for that it is tried neither sooner nor more often."""
-        remembered = self._memory.of(run.message)
-        if remembered is None or run.verdict is not None:
-            return
-        for failed in remembered.failed:
-            if failed.attempt == run.attempt:
-                run.attempt += 1
-                try:
-                    await run.delivery.note_failed(failed)
-                except StaleDeliveryError as error:
-                    self._settle_failed(run, error)
-                    return
-        await lane.pause(max(0, remembered.due - monotonic()), leaving)
+            return False
+        return True
 
     # --- the end -------------------------------------------------------------------------------------------------------
 
@@ -181,7 +178,9 @@ class KeyedHandling(Handling):
             case Settled.RECORDED:
                 self._memory.forget(run.message)
             case Settled.LOST:
-                if self._is_overtaken(run, lane):
+                # If it comes again behind others that are still in flight, all of them are given back, and taken again.
+                others = [delivery for delivery in lane.deliveries if delivery is not run.delivery and not delivery.gone]
+                if others and others[0].message.id != run.message.id:
                     leaving.request()
             case Settled.BROKEN:
                 await leaving.wait(UNEXPECTED_PAUSE)
@@ -191,14 +190,8 @@ class KeyedHandling(Handling):
             case _:
                 assert_never(settled)
 
-    @staticmethod
-    def _is_overtaken(run: Run, lane: Lane) -> bool:
-        """Whether it comes again behind others that are still in hand; then all of them are to be given back and taken anew."""
-        others = [delivery for delivery in lane.deliveries if delivery is not run.delivery and not delivery.gone]
-        return bool(others) and others[0].message.id != run.message.id
-
     async def _after_broken_settlement(self, run: Run) -> None:
-        """With a key it stays in hand: given back by itself, it would come again behind its successors."""
+        """With a key it stays in flight: given back by itself, it would come again behind its successors."""
         if run.message.ordering_key is None:
             await super()._after_broken_settlement(run)
 
@@ -212,7 +205,7 @@ class _Remembered:
 
 
 class _Memory:
-    """The failed attempts of messages in hand. Requeued, a message begins anew."""
+    """The failed attempts of messages in flight. A message that is requeued begins again."""
 
     def __init__(self) -> None:
         self._remembered: OrderedDict[tuple[str, int], _Remembered] = OrderedDict()
@@ -234,10 +227,3 @@ class _Memory:
     def forget(self, message: Message) -> None:
         """It is settled."""
         self._remembered.pop((message.id, message.requeue_count), None)
-
-
-def _key_of(delivery: Delivery) -> str | None:
-    try:
-        return delivery.message.ordering_key
-    except Exception:  # noqa: BLE001  whatever it is, it lies in what some program wrote; handling it will say so
-        return None

@@ -14,11 +14,10 @@ def ungrouped() -> Iterator[None]:
     try:
         yield
     except BaseExceptionGroup as group:
-        raise _first(group) from group
-
-
-def _first(error: BaseException) -> BaseException:
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from group
 
 
 CLEAN_UP = timedelta(seconds=3)
@@ -63,7 +62,8 @@ class TaskSet:
             await self._cancel()
             return
         try:
-            await self._finished()
+            while self._tasks:
+                await asyncio.wait(self._tasks)
         except asyncio.CancelledError:
             await self._cancel()
             raise
@@ -76,10 +76,6 @@ class TaskSet:
             self._error = self._error or error
             self._alarm()
 
-    async def _finished(self) -> None:
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-
     async def _cancel(self) -> None:
         try:
             for limit in (CLEAN_UP, LAST_CHANCE):
@@ -88,22 +84,14 @@ class TaskSet:
                 if self._tasks:
                     await asyncio.wait(self._tasks, timeout=limit.total_seconds())
         finally:
-            for task in tuple(self._tasks):
-                self._abandon(task)
-
-    def _abandon(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        self.abandoned += 1
-        task.remove_done_callback(self._ended)
-        task.add_done_callback(_retrieve)
-        # `asyncio.run` waits without a limit for each task that is registered, and so does a server that ends its lifespan.
-        asyncio.tasks._unregister_task(task)  # noqa: SLF001  documented for who implements tasks
-
-
-def _retrieve(task: "asyncio.Task[None]") -> None:
-    """Takes note of how a task ended, so that asyncio does not complain that nothing did."""
-    if not task.cancelled():
-        task.exception()
+            self.abandoned += len(self._tasks)
+            for task in self._tasks:
+                task.remove_done_callback(self._ended)
+                # Whatever it ends with is looked at, so that asyncio does not complain that nothing did.
+                task.add_done_callback(lambda task: task.cancelled() or task.exception())
+                # `asyncio.run` waits without a limit for each task that is registered, and so does a server's lifespan.
+                asyncio.tasks._unregister_task(task)  # noqa: SLF001  documented for who implements tasks
+            self._tasks.clear()
 
 
 class _Unclosed:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
+from inspect import isawaitable
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from outbox.errors import DatabaseUnavailableError, MarkHeldError
 from outbox.ports import Marks, Unit, UnitsOfWork
 
 DATABASE_PATIENCE = timedelta(minutes=5)
-"""How long a message waits in hand for its transaction, before it goes away for a while."""
+"""How long a message waits in flight for its transaction, before it goes away for a while."""
 DATABASE_PAUSE = timedelta(seconds=30)
 """How long it then stays away. Given back instead, it would come again at once, and some brokers count how often one does."""
 HELD_PAUSE = timedelta(seconds=5)
@@ -62,52 +63,39 @@ class Transactions:
         Raises `NotBegunError` when the database stays away for too long, when the worker stops meanwhile, and when one of the
         messages is being handled elsewhere; also at the end, after everything in it was undone.
         """
+        marks = None
+        if self._inbox is not None:
+            marks = Marks(queue=self._inbox, message_ids=message_ids, patience=self._inbox_wait)
+        patience_ends = perf_counter() + DATABASE_PATIENCE.total_seconds()
         try:
             async with AsyncExitStack() as stack:
-                yield await self._begun(stack, self._marks(message_ids))
+                unit: Unit | None = None
+                # The messages stay in flight while the database is away, so that they do not go in circles.
+                while unit is None:
+                    try:
+                        unit = await stack.enter_async_context(self._units.begin(self._wanted, marks))
+                    except DatabaseUnavailableError as error:
+                        if await self._stopping.wait(self._database.lost(error)):
+                            raise NotBegunError(RETURNED) from error
+                        if perf_counter() > patience_ends:
+                            raise NotBegunError(Postponed(DATABASE_PAUSE)) from error
+                self._database.answers()
+                yield unit
         except MarkHeldError as error:
             raise NotBegunError(Postponed(HELD_PAUSE)) from error
 
     async def is_marked(self, message_id: str) -> bool:
-        """Whether the message was marked, by whatever transaction, and that has been committed. Raises `NotBegunError`."""
-        try:
+        """Whether the message was marked, by any transaction, and that has been committed. Raises `NotBegunError`."""
+        was_marked = False
+        with suppress(_OnlyLookingError):
             async with self.begin((message_id,)) as unit:
-                _undo(marked=not unit.marked)
-        except _OnlyLookingError as seen:
-            return seen.marked
-        raise AssertionError("the transaction was not undone")
-
-    def _marks(self, message_ids: Sequence[str]) -> Marks | None:
-        if self._inbox is None:
-            return None
-        return Marks(queue=self._inbox, message_ids=message_ids, patience=self._inbox_wait)
-
-    async def _begun(self, stack: AsyncExitStack, marks: Marks | None) -> Unit:
-        """The messages stay in hand while the database is away, so that they do not go in circles."""
-        patience_ends = perf_counter() + DATABASE_PATIENCE.total_seconds()
-        while True:
-            try:
-                unit = await stack.enter_async_context(self._units.begin(self._wanted, marks))
-            except DatabaseUnavailableError as error:
-                if await self._stopping.wait(self._database.lost(error)):
-                    raise NotBegunError(RETURNED) from error
-                if perf_counter() > patience_ends:
-                    raise NotBegunError(Postponed(DATABASE_PAUSE)) from error
-            else:
-                self._database.answers()
-                return unit
+                was_marked = not unit.marked
+                raise _OnlyLookingError
+        return was_marked
 
 
 class _OnlyLookingError(Exception):
     """Leaves a transaction as if it had not been."""
-
-    def __init__(self, *, marked: bool) -> None:
-        super().__init__(marked)
-        self.marked = marked
-
-
-def _undo(*, marked: bool) -> None:
-    raise _OnlyLookingError(marked=marked)
 
 
 class _Call(NamedTuple):
@@ -140,7 +128,8 @@ class Threads:
     async def call(self, function: Callable[[], Any]) -> Any:
         """What `function` returns or raises, called in a thread with a copy of the caller's context variables.
 
-        Cancelled, this no longer waits; the function still runs to its end, if it has begun.
+        If it returns an awaitable, as a plain function around an async one does, that is awaited here. Cancelled, this no
+        longer waits; the function still runs to its end, if it has begun.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
@@ -149,7 +138,8 @@ class Threads:
             self._started += 1
             threading.Thread(target=self._serve, name=f"outbox-handler-{self._queue}-{self._started}", daemon=True).start()
         self._calls.put(_Call(function, contextvars.copy_context(), loop, answer))
-        return await answer
+        result = await answer
+        return await result if isawaitable(result) else result
 
     def close(self) -> None:
         """Lets the threads end, each when what it runs has ended."""
@@ -158,11 +148,23 @@ class Threads:
 
     def _serve(self) -> None:
         while (call := self._calls.get()) is not None:
-            # What was cancelled while it waited for a thread must not begin any more: its message is somebody else's by then.
+            result: Any = None
+            error: BaseException | None = None
             self._running.add(threading.get_ident())
-            result, error = (None, None) if call.answer.done() else _outcome(call)
+            try:
+                # What was cancelled while it waited for a thread must not begin any more: another worker has its message then.
+                if not call.answer.done():
+                    result = call.context.run(call.function)
+            except (StopIteration, GeneratorExit, KeyboardInterrupt) as raised:
+                # A future cannot carry the first; the second would close the coroutine that awaits it. The third is never
+                # Ctrl-C here, which interrupts the main thread only: passed on, it would end the process for what is a failure
+                # of one message.
+                error = RuntimeError(f"the callback raised {type(raised).__name__}")
+                error.__cause__ = raised
+            except BaseException as raised:  # noqa: BLE001  whatever it is, it belongs to the caller, as in asyncio.to_thread
+                error = raised
             self._running.discard(threading.get_ident())
-            with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits for the answer
+            with suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits for the answer
                 call.loop.call_soon_threadsafe(self._answered, call.answer, result, error)
             del call, result, error  # what a handler worked on is not kept until the next one comes
 
@@ -174,16 +176,3 @@ class Threads:
             answer.set_result(result)
         else:
             answer.set_exception(error)
-
-
-def _outcome(call: _Call) -> tuple[Any, BaseException | None]:
-    try:
-        return call.context.run(call.function), None
-    except (StopIteration, GeneratorExit, KeyboardInterrupt) as error:
-        # A future cannot carry the first; the second would close the coroutine that awaits it. The third is never Ctrl-C here,
-        # which interrupts the main thread only: passed on, it would end the process for what is a failure of one message.
-        failure = RuntimeError(f"the callback raised {type(error).__name__}")
-        failure.__cause__ = error
-        return None, failure
-    except BaseException as error:  # noqa: BLE001  whatever it is, it belongs to the caller, as in asyncio.to_thread
-        return None, error

@@ -1,4 +1,4 @@
-"""The worker: for each consumer a subscription, and for each delivery a run of its handler, until told to stop."""
+"""The worker: for each consumer a subscription, and for each delivery a run of its handler, until it is time to stop."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from outbox.core.events import (
     Resumed,
 )
 from outbox.core.outcome import Failure
-from outbox.engine.attempt import Surroundings
+from outbox.engine.attempt import WorkerContext
 from outbox.engine.consumer import Consumer, queue_of
 from outbox.engine.delivery import Handling
 from outbox.engine.lifecycle import Outage, Stopping, never_closed, until_closing, until_opened
@@ -25,12 +25,12 @@ from outbox.engine.tasks import TaskSet
 from outbox.engine.transactions import Threads
 from outbox.errors import BrokerUnavailableError, HandlersAbandonedError, OutboxError
 from outbox.ports import Broker, Gate, Observer, Subscription, UnitsOfWork
-from outbox.retry import RetryPolicy, Strategy
+from outbox.retry import RetryPolicy
 
 MEASURE_EVERY = timedelta(seconds=30)
 INBOX_WAIT = timedelta(seconds=5)
 THREAD_LIMIT = 64
-"""Most threads of one consumer whose callback is not async, however many of its messages may be in hand.
+"""Most threads of one consumer whose callback is not async, however many of its messages may be in flight.
 
 Each consumer has threads of its own, so that callbacks that hang occupy none that another consumer needs. A process with very
 many threads spends its time on switching between them, which is why `prefetch_count` alone is no limit.
@@ -50,10 +50,6 @@ class WorkSettings:
     inbox_wait: timedelta = INBOX_WAIT
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Work:
     """Takes deliveries from a broker and runs each through its consumer."""
 
@@ -64,7 +60,7 @@ class Work:
         units: UnitsOfWork | None,
         observer: Observer,
         settings: WorkSettings,
-        now: Callable[[], datetime] = _utc_now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         gate_of: Callable[[str], Gate] = never_closed,
         describe: Callable[[BaseException], Failure] = Failure.of,
     ) -> None:
@@ -76,20 +72,25 @@ class Work:
         self._now = now
         self._gate_of = gate_of
         self._describe = describe
-        self._crews: set[TaskSet] = set()
+        self._task_sets: set[TaskSet] = set()
         self._outage = Outage(Dependency.BROKER, observer)
         self._failure: OutboxError | None = None
         self._abandoned: dict[str, int] = {}
 
+    @property
+    def in_flight(self) -> int:
+        """How many deliveries are being handled now."""
+        return sum(task_set.size for task_set in self._task_sets)
+
     async def run(self, stopping: Stopping) -> None:
         """Works until `stopping` is requested; then finishes the handlers that run, and gives back the rest.
 
-        A broker that is away is waited for. Raises `TopologyError` and whatever else waiting would not mend, after the other
-        consumers have drained. Cancelled, it cancels the handlers, and leaves behind
-        those that do not end within a few seconds, and those in threads; then it raises `HandlersAbandonedError`. A consumer
-        whose gate is closed leaves its subscription and comes back when it opens.
+        A broker that is away is waited for. Raises `TopologyError`, and any other error that does not pass by itself, after the
+        other consumers have drained. Cancelled, it cancels the handlers, and leaves behind those that do not end within a few
+        seconds, and those in threads; then it raises `HandlersAbandonedError`. A consumer whose gate is closed leaves its
+        subscription and comes back when it opens.
         """
-        surroundings = Surroundings(
+        context = WorkerContext(
             exchange_name=self._settings.exchange_name,
             observer=self._observer,
             stopping=stopping,
@@ -101,7 +102,13 @@ class Work:
             describe=self._describe,
         )
         try:
-            await self._run(stopping, surroundings)
+            async with asyncio.TaskGroup() as companions:
+                measuring = companions.create_task(self._measure_dead_letters())
+                async with asyncio.TaskGroup() as consumers:
+                    for consumer in self._consumers:
+                        consumers.create_task(self._consume(consumer, context))
+                    await stopping.wait()
+                measuring.cancel()
         except asyncio.CancelledError:
             if self._abandoned:
                 raise HandlersAbandonedError(count=sum(self._abandoned.values()), handlers=list(self._abandoned)) from None
@@ -109,92 +116,68 @@ class Work:
         if self._failure is not None:
             raise self._failure
 
-    async def _run(self, stopping: Stopping, surroundings: Surroundings) -> None:
-        async with asyncio.TaskGroup() as companions:
-            measuring = companions.create_task(self._measure_dead_letters())
-            async with asyncio.TaskGroup() as consumers:
-                for consumer in self._consumers:
-                    consumers.create_task(self._consume(consumer, surroundings))
-                await stopping.wait()
-            measuring.cancel()
-
-    @property
-    def in_hand(self) -> int:
-        """How many deliveries are being handled now."""
-        return sum(task_set.size for task_set in self._crews)
-
-    async def _consume(self, consumer: Consumer, surroundings: Surroundings) -> None:
+    async def _consume(self, consumer: Consumer, context: WorkerContext) -> None:
+        """Takes from the consumer's queue, leaves it while its gate is closed, and comes back, until it is time to stop."""
+        stopping, gate, strategy = (
+            context.stopping,
+            self._gate_of(consumer.queue),
+            consumer.strategy(self._settings.retry_delays),
+        )
         threads = Threads(min(self._settings.prefetch_count, THREAD_LIMIT), consumer.queue)
-        try:
-            await self._consume_with(threads, consumer, surroundings)
-        finally:
-            threads.close()
-            self._abandon(consumer, threads.running)
-
-    async def _consume_with(self, threads: Threads, consumer: Consumer, surroundings: Surroundings) -> None:
-        stopping = surroundings.stopping
-        gate = self._gate_of(consumer.queue)
-        strategy = consumer.strategy(self._settings.retry_delays)
         handling_of = KeyedHandling if consumer.ordered else Handling
-        handling = handling_of(consumer, RetryPolicy(strategy, describe=self._describe), surroundings, threads, gate)
+        handling = handling_of(consumer, RetryPolicy(strategy, describe=self._describe), context, threads, gate)
+        # The delays that its messages are known to wait for: the broker may need a queue for each.
+        delays = strategy.announced if consumer.terms.pausing is None else (*strategy.announced, consumer.terms.pausing.pause)
         subscription = Subscription(
             queue=consumer.queue,
             binding_key=consumer.binding_key,
             exchange_name=self._settings.exchange_name,
             prefetch_count=self._settings.prefetch_count,
-            retry_delays=_announced(strategy, consumer),
+            retry_delays=delays,
             ordered=consumer.ordered,
         )
-        while not stopping.requested:
-            try:
-                if gate.closed:
-                    await self._pause(subscription, gate, stopping)
-                else:
-                    await self._take(subscription, consumer, handling, gate, stopping)
-            except BrokerUnavailableError as error:
-                await stopping.wait(self._outage.lost(error))
-            except OutboxError as error:
-                self._failure = self._failure or error
-                stopping.request()
-
-    async def _pause(self, subscription: Subscription, gate: Gate, stopping: Stopping) -> None:
-        queue, exchange_name = subscription.queue, subscription.exchange_name
-        self._observer.notify(Paused(queue=queue, exchange_name=exchange_name))
-        await until_opened(gate, stopping)
-        self._observer.notify(Resumed(queue=queue, exchange_name=exchange_name))
+        try:
+            while not stopping.requested:
+                try:
+                    if gate.closed:
+                        self._observer.notify(Paused(queue=consumer.queue, exchange_name=subscription.exchange_name))
+                        await until_opened(gate, stopping)
+                        self._observer.notify(Resumed(queue=consumer.queue, exchange_name=subscription.exchange_name))
+                    else:
+                        await self._take(subscription, consumer, handling, gate, stopping)
+                except BrokerUnavailableError as error:
+                    await stopping.wait(self._outage.lost(error))
+                except OutboxError as error:
+                    self._failure = self._failure or error
+                    stopping.request()
+        finally:
+            threads.close()
+            self._abandon(consumer, threads.running)
 
     async def _take(
         self, subscription: Subscription, consumer: Consumer, handling: Handling, gate: Gate, stopping: Stopping
     ) -> None:
-        """Handles what the subscription delivers until told to stop or to pause, then until what is in hand is settled."""
+        """Handles what the subscription delivers until it is time to stop or to pause, then until what it took is settled."""
+        queue, exchange_name = subscription.queue, subscription.exchange_name
         leaving, task_set = Stopping(), TaskSet(alarm=stopping.request)
         try:
             with stopping.telling(leaving.request):
-                await self._take_until(leaving, subscription, handling, gate, task_set)
+                async with self._broker.subscribe(subscription, handling.receiving(task_set, leaving)) as intake:
+                    self._outage.answers()
+                    self._observer.notify(
+                        ConsumerStarted(queue=queue, exchange_name=exchange_name, binding_key=subscription.binding_key)
+                    )
+                    try:
+                        self._task_sets.add(task_set)
+                        async with task_set:
+                            await until_closing(gate, leaving)
+                            leaving.request()
+                            await intake.stop()
+                    finally:
+                        self._task_sets.discard(task_set)
+                        self._observer.notify(ConsumerStopped(queue=queue, exchange_name=exchange_name))
         finally:
             self._abandon(consumer, task_set.abandoned)
-
-    async def _take_until(
-        self, leaving: Stopping, subscription: Subscription, handling: Handling, gate: Gate, task_set: TaskSet
-    ) -> None:
-        async with self._broker.subscribe(subscription, handling.receiving(task_set, leaving)) as intake:
-            self._outage.answers()
-            self._observer.notify(
-                ConsumerStarted(
-                    queue=subscription.queue,
-                    exchange_name=subscription.exchange_name,
-                    binding_key=subscription.binding_key,
-                )
-            )
-            try:
-                self._crews.add(task_set)
-                async with task_set:
-                    await until_closing(gate, leaving)
-                    leaving.request()
-                    await intake.stop()
-            finally:
-                self._crews.discard(task_set)
-                self._observer.notify(ConsumerStopped(queue=subscription.queue, exchange_name=subscription.exchange_name))
 
     def _abandon(self, consumer: Consumer, count: int) -> None:
         if not count:
@@ -216,9 +199,3 @@ class Work:
                     continue
                 self._observer.notify(DeadLettersMeasured(queue=consumer.queue, count=count))
             await asyncio.sleep(MEASURE_EVERY.total_seconds())
-
-
-def _announced(strategy: Strategy, consumer: Consumer) -> tuple[timedelta, ...]:
-    """The delays that messages of a consumer are known to wait for."""
-    rule = consumer.terms.pausing
-    return strategy.announced if rule is None else (*strategy.announced, rule.pause)
