@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from benchmarks.administering import admin_reads
 from benchmarks.browsing import dashboard
 from benchmarks.enduring import maintenance, pinned_transaction
-from benchmarks.idling import idle_processes
+from benchmarks.idling import idle_processes, idle_processes_far_away
 from benchmarks.measuring import OWN_COST, Figure, repeated
 from benchmarks.publishing import bulk_publishing, many_writers
 from benchmarks.relaying import (
@@ -48,6 +48,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int, str]] = {
     "latency-rabbitmq": (latency_on_rabbitmq, 1_000, "ms"),
     "latency-postgres": (latency_on_postgres, 1_000, "ms"),
     "idle": (idle_processes, 14, "each"),
+    "idle-far": (idle_processes_far_away, 14, "each"),
     "writers": (many_writers, 16_000, "commits/s"),
     "pinned": (pinned_transaction, 60, "messages/s"),
     "maintenance": (maintenance, 1_000_000, "ms"),

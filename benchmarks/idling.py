@@ -11,10 +11,13 @@ from pathlib import Path
 import asyncpg
 
 from benchmarks.servers import PATIENCE, Servers
+from tests.servers.proxy import Proxy
 
 SETTLING = 25.0
 """Seconds from the last start to the measurement: what is done once is not measured."""
 MEASURED = 20.0
+DISTANCE = 0.002
+"""Seconds to a database that is far away, in each direction."""
 CONSUMERS = "tests.cli.slow_consumers"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -24,10 +27,26 @@ async def idle_processes(servers: Servers, processes: int) -> dict[str, float]:
 
     A process holds up to six connections: more than thirty need a server with more than the default's room.
     """
+    return await _idle(servers, processes, distance=0.0)
+
+
+async def idle_processes_far_away(servers: Servers, processes: int) -> dict[str, float]:
+    """Idle processes whose database is `DISTANCE` away in each direction."""
+    return await _idle(servers, processes, distance=DISTANCE)
+
+
+async def _idle(servers: Servers, processes: int, *, distance: float) -> dict[str, float]:
     figures = {}
+    away = f", {distance * 1_000:g} ms away" if distance else ""
     for kind, arguments in (("worker", ["worker", CONSUMERS]), ("relay", ["relay"])):
         async with servers.fresh_database() as url:
-            with _running([sys.executable, "-m", "outbox.cli", *arguments], processes, url) as started:
+            with (
+                Proxy(url) as proxy,
+                _running(
+                    [sys.executable, "-m", "outbox.cli", *arguments], processes, proxy.url if distance else url
+                ) as started,
+            ):
+                proxy.delay(distance)
                 connection = await asyncpg.connect(url)
                 try:
                     await _all_at_work(connection, processes)
@@ -38,8 +57,8 @@ async def idle_processes(servers: Servers, processes: int) -> dict[str, float]:
                 finally:
                     await connection.close()
         transactions, processor = (late - early for early, late in zip(before, after, strict=True))
-        figures[f"idle {kind} of {processes}, transactions"] = transactions / MEASURED / processes
-        figures[f"idle {kind} of {processes}, per mille of a processor"] = processor / MEASURED / processes * 1_000
+        figures[f"idle {kind} of {processes}{away}, transactions"] = transactions / MEASURED / processes
+        figures[f"idle {kind} of {processes}{away}, per mille of a processor"] = processor / MEASURED / processes * 1_000
     return figures
 
 
