@@ -50,7 +50,9 @@ class ReportingTables:
             return
         at, *columns = zip(*facts, strict=True)
         ago = [clock - then for then in at]
-        await self._write(connection, "write_history", component, ago, *columns)
+        # asyncpg looks at each element of an array for a nested one; where nothing failed, three of twelve hold nothing but None.
+        filled = [None if column.count(None) == len(column) else column for column in columns]
+        await self._write(connection, "write_history", component, ago, *filled)
 
     async def add_stats(self, connection: Connection, rows: Sequence[tuple[Key, Counts]]) -> None:
         """Adds counts to the rows of their keys, all or none."""

@@ -26,7 +26,7 @@ _LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds() - 1
 class PostgresDelivery:
     """Implements the Delivery port. Its row is decoded when it is asked for."""
 
-    __slots__ = ("_actions", "_failed_in_hand", "_row", "_taken", "body", "deadline", "id", "lost", "safe_until", "token")
+    __slots__ = ("_actions", "_failed_in_hand", "_row", "_taken", "body", "deadline", "id", "lost", "safe_until", "size", "token")
 
     def __init__(self, row: asyncpg.Record, *, token: UUID, claimed_at: float, safe_until: float, actions: "Actions") -> None:
         self.id: int = row["id"]
@@ -44,6 +44,8 @@ class PostgresDelivery:
         self._actions = actions
         self.body: bytes = row["body"] or b""
         """Empty as long as it is not read."""
+        self.size: int = row["size"]
+        """How many bytes its body has, read or not."""
 
     @property
     def message(self) -> Message:
@@ -127,12 +129,6 @@ class PostgresDelivery:
     def taken(self) -> bool:
         """Whether its settling has begun."""
         return self._taken
-
-    @property
-    def size(self) -> int:
-        """How many bytes its body has, read or not."""
-        size: int = self._row["size"]
-        return size
 
     @property
     def row(self) -> asyncpg.Record:
