@@ -8,7 +8,6 @@ from outbox.chains.model import Beginning, Chain, ChainState, Leg, Node, Try, Tr
 from outbox.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from outbox.chains.traces import ChainReader
     from outbox.postgres.pool import Connection, Pool
 
 __all__ = [
@@ -44,12 +43,14 @@ async def chain(
     nothing and blocks nobody. Each table is read for a few seconds at most. With `bounded`, of large tables of messages on
     their way only the newest rows are looked at, and `unknown` says so. Raises the driver's errors.
     """
+    from outbox.chains.traces import ChainReader
     from outbox.chains.tree import Tree
+    from outbox.postgres.schema.objects import outbox_table
 
     if not isinstance(any_id, str) or not any_id or "\0" in any_id:
         raise ConfigurationError(f"a message id is text, not {any_id!r}")
-    async with _reader(database, table_name, bounded=bounded) as reader:
-        traces = await reader.traces(any_id, max_nodes)
+    async with _connection(database) as connection:
+        traces = await ChainReader(connection, outbox_table(table_name), bounded=bounded).traces(any_id, max_nodes)
     return Tree(traces, max_nodes).chain()
 
 
@@ -64,15 +65,6 @@ async def recent(
     async with _connection(database) as connection, reading(connection):
         page = await beginnings(BeginningsReader(connection, outbox_table(table_name)), BeginningFilter(), limit)
     return page.items
-
-
-@asynccontextmanager
-async def _reader(database: "Pool | Connection | str", table_name: str, *, bounded: bool) -> AsyncIterator["ChainReader"]:
-    from outbox.chains.traces import ChainReader
-    from outbox.postgres.schema.objects import outbox_table
-
-    async with _connection(database) as connection:
-        yield ChainReader(connection, outbox_table(table_name), bounded=bounded)
 
 
 @asynccontextmanager

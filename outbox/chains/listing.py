@@ -65,19 +65,46 @@ class _Walk:
 
     async def go(self) -> None:
         consumers, subscribed = await self._reader.consumers()
-        while self._more and not self._is_full() and self._looked_at < MOST_LOOKED_AT and self._begun < MOST_BEGINNINGS:
+        while (
+            self._more
+            and len(self._found) <= self._limit
+            and self._looked_at < MOST_LOOKED_AT
+            and self._begun < MOST_BEGINNINGS
+        ):
             rows = await self._next_rows()
             members = await self._reader.members(rows)
             live: dict[str, list[Mapping[str, Any]]] = {}
             for found in await self._reader.live([row["root_id"] for row in rows]):
                 live.setdefault(found["root_id"], []).append(found)
-            resolved = await self._reader.resolved([message for facts in members for message in _dead(facts)])
-            second = await self._reader.second([row for row, facts in zip(rows, members, strict=True) if _goes_on(row, facts)])
+            left_in = [(message, state) for facts in members for (message, _), state in _states(facts, {}).items()]
+            resolved = await self._reader.resolved([message for message, state in left_in if state is ChainState.DEAD])
+            # Of a message that was requeued something was recorded before it was sent: its chain may have begun then.
+            requeued = [
+                row
+                for row, facts in zip(rows, members, strict=True)
+                if facts and (moment(facts[0]["at"]) or row["at"]) < row["at"]
+            ]
+            second = await self._reader.second(requeued)
             for row, facts in zip(rows, members, strict=True):
-                if place_of(row) not in second:
-                    waiting = _waiting(facts, consumers, subscribed)
-                    states = _with_live(_states(facts, resolved), waiting, live.get(row["root_id"], ()))
-                    self._take(row, facts, worst(states.values()))
+                if place_of(row) in second:
+                    continue
+                known = facts[:FACTS_OF_EACH]
+                states = _states(known, resolved)
+                state = worst(_with_live(states, known, consumers, subscribed, live.get(row["root_id"], ())).values())
+                if self._wanted.state not in (None, state):
+                    continue
+                beginning = Beginning(
+                    root_id=row["root_id"],
+                    routing_key=row["routing_key"],
+                    sent_at=row["at"],
+                    last_at=max((moment(fact["at"]) or row["at"] for fact in known), default=row["at"]),
+                    facts=len(known),
+                    deaths=sum(fact["fact"] == "died" for fact in known),
+                    messages=len({fact["message_id"] for fact in known}),
+                    state=state,
+                    more=len(facts) > FACTS_OF_EACH,
+                )
+                self._found.append((place_of(row), beginning))
 
     def page(self) -> Beginnings:
         """What was found, and where it goes on: behind what was looked at last, or what fitted last."""
@@ -97,9 +124,6 @@ class _Walk:
             return found[0][0]
         return self._start and Place(self._start.at, self._start.hash + (1 if self._backwards else -1))
 
-    def _is_full(self) -> bool:
-        return len(self._found) > self._limit
-
     async def _next_rows(self) -> Sequence[Mapping[str, Any]]:
         """The next beginnings that may fit, no more than are looked at in one go."""
         most = _CHAINS_AT_ONCE if self._wanted.state else self._limit + 1 - len(self._found)
@@ -117,19 +141,6 @@ class _Walk:
         self._begun += len(rows)
         return kept
 
-    def _take(self, row: Mapping[str, Any], facts: Sequence[Mapping[str, Any]], state: ChainState) -> None:
-        if self._wanted.state in (None, state):
-            self._found.append((place_of(row), _beginning(row, facts, state)))
-
-
-def _goes_on(row: Mapping[str, Any], facts: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether something was told of the chain before, as of one that was requeued."""
-    return bool(facts) and (moment(facts[0]["at"]) or row["at"]) < row["at"]
-
-
-def _dead(facts: Sequence[Mapping[str, Any]]) -> Iterable[str]:
-    return (message for (message, _), state in _states(facts, {}).items() if state is ChainState.DEAD)
-
 
 def _states(
     facts: Sequence[Mapping[str, Any]], resolved: Mapping[tuple[str, str], str]
@@ -141,36 +152,31 @@ def _states(
     handled = {message for message, queue in states if queue is not None}
     return {
         (message, queue): ChainState(resolved[message, queue or ""])
-        if _is_resolved(state, (message, queue or ""), resolved)
+        if state is ChainState.DEAD and (message, queue or "") in resolved
         else state
         for (message, queue), state in states.items()
         if queue is not None or message not in handled
     }
 
 
-def _waiting(
-    facts: Sequence[Mapping[str, Any]], consumers: Sequence[Mapping[str, Any]], subscribed: frozenset[str]
-) -> Iterable[tuple[str, str]]:
-    """Messages and the queues of RabbitMQ in which they must be, as nothing was told of them since they were sent."""
-    seen: set[str] = set()
-    for fact in facts[:FACTS_OF_EACH]:
-        first = fact["message_id"] not in seen
-        seen.add(fact["message_id"])
-        if first and fact["fact"] == "sent":  # what was requeued before goes to one queue alone
-            for queue in expecting(consumers, subscribed, fact["routing_key"], fact["at"]):
-                yield fact["message_id"], queue
-
-
 def _with_live(
     states: Mapping[tuple[str, str | None], ChainState],
-    waiting: Iterable[tuple[str, str]],
+    facts: Sequence[Mapping[str, Any]],
+    consumers: Sequence[Mapping[str, Any]],
+    subscribed: frozenset[str],
     live: Iterable[Mapping[str, Any]],
 ) -> Mapping[tuple[str, str | None], ChainState]:
     """Adds the messages that are in flight: a row of the outbox is nowhere else, a delivery is in its queue."""
     found = dict(states)
-    for message, queue in waiting:
-        found.pop((message, None), None)
-        found.setdefault((message, queue), ChainState.QUEUED)
+    seen: set[str] = set()
+    for fact in facts:
+        message = fact["message_id"]
+        # Sent to RabbitMQ, and nothing since: it must be in its queues. What was requeued before goes to one queue alone.
+        if message not in seen and fact["fact"] == "sent":
+            for queue in expecting(consumers, subscribed, fact["routing_key"], fact["at"]):
+                found.pop((message, None), None)
+                found.setdefault((message, queue), ChainState.QUEUED)
+        seen.add(message)
     rows: dict[str, ChainState] = {}
     for each in live:
         if "queue" in each:
@@ -184,10 +190,6 @@ def _with_live(
     }
 
 
-def _is_resolved(state: ChainState, letter: tuple[str, str], resolved: Mapping[tuple[str, str], str]) -> bool:
-    return state is ChainState.DEAD and letter in resolved
-
-
 _LEFT_IN = {
     "sent": ChainState.SENT,
     "processed": ChainState.PROCESSED,
@@ -196,18 +198,3 @@ _LEFT_IN = {
     "died": ChainState.DEAD,
     "requeued": ChainState.REQUEUED,
 }
-
-
-def _beginning(row: Mapping[str, Any], facts: Sequence[Mapping[str, Any]], state: ChainState) -> Beginning:
-    known = facts[:FACTS_OF_EACH]
-    return Beginning(
-        root_id=row["root_id"],
-        routing_key=row["routing_key"],
-        sent_at=row["at"],
-        last_at=max((moment(fact["at"]) or row["at"] for fact in known), default=row["at"]),
-        facts=len(known),
-        deaths=sum(fact["fact"] == "died" for fact in known),
-        messages=len({fact["message_id"] for fact in known}),
-        state=state,
-        more=len(facts) > FACTS_OF_EACH,
-    )

@@ -218,24 +218,18 @@ class Beginning:
 
 def masked(chain: Chain, masking: Masking) -> Chain:
     """The chain with its errors masked."""
-    return replace(chain, nodes=tuple(_node(node, masking) for node in chain.nodes))
-
-
-def _node(node: Node, masking: Masking) -> Node:
-    return replace(node, last_error=_text(node.last_error, masking), legs=tuple(_leg(leg, masking) for leg in node.legs))
-
-
-def _leg(leg: Leg, masking: Masking) -> Leg:
-    return replace(leg, tries=tuple(_try(each, masking) for each in leg.tries))
-
-
-def _try(each: Try, masking: Masking) -> Try:
-    error = each.error
-    if error is None:
-        return each
-    return replace(each, error=TryError(type=masking.error_type(error.type), message=masking.error_text(error.message)))
-
-
-def _text(text: str | None, masking: Masking) -> str | None:
-    """What keeps a message in the outbox: the error of a send, or a word such as `unroutable`."""
-    return None if text is None else masking.error_type(text)
+    nodes = []
+    for node in chain.nodes:
+        legs = []
+        for leg in node.legs:
+            errors = [
+                each.error
+                and TryError(type=masking.error_type(each.error.type), message=masking.error_text(each.error.message))
+                for each in leg.tries
+            ]
+            tries = tuple(replace(each, error=error) for each, error in zip(leg.tries, errors, strict=True))
+            legs.append(replace(leg, tries=tries))
+        # What keeps a message in the outbox is the error of a send, or a word such as `unroutable`.
+        last_error = None if node.last_error is None else masking.error_type(node.last_error)
+        nodes.append(replace(node, last_error=last_error, legs=tuple(legs)))
+    return replace(chain, nodes=tuple(nodes))

@@ -72,8 +72,12 @@ class ChainReader:
             subscribed = frozenset(row["queue"] for row in await self._read("subscribed"))
             for place in ("components", "pauses", "subscriptions"):  # they only add to what is told of a waiting message
                 self._unseen.pop(place, None)
-            if self._bounded:
-                await self._note_what_was_left_out()
+            for name, place in _LEFT_OUT.items() if self._bounded else ():
+                left_out = await self._read(name)
+                if left_out and left_out[0][0]:
+                    self._unseen[place] = (
+                        f"it is large, and of what is not parked or held only the newest {MOST_ROWS:,} were looked at"
+                    )
         truncated = len(facts) > most * FACTS_PER_NODE or any(len(each) > most for each in (letters, rows, deliveries))
         return Traces(
             root_id=root,
@@ -99,7 +103,8 @@ class ChainReader:
         if place in self._unseen:
             return ()
         # One way to the server for both; what goes well needs no release before the end of the transaction.
-        await self._connection.execute(f"savepoint look; {_limit(timeout)}")
+        limit = timeout / timedelta(milliseconds=1)
+        await self._connection.execute(f"savepoint look; set local statement_timeout = {limit:.0f}")
         try:
             return await self._connection.fetch(self._sql[name], *arguments)
         except asyncpg.QueryCanceledError:
@@ -110,18 +115,6 @@ class ChainReader:
             self._unseen[place] = reason_of(error)
         await self._connection.execute("rollback to savepoint look")
         return ()
-
-    async def _note_what_was_left_out(self) -> None:
-        for name, place in _LEFT_OUT.items():
-            rows = await self._read(name)
-            if rows and rows[0][0]:
-                self._unseen[place] = (
-                    f"it is large, and of what is not parked or held only the newest {MOST_ROWS:,} were looked at"
-                )
-
-
-def _limit(timeout: timedelta) -> str:
-    return f"set local statement_timeout = {timeout / timedelta(milliseconds=1):.0f}"
 
 
 _PLACES = {

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import Any
 
 from outbox.chains.model import Chain, ChainState, Leg, Node, Try, TryError, TryOutcome, Waiting, WaitReason, worst
@@ -30,41 +29,38 @@ class Tree:
         self._traces = traces
         self._max_nodes = max_nodes
         self._drafts: dict[str, _Draft] = {}
-        self._truncated = traces.truncated
+        for fact in traces.facts:
+            self._draft(fact, parent_id=fact["parent_id"]).facts.append(fact)
+        for letter in traces.letters:
+            self._draft(letter, chain=letter["chain"]).letters.append(letter)
+        for delivery in traces.deliveries:
+            self._draft(delivery, chain=delivery["chain"]).deliveries.append(delivery)
+        for row in traces.rows:
+            self._draft(row, chain=row["chain"]).row = row
+        root = traces.root_id
+        for draft in list(self._drafts.values()):
+            id_ = draft.parent_id
+            if id_ is not None and id_ not in self._drafts:  # a message that only others speak of: somewhere below the root
+                self._drafts[id_] = _Draft(id_, None if id_ == root else root)
+        if self._drafts and root not in self._drafts:
+            self._drafts[root] = _Draft(root)
 
     def chain(self) -> Chain:
         """The tree of everything that was found, at most `max_nodes` of it."""
-        self._gather()
         nodes = [replace(_node(self._drafts[id_], self._traces), depth=depth) for id_, depth in self._in_order()]
         kept = tuple(nodes[: self._max_nodes])
+        began = [node.published_at for node in kept if node.published_at is not None]
+        ended = [node.last_at for node in kept if node.last_at is not None]
         return Chain(
             root_id=self._traces.root_id,
             nodes=kept,
             found=bool(kept),
-            truncated=self._truncated or len(nodes) > len(kept),
+            truncated=self._traces.truncated or len(nodes) > len(kept),
             unknown=tuple(self._unknown()),
             state=worst(node.state for node in kept),
-            duration=_duration(kept),
+            duration=max(ended) - min(began) if began else None,
             critical_path=_critical_path(kept),
         )
-
-    # --- gathering -----------------------------------------------------------------------------------------------------
-
-    def _gather(self) -> None:
-        for fact in self._traces.facts:
-            self._draft(fact, parent_id=fact["parent_id"]).facts.append(fact)
-        for letter in self._traces.letters:
-            self._draft(letter, chain=letter["chain"]).letters.append(letter)
-        for delivery in self._traces.deliveries:
-            self._draft(delivery, chain=delivery["chain"]).deliveries.append(delivery)
-        for row in self._traces.rows:
-            self._draft(row, chain=row["chain"]).row = row
-        for draft in list(self._drafts.values()):
-            if draft.parent_id is not None and draft.parent_id not in self._drafts:
-                self._drafts[draft.parent_id] = _Draft(draft.parent_id, self._root_or_none(draft.parent_id))
-        root = self._traces.root_id
-        if self._drafts and root not in self._drafts:
-            self._drafts[root] = _Draft(root)
 
     def _draft(self, row: Row, *, chain: str | None = None, parent_id: str | None = None) -> _Draft:
         ids = ids_of(chain)
@@ -73,12 +69,6 @@ class Tree:
         draft.routing_key = draft.routing_key or row["routing_key"]
         draft.parent_id = draft.parent_id or parent_id or (ids[-2] if len(ids) > 1 else None)
         return draft
-
-    def _root_or_none(self, id_: str) -> str | None:
-        """The parent of a message that only others speak of: somewhere below the root."""
-        return None if id_ == self._traces.root_id else self._traces.root_id
-
-    # --- putting in order ----------------------------------------------------------------------------------------------
 
     def _in_order(self) -> list[tuple[str, int]]:
         """Parents before their children, siblings by time; what is in a circle, or hangs from nothing, begins a tree."""
@@ -107,8 +97,6 @@ class Tree:
             placed[id_] = depth
             waiting.extend((child, depth + 1) for child in reversed(children.get(id_, ())) if child not in placed)
 
-    # --- what is not known ---------------------------------------------------------------------------------------------
-
     def _unknown(self) -> Iterable[str]:
         unseen = self._traces.unseen
         for place, reason in unseen.items():
@@ -117,14 +105,12 @@ class Tree:
             yield "when it was sent and handled: the history has nothing of it, because it is off, or forgot it by now"
         elif any(node.row is None and not any(f["fact"] == "sent" for f in node.facts) for node in self._drafts.values()):
             yield "when some of it was sent: the relay wrote no history then, or it is not a message but where the chain began"
-        if not self._traces.deliveries and any(_only_sent(draft) for draft in self._drafts.values()):
+        only_sent = (
+            draft.facts and all(fact["fact"] == "sent" for fact in draft.facts) and not (draft.letters or draft.deliveries)
+            for draft in self._drafts.values()
+        )
+        if not self._traces.deliveries and any(only_sent):
             yield "what became of messages that were only sent: they wait in RabbitMQ, or their worker writes no history"
-
-
-def _duration(nodes: Sequence[Node]) -> timedelta | None:
-    began = [node.published_at for node in nodes if node.published_at is not None]
-    ended = [node.last_at for node in nodes if node.last_at is not None]
-    return max(ended) - min(began) if began else None
 
 
 def _critical_path(nodes: Sequence[Node]) -> tuple[str, ...]:
@@ -139,10 +125,6 @@ def _critical_path(nodes: Sequence[Node]) -> tuple[str, ...]:
         path[at] = None
         at = parents[at]
     return tuple(reversed(path))
-
-
-def _only_sent(draft: _Draft) -> bool:
-    return bool(draft.facts) and all(fact["fact"] == "sent" for fact in draft.facts) and not (draft.letters or draft.deliveries)
 
 
 def _began(draft: _Draft) -> float:
@@ -160,52 +142,66 @@ def _node(draft: _Draft, traces: Traces) -> Node:
     row: Mapping[str, Any] = draft.row or {}
     legs = tuple(_legs(draft, sends, traces))
     sent_at = sends[0]["at"] if sends else row.get("sent_at")
-    began = _began(draft)
+    if row and row["state"] != "sent":
+        state = ChainState(row["state"])
+    else:
+        state = worst(leg.state for leg in legs)
+        if state is ChainState.UNKNOWN and (sends or row):
+            state = ChainState.SENT
+    # The history may have forgotten a requeue that a dead letter counts, and may know one of a dead letter that is gone.
+    requeues = [int(letter["requeue_count"]) + int(letter["status"] == "requeued") for letter in draft.letters]
+    requeues.append(len([fact for fact in draft.facts if fact["fact"] == "requeued"]))
     return Node(
         id=draft.id,
         parent_id=draft.parent_id if draft.parent_id != draft.id else None,
-        state=_state(row, legs, sent=bool(sends)),
+        state=state,
         routing_key=draft.routing_key,
-        published_at=moment(began),
+        published_at=moment(_began(draft)),
         sent_at=moment(sent_at),
         waited=span(sends[0]["waited"] if sends else None if sent_at is None else sent_at - row["created_at"]),
         due_at=moment(row.get("due_at")) if row.get("state") in ("scheduled", "retrying", "held") else None,
         held_at=moment(row.get("held_at")) if row.get("state") in ("held", "stalled") else None,
         relay=sends[0]["component"] if sends else "",
         last_error=row.get("last_error"),
-        requeue_count=_requeue_count(draft),
+        requeue_count=max(requeues),
         legs=legs,
     )
 
 
-def _requeue_count(draft: _Draft) -> int:
-    told = len([fact for fact in draft.facts if fact["fact"] == "requeued"])
-    counted = [int(letter["requeue_count"]) + int(letter["status"] == "requeued") for letter in draft.letters]
-    return max(told, *counted, 0)
-
-
-def _state(row: Mapping[str, Any], legs: Sequence[Leg], *, sent: bool) -> ChainState:
-    if row and row["state"] != "sent":
-        return ChainState(row["state"])
-    state = worst(leg.state for leg in legs)
-    return ChainState.SENT if state is ChainState.UNKNOWN and (sent or row) else state
-
-
 def _legs(draft: _Draft, sends: Sequence[Row], traces: Traces) -> Iterable[Leg]:
     """One for each queue that anything is known of, by the time of the first that is."""
-    queues: dict[str, None] = {}
-    for each in (*draft.facts, *draft.deliveries, *draft.letters):
-        if each["queue"]:
-            queues[each["queue"]] = None
+    everything = (*draft.facts, *draft.deliveries, *draft.letters)
+    queues: dict[str, None] = dict.fromkeys(each["queue"] for each in everything if each["queue"])
     for queue in queues:
-        yield _leg(
-            queue,
-            [fact for fact in draft.facts if fact["queue"] == queue and fact["fact"] not in ("sent", "requeued")],
-            [fact for fact in draft.facts if fact["queue"] == queue and fact["fact"] == "requeued"],
-            next((row for row in draft.deliveries if row["queue"] == queue), None),
-            [letter for letter in draft.letters if letter["queue"] == queue],
-            sends,
-            traces,
+        facts = [fact for fact in draft.facts if fact["queue"] == queue and fact["fact"] not in ("sent", "requeued")]
+        requeues = [fact for fact in draft.facts if fact["queue"] == queue and fact["fact"] == "requeued"]
+        delivery = next((row for row in draft.deliveries if row["queue"] == queue), None)
+        letters = [letter for letter in draft.letters if letter["queue"] == queue]
+        tries = tuple(
+            Try(
+                at=moment(fact["at"]),
+                attempt=fact["attempt"] or 1,
+                outcome=TryOutcome(fact["fact"]),
+                handling=span(fact["ran"]),
+                error=_error(fact["error_type"], fact["error_message"]),
+                component=fact["component"],
+            )
+            for fact in facts
+        ) or tuple(_tries_of(letters))
+        received = facts[0]["at"] - (facts[0]["ran"] or 0.0) if facts else None
+        # What happened after it was requeued last, its dead letter does not know.
+        requeued = bool(letters) and letters[-1]["status"] == "requeued"
+        outdated = requeued and requeues and facts and facts[-1]["at"] > requeues[-1]["at"]
+        state = _leg_state(facts, delivery, [] if outdated else letters)
+        yield Leg(
+            queue=queue,
+            state=state,
+            attempts=max([each.attempt for each in tries] + [letter["attempt"] for letter in letters], default=0),
+            received_at=moment(received),
+            waited=span(received - sends[0]["at"]) if received is not None and sends else None,
+            due_at=moment(delivery["due_at"]) if delivery is not None and delivery["state"] == "retrying" else None,
+            waiting=_waiting(queue, state, delivery, traces),
+            tries=tries,
         )
     # What was requeued before it was sent goes to one queue alone.
     if draft.facts and draft.facts[0]["fact"] == "sent":
@@ -213,30 +209,6 @@ def _legs(draft: _Draft, sends: Sequence[Row], traces: Traces) -> Iterable[Leg]:
             if queue not in queues:
                 queues[queue] = None
                 yield Leg(queue=queue, state=ChainState.QUEUED, waiting=_waiting(queue, ChainState.QUEUED, None, traces))
-
-
-def _leg(
-    queue: str,
-    facts: Sequence[Row],
-    requeues: Sequence[Row],
-    delivery: Row | None,
-    letters: Sequence[Row],
-    sends: Sequence[Row],
-    traces: Traces,
-) -> Leg:
-    tries = tuple(_try(fact) for fact in facts) or tuple(_tries_of(letters))
-    received = facts[0]["at"] - (facts[0]["ran"] or 0.0) if facts else None
-    state = _leg_state(facts, delivery, [] if _lives_on(facts, requeues, letters) else letters)
-    return Leg(
-        queue=queue,
-        state=state,
-        attempts=max([each.attempt for each in tries] + [letter["attempt"] for letter in letters], default=0),
-        received_at=moment(received),
-        waited=span(received - sends[0]["at"]) if received is not None and sends else None,
-        due_at=moment(delivery["due_at"]) if delivery is not None and delivery["state"] == "retrying" else None,
-        waiting=_waiting(queue, state, delivery, traces),
-        tries=tries,
-    )
 
 
 def _waiting(queue: str, state: ChainState, delivery: Row | None, traces: Traces) -> Waiting | None:
@@ -267,12 +239,6 @@ def _waiting(queue: str, state: ChainState, delivery: Row | None, traces: Traces
     return Waiting(reason=WaitReason.NEXT, text="no worker has taken it yet", ahead=ahead)
 
 
-def _lives_on(facts: Sequence[Row], requeues: Sequence[Row], letters: Sequence[Row]) -> bool:
-    """Whether something became of it after it was requeued last, of which its dead letter does not know."""
-    requeued = bool(letters) and letters[-1]["status"] == "requeued"
-    return bool(requeued and requeues and facts and facts[-1]["at"] > requeues[-1]["at"])
-
-
 def _leg_state(facts: Sequence[Row], delivery: Row | None, letters: Sequence[Row]) -> ChainState:
     if delivery is not None:
         return ChainState(delivery["state"])
@@ -284,17 +250,6 @@ def _leg_state(facts: Sequence[Row], delivery: Row | None, letters: Sequence[Row
     if facts:
         return ChainState.DEAD if facts[-1]["fact"] == "died" else ChainState.RETRYING
     return ChainState.UNKNOWN
-
-
-def _try(fact: Row) -> Try:
-    return Try(
-        at=moment(fact["at"]),
-        attempt=fact["attempt"] or 1,
-        outcome=TryOutcome(fact["fact"]),
-        handling=span(fact["ran"]),
-        error=_error(fact["error_type"], fact["error_message"]),
-        component=fact["component"],
-    )
 
 
 def _error(type_: str | None, message: str | None) -> TryError | None:

@@ -13,7 +13,7 @@ from outbox.doctor.database import Examination, examine_audit, examine_listening
 from outbox.doctor.schema import examine_schema
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError
 from outbox.postgres.names import TableName
-from outbox.postgres.pool import Connection, connect_to, unavailable_errors
+from outbox.postgres.pool import connect_to, unavailable_errors
 from outbox.postgres.schema.check import schema_of
 from outbox.runtime.brokers import destination_of, own_database
 
@@ -72,8 +72,18 @@ class Report:
 async def examine(installation: Installation) -> Report:
     """Looks at the database and the broker, a few seconds long. What cannot be reached is a finding, and nothing raises."""
     findings = await _guarded("database", _examine_database(installation))
-    if installation.broker_url is not None and server_kind(installation.broker_url) is ServerKind.AMQP:
-        findings += await _guarded("broker", _examine_rabbitmq(installation, installation.broker_url))
+    url = installation.broker_url
+    if url is not None and server_kind(url) is ServerKind.AMQP:
+        from outbox.doctor.rabbitmq import examine_rabbitmq
+
+        examination = examine_rabbitmq(
+            url,
+            installation.consumers,
+            exchange_name=installation.exchange_name,
+            management_url=installation.management_url,
+            consumer_timeout=installation.consumer_timeout,
+        )
+        findings += await _guarded("broker", examination)
     return Report(tuple(findings))
 
 
@@ -87,60 +97,42 @@ async def _guarded(check: str, examination: Awaitable[list[Finding]]) -> list[Fi
 
 
 async def _examine_database(installation: Installation) -> list[Finding]:
+    from outbox.relay import BELL_CONNECTIONS, SPARE_CONNECTIONS
+
     connect = connect_to(installation.database_url, application_name=_NAME)
     table = TableName.parse(installation.table_name)
+    # What one relay and one worker open at most, as `MessageRelay` and `Worker` size their pools.
+    in_transactions = sum(bool(consumer.plan.resources) for consumer in installation.consumers)
+    needed = installation.lanes + SPARE_CONNECTIONS + BELL_CONNECTIONS + in_transactions * installation.prefetch_count
+    # Where a relay with these settings would send; None: the database that they name may be the outbox's own, or not.
+    destination = None
+    if installation.broker_url is None:
+        destination = own_database(exchange_name=installation.exchange_name)
+    elif server_kind(installation.broker_url) is not ServerKind.POSTGRES:
+        destination = destination_of(installation.broker_url, exchange_name=installation.exchange_name)
     with unavailable_errors("examining the database"):
         async with connect() as connection:
-            findings = await _examine_tables(connection, table, installation)
+            schema = await schema_of(connection, table)
+            if schema is None:
+                raise SchemaError(f"the table {table} does not exist: run `outbox migrate`")
+            examination = Examination(connection, table, schema)
+            findings: list[Finding] = []
+            for look in (
+                examination.server(),
+                examine_schema(connection, table, schema),
+                examination.settings(),
+                examination.dead_rows(),
+                examination.rights(worker=bool(installation.consumers)),
+                examination.connections(needed=needed),
+                examination.leftovers(),
+                examination.relays(wanted=destination),
+                *([examine_audit(connection, TableName(table.name, schema))] if installation.audit else []),
+            ):
+                try:
+                    findings += await look
+                except asyncpg.InsufficientPrivilegeError as refusal:
+                    summary = f"something could not be looked at: {refusal}"
+                    findings.append(warning("rights", summary, "examine as a role that may"))
     listen = installation.listen_url
     listening = connect if listen is None else connect_to(listen, application_name=_NAME)
     return [*findings, await examine_listening(listening)]
-
-
-async def _examine_tables(connection: Connection, table: TableName, installation: Installation) -> list[Finding]:
-    schema = await schema_of(connection, table)
-    if schema is None:
-        raise SchemaError(f"the table {table} does not exist: run `outbox migrate`")
-    examination = Examination(connection, table, schema)
-    findings: list[Finding] = []
-    for look in (
-        examination.server(),
-        examine_schema(connection, table, schema),
-        examination.settings(),
-        examination.dead_rows(),
-        examination.rights(worker=bool(installation.consumers)),
-        examination.connections(needed=_connections(installation)),
-        examination.leftovers(),
-        examination.relays(wanted=_destination(installation)),
-        *([examine_audit(connection, TableName(table.name, schema))] if installation.audit else []),
-    ):
-        try:
-            findings += await look
-        except asyncpg.InsufficientPrivilegeError as refusal:
-            findings.append(warning("rights", f"something could not be looked at: {refusal}", "examine as a role that may"))
-    return findings
-
-
-def _destination(installation: Installation) -> str | None:
-    """Where a relay with these settings would send; None: the database that they name may be the outbox's own, or not."""
-    if installation.broker_url is None:
-        return own_database(exchange_name=installation.exchange_name)
-    if server_kind(installation.broker_url) is ServerKind.POSTGRES:
-        return None
-    return destination_of(installation.broker_url, exchange_name=installation.exchange_name)
-
-
-def _connections(installation: Installation) -> int:
-    """What one relay and one worker open at most, as `MessageRelay` and `Worker` size their pools."""
-    from outbox.relay import BELL_CONNECTIONS, SPARE_CONNECTIONS
-
-    relay = installation.lanes + SPARE_CONNECTIONS + BELL_CONNECTIONS
-    in_transactions = sum(bool(consumer.plan.resources) for consumer in installation.consumers)
-    return relay + in_transactions * installation.prefetch_count
-
-
-async def _examine_rabbitmq(installation: Installation, url: str) -> list[Finding]:
-    from outbox.doctor.rabbitmq import Checkup
-
-    checkup = Checkup(url, exchange_name=installation.exchange_name, management_url=installation.management_url)
-    return await checkup.examine(installation.consumers, consumer_timeout=installation.consumer_timeout)

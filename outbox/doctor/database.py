@@ -4,7 +4,6 @@ import asyncio
 import secrets
 import time
 from datetime import timedelta
-from typing import Any
 
 import asyncpg
 
@@ -69,12 +68,22 @@ class Examination:
         """What is set on the server, the database or the role, and endangers what was committed or how it flows."""
         rows = await self._connection.fetch(self._sql["settings"], [*_WANTED_SETTINGS, *_LIMITS])
         found: dict[str, str] = {row["name"]: row["setting"] for row in rows}
-        findings = [
-            _setting(name, found[name], wanted, so)
-            for name, (wanted, so) in _WANTED_SETTINGS.items()
-            if found[name] == "off" and (wanted or name == "synchronous_commit")
+        findings = []
+        for name, (wanted, consequence) in _WANTED_SETTINGS.items():
+            if found[name] == "off" and (wanted or name == "synchronous_commit"):
+                severity = error if name in ("fsync", "autovacuum") else warning
+                sql = f"alter system set {name} = {wanted or 'on'}"
+                findings.append(severity("settings", f"{name} is {found[name]}: {consequence}", "turn it on", sql))
+        findings += [
+            warning(
+                "settings",
+                f"{name} is {found[name]} ms, which ends a relay's transaction while it waits for the broker",
+                "give the relay's role a longer one",
+                f"alter role current_user set {name} = 0",
+            )
+            for name in _LIMITS[:2]
+            if 0 < int(found.get(name, 0)) < _SHORT_LIMIT
         ]
-        findings += [_limit(name, int(found[name])) for name in _LIMITS[:2] if 0 < int(found.get(name, 0)) < _SHORT_LIMIT]
         return findings or [well("settings", "autovacuum and durability are on, no limit is in the way")]
 
     async def dead_rows(self) -> list[Finding]:
@@ -90,11 +99,18 @@ class Examination:
             for row in await self._connection.fetch(self._sql["dead_rows"], self._schema, names)
             if row["dead"] > max(MOST_DEAD, row["live"])
         ]
-        return findings + await self._pinning()
-
-    async def _pinning(self) -> list[Finding]:
-        findings = [_pinned(row) for row in await self._connection.fetch(self._sql["pinning"], PINNED_FOR)]
-        findings += [
+        pinned = []
+        for row in await self._connection.fetch(self._sql["pinning"], PINNED_FOR):
+            sql = []
+            if row["kind"] == "session":
+                sql = [f"select pg_terminate_backend({row['name'].split()[0]})"]
+            elif row["kind"] == "prepared transaction":
+                sql = [f"rollback prepared '{row['name']}'"]
+            since = timedelta(seconds=round(row["seconds"]))
+            what = f"the {row['kind']} {row['name']} has been open for {since} ({row['what']})"
+            hint = "dead rows stay for as long as it does, and claims read past them: end it"
+            pinned.append(warning("pinned rows", what, hint, *sql))
+        pinned += [
             warning(
                 "pinned rows",
                 f"the unused replication slot {row['name']} keeps the dead rows of {row['transactions']:,} transactions",
@@ -103,7 +119,8 @@ class Examination:
             )
             for row in await self._connection.fetch(self._sql["slots"])
         ]
-        return findings or [well("pinned rows", f"no transaction has been open for more than {_minutes(PINNED_FOR)}")]
+        minutes = PINNED_FOR // timedelta(minutes=1)
+        return findings + (pinned or [well("pinned rows", f"no transaction has been open for more than {minutes} minutes")])
 
     async def rights(self, *, worker: bool) -> list[Finding]:
         """What this role may not do, and must for a relay; for a worker as well."""
@@ -194,39 +211,6 @@ _WORKERS_RIGHTS = {
     "operation_item": ("select", "update"),
     "inbox": ("select", "insert"),
 }
-
-
-def _setting(name: str, value: str, wanted: str | None, so: str) -> Finding:
-    severity = error if name in ("fsync", "autovacuum") else warning
-    return severity("settings", f"{name} is {value}: {so}", "turn it on", f"alter system set {name} = {wanted or 'on'}")
-
-
-def _limit(name: str, milliseconds: int) -> Finding:
-    return warning(
-        "settings",
-        f"{name} is {milliseconds} ms, which ends a relay's transaction while it waits for the broker",
-        "give the relay's role a longer one",
-        f"alter role current_user set {name} = 0",
-    )
-
-
-def _pinned(row: Any) -> Finding:
-    sql = []
-    if row["kind"] == "session":
-        sql = [f"select pg_terminate_backend({row['name'].split()[0]})"]
-    elif row["kind"] == "prepared transaction":
-        sql = [f"rollback prepared '{row['name']}'"]
-    since = timedelta(seconds=round(row["seconds"]))
-    return warning(
-        "pinned rows",
-        f"the {row['kind']} {row['name']} has been open for {since} ({row['what']})",
-        "dead rows stay for as long as it does, and claims read past them: end it",
-        *sql,
-    )
-
-
-def _minutes(time: timedelta) -> str:
-    return f"{time // timedelta(minutes=1)} minutes"
 
 
 def _count(number: int) -> str:

@@ -38,9 +38,22 @@ async def examine_schema(connection: Connection, table: TableName, schema: str) 
     here = TableName(table.name, schema)
     try:
         wanted = await _wanted(connection, here)
-    except asyncpg.InsufficientPrivilegeError:
-        return found + await _by_name(connection, here)
-    differences = _compared(here, wanted, await _shape(connection, schema, here.name))
+    except asyncpg.InsufficientPrivilegeError:  # of a role that may not make tables to compare with
+        found.append(well(CHECK, "compared by name only: a role that may create a schema sees the definitions, too"))
+        for query in (outbox_differences(here), *satellite_differences(here.schema)):
+            for lack in [Difference(*row) for row in await connection.fetch(query)]:
+                found.append((error if lack.kind in _VITAL else warning)(CHECK, str(lack), _MIGRATE))
+        return found
+    actual = await _shape(connection, schema, here.name)
+    missing = {part.table for part in wanted if part.kind == "table" and part not in actual}
+    differences = [
+        (error if name == here.name else warning)(CHECK, f"the table {name} is missing", _MIGRATE) for name in sorted(missing)
+    ]
+    differences += [
+        _different(here, part, definition, actual.get(part))
+        for part, definition in wanted.items()
+        if part.table not in missing and actual.get(part) != definition
+    ]
     return found + (differences or [well(CHECK, f"{len(wanted)} columns, constraints, indexes, triggers and parameters")])
 
 
@@ -77,30 +90,10 @@ async def _wanted(connection: Connection, table: TableName) -> Shape:
 
 async def _shape(connection: Connection, schema: str, outbox_table: str) -> Shape:
     function = outbox_names(TableName(outbox_table, schema))["publish_function_name"]
-    rows = await connection.fetch(queries("doctor.sql", **_names(schema))["shape"], schema, _tables(outbox_table), function)
+    names = {**table_names(TableName("outbox_table", schema)), **satellite_names(schema)}
+    tables = [outbox_table, *SATELLITES.values()]
+    rows = await connection.fetch(queries("doctor.sql", **names)["shape"], schema, tables, function)
     return {_Part(table, kind, name): definition for table, kind, name, definition in rows}
-
-
-def _names(schema: str) -> dict[str, str]:
-    return {**table_names(TableName("outbox_table", schema)), **satellite_names(schema)}
-
-
-def _tables(outbox_table: str) -> list[str]:
-    return [outbox_table, *SATELLITES.values()]
-
-
-def _compared(table: TableName, wanted: Shape, actual: Shape) -> list[Finding]:
-    missing = {part.table for part in wanted if part.kind == "table" and part not in actual}
-    findings = [_missing_table(table, name) for name in sorted(missing)]
-    for part, definition in wanted.items():
-        if part.table not in missing and actual.get(part) != definition:
-            findings.append(_different(table, part, definition, actual.get(part)))
-    return findings
-
-
-def _missing_table(table: TableName, name: str) -> Finding:
-    severity = error if name == table.name else warning
-    return severity(CHECK, f"the table {name} is missing", _MIGRATE)
 
 
 def _different(table: TableName, part: _Part, wanted: str, actual: str | None) -> Finding:
@@ -113,36 +106,15 @@ def _different(table: TableName, part: _Part, wanted: str, actual: str | None) -
         )
     if part.kind == "index":
         drop = [] if actual is None else [f"drop index {table.beside(part.name)}"]
-        return warning(
-            CHECK, summary, "without it the relay reads whole tables; make it while it is quiet", *drop, _located(table, wanted)
-        )
+        # PostgreSQL puts an index next to its table. That of a partitioned table is made for its partitions, too.
+        before, on, after = wanted.partition(" ON ")
+        make = f"{before}{on}{quoted(table.schema or 'public', kind='schema')}.{after.removeprefix('ONLY ')}"
+        hint = "without it the relay reads whole tables; make it while it is quiet"
+        return warning(CHECK, summary, hint, *drop, make)
     severity = error if part.kind in _VITAL else warning
     return severity(CHECK, summary, _MIGRATE)
-
-
-def _located(table: TableName, definition: str) -> str:
-    """The definition of an index, in the table's schema; PostgreSQL puts an index next to its table.
-
-    That of a partitioned table is made for its partitions as well.
-    """
-    before, on, after = definition.partition(" ON ")
-    return before + on + f"{quoted(table.schema or 'public', kind='schema')}.{after.removeprefix('ONLY ')}"
 
 
 def _short(definition: str) -> str:
     text = " ".join(definition.split())
     return repr(text if len(text) <= 90 else f"{text[:87]}…")
-
-
-async def _by_name(connection: Connection, table: TableName) -> list[Finding]:
-    """By name only, for a role that may not make tables to compare with."""
-    lacks: list[Difference] = []
-    for query in (outbox_differences(table), *satellite_differences(table.schema)):
-        lacks += [Difference(*row) for row in await connection.fetch(query)]
-    note = well(CHECK, "compared by name only: a role that may create a schema sees the definitions, too")
-    return [note, *(_lack(lack) for lack in lacks)]
-
-
-def _lack(lack: Difference) -> Finding:
-    severity = error if lack.kind in _VITAL else warning
-    return severity(CHECK, str(lack), _MIGRATE)

@@ -8,7 +8,7 @@ import base64
 import codecs
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -183,34 +183,28 @@ class Masking:
             return MASK
         match value:
             case Mapping():
-                return self._masked_mapping(value, depth, here)
+                extra = secret_members(value, self.masks)
+                return {
+                    str(key): HIDDEN
+                    if self.hides_errors and key in _ERROR_HEADERS
+                    else MASK
+                    if member is not None and (self.masks(str(key)) or key in extra)
+                    else self._masked(member, depth + 1, beyond(here, str(key)))
+                    for key, member in value.items()
+                }
             case list() | tuple():
                 return [self._masked(element, depth + 1, beyond(here, index)) for index, element in enumerate(value)]
             case str():
-                return self._masked_string(value, depth, here | self._root)
+                # A string may be a JSON object or array, and is masked as such then.
+                try:
+                    inside = _json_inside(value)
+                except RecursionError:
+                    return MASK
+                if inside is None:
+                    return self._masked_words(value)
+                return json.dumps(self._masked(inside, depth + 1, here | self._root), ensure_ascii=False)
             case _:
                 return value
-
-    def _masked_mapping(self, mapping: Mapping[Any, Any], depth: int, here: Places) -> dict[str, Any]:
-        extra = secret_members(mapping, self.masks)
-        return {
-            str(key): HIDDEN
-            if self.hides_errors and key in _ERROR_HEADERS
-            else MASK
-            if value is not None and (self.masks(str(key)) or key in extra)
-            else self._masked(value, depth + 1, beyond(here, str(key)))
-            for key, value in mapping.items()
-        }
-
-    def _masked_string(self, text: str, depth: int, here: Places) -> str:
-        """A string that may be a JSON object or array, and is masked as such then."""
-        try:
-            inside = _json_inside(text)
-        except RecursionError:
-            return MASK
-        if inside is None:
-            return self._masked_words(text)
-        return json.dumps(self._masked(inside, depth + 1, here), ensure_ascii=False)
 
     def _secrets(self, body: bytes, others: Iterable[Any]) -> Iterator[str]:
         """Every value under a masked key or path, at any depth."""
@@ -276,7 +270,17 @@ def readable(body: Body, masking: Masking | None) -> tuple[BodyKind | None, str 
 
     No text where it cannot be told what is secret in it: in half a JSON, in bytes, in formats that are not read.
     """
-    kind, text = _read(body)
+    content_type = (body.content_type or "text/plain").lower()
+    kind: BodyKind = "base64"
+    text: str | None = None
+    with suppress(UnicodeDecodeError):
+        text = codecs.getincrementaldecoder("utf-8")().decode(body.beginning[:READ_LIMIT], final=body.size <= READ_LIMIT)
+        if "json" in content_type or text.lstrip()[:1] in ("{", "["):
+            kind = "json"
+        elif _CONTROL.search(text):
+            text = None
+        else:
+            kind = "text"
     if masking is None:
         return kind, base64.b64encode(body.beginning[:READ_LIMIT]).decode() if text is None else text
     if text is None:
@@ -284,8 +288,7 @@ def readable(body: Body, masking: Masking | None) -> tuple[BodyKind | None, str 
     if kind == "json":
         masked = masking.masked_json(text) if body.size <= READ_LIMIT else None
     else:
-        plain = (body.content_type or "text/plain").partition(";")[0].strip().lower() in _PLAIN
-        masked = masking.masked_text(text) if plain else None
+        masked = masking.masked_text(text) if content_type.partition(";")[0].strip() in _PLAIN else None
     return (None, None) if masked is None else (kind, masked)
 
 
@@ -299,7 +302,12 @@ def preview(body: bytes, content_type: str | None, masking: Masking, *, limit: i
 
 def sized(content_type: str | None, size: int) -> str:
     """What says of a body of `size` bytes only how large it is."""
-    return f"<{_kind(content_type)}, {_size(size)}>"
+    kind = "JSON" if "json" in (content_type or "").lower() else "binary"
+    for unit in ("B", "kB", "MB"):
+        if size < 1_000:
+            return f"<{kind}, {size} {unit}>"
+        size = round(size / 1_000)
+    return f"<{kind}, {size} GB>"
 
 
 def searchable(
@@ -321,7 +329,14 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 def _masks(keys: tuple[str, ...], key: str) -> bool:
     words = _words(key[:200])
     joined = "".join(words)
-    return any(_names(pattern, words, joined) for pattern in keys)
+    for pattern in keys:
+        wanted = _words(pattern)
+        if len(wanted) == 1 and len(wanted[0]) <= _LONGEST_WHOLE_WORD:
+            if wanted[0] in words or f"{wanted[0]}s" in words:
+                return True
+        elif "".join(wanted) in joined:
+            return True
+    return False
 
 
 def _may_name(keys: tuple[str, ...], text: str) -> bool:
@@ -333,13 +348,6 @@ def _may_name(keys: tuple[str, ...], text: str) -> bool:
 @lru_cache(maxsize=64)
 def _joined(keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple({"".join(_words(key)) for key in keys})
-
-
-def _names(pattern: str, words: Sequence[str], joined: str) -> bool:
-    wanted = _words(pattern)
-    if len(wanted) == 1 and len(wanted[0]) <= _LONGEST_WHOLE_WORD:
-        return wanted[0] in words or f"{wanted[0]}s" in words
-    return "".join(wanted) in joined
 
 
 @lru_cache(maxsize=4_096)
@@ -371,28 +379,5 @@ def _json_inside(text: str) -> Any:
         return None
 
 
-def _read(body: Body) -> tuple[BodyKind, str | None]:
-    """What a body is, and its text, if it is one."""
-    try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(body.beginning[:READ_LIMIT], final=body.size <= READ_LIMIT)
-    except UnicodeDecodeError:
-        return "base64", None
-    if "json" in (body.content_type or "").lower() or text.lstrip()[:1] in ("{", "["):
-        return "json", text
-    return ("base64", None) if _CONTROL.search(text) else ("text", text)
-
-
 _PLAIN = ("text/plain", "application/x-www-form-urlencoded")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-
-
-def _kind(content_type: str | None) -> str:
-    return "JSON" if "json" in (content_type or "").lower() else "binary"
-
-
-def _size(count: int) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1_000:
-            return f"{count} {unit}"
-        count = round(count / 1_000)
-    return f"{count} GB"

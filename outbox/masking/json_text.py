@@ -6,6 +6,7 @@ A preview, which is the beginning of such a text, is masked as far as it can be 
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from json.decoder import scanstring  # type: ignore[attr-defined]  # of the standard library, though not in its stubs
 from typing import Any, NamedTuple
 
@@ -60,19 +61,13 @@ def _wholes(cut: str) -> Iterator[str]:
             complete = cut[: token.end()] + open_
         else:
             open_ = open_[1:]
-    yield from (cut + end + open_ for end in _ends(string))
+    yield cut + open_
+    if string:
+        # How the string at the end may have ended. What may be JSON itself, half of it, shows too much.
+        with suppress(json.JSONDecodeError):
+            if scanstring(f'{string}"', 1)[0].lstrip()[:1] not in ("{", "["):
+                yield f'{cut}"{open_}'
     yield complete
-
-
-def _ends(string: str) -> Iterator[str]:
-    """How the string at the end of a text may have ended. What may be JSON itself, half of it, shows too much."""
-    yield ""
-    try:
-        beginning, _ = scanstring(f'{string}"', 1) if string else ("", 0)
-    except json.JSONDecodeError:
-        return
-    if string and beginning.lstrip()[:1] not in ("{", "["):
-        yield '"'
 
 
 def secret_members(mapping: Mapping[Any, Any], masks: Callable[[str], bool]) -> Collection[str]:
@@ -90,12 +85,6 @@ class _Value(NamedTuple):
     shown: str
     string: str | None = None
     is_null: bool = False
-
-
-class _Member(NamedTuple):
-    key: str
-    start: int
-    value: _Value
 
 
 class _Text:
@@ -130,14 +119,11 @@ class _Text:
             case '"':
                 value = self._string(at, depth, places)
             case _:
-                value = self._scalar(at)
+                scalar = _SCALAR.match(self._text, at)
+                if scalar is None:
+                    raise ValueError
+                value = _Value(scalar.end(), scalar[0], is_null=scalar[0] == "null")
         return value._replace(shown=self._mask) if is_meant(places) and not value.is_null else value
-
-    def _scalar(self, at: int) -> _Value:
-        match = _SCALAR.match(self._text, at)
-        if match is None:
-            raise ValueError
-        return _Value(match.end(), match[0], is_null=match[0] == "null")
 
     def _string(self, at: int, depth: int, places: Places) -> _Value:
         string, end = scanstring(self._text, at + 1)
@@ -146,7 +132,13 @@ class _Text:
             masked = _Text(string, self._rules).masked(places | self._rules.root, depth + 1)
         if masked is None:
             masked = self._rules.words(string)
-        return _Value(end, self._text[at:end] if masked == string else _quoted(masked), string)
+        if masked == string:
+            return _Value(end, self._text[at:end], string)
+        try:
+            masked.encode()
+        except UnicodeEncodeError:  # halves of surrogate pairs, which no encoding has, are written as escapes
+            return _Value(end, json.dumps(masked), string)
+        return _Value(end, json.dumps(masked, ensure_ascii=False), string)
 
     def _array(self, at: int, depth: int, places: Places) -> _Value:
         shown, copied = [], at
@@ -161,37 +153,31 @@ class _Text:
         return _Value(self._closed(at, "]"), "".join(shown) + self._text[copied : at + 1])
 
     def _object(self, at: int, depth: int, places: Places) -> _Value:
-        members: list[_Member] = []
-        start, at = at, self._skip(at + 1)
+        members: list[tuple[str, int, _Value]] = []
+        copied, at = at, self._skip(at + 1)
         while self._text[at] != "}" or members:
-            member = self._member(at, depth, places)
-            members.append(member)
-            at = self._skip(member.value.end)
+            if self._text[at] != '"':
+                raise ValueError
+            key, end = scanstring(self._text, at + 1)
+            colon = self._skip(end)
+            if self._text[colon] != ":":
+                raise ValueError
+            start = self._skip(colon + 1)
+            value = self._value(start, depth + 1, beyond(places, key))
+            members.append((key, start, value))
+            at = self._skip(value.end)
             if self._text[at] != ",":
                 break
             at = self._skip(at + 1)
-        return _Value(self._closed(at, "}"), self._shown(start, members, at + 1))
-
-    def _member(self, at: int, depth: int, places: Places) -> _Member:
-        if self._text[at] != '"':
-            raise ValueError
-        key, end = scanstring(self._text, at + 1)
-        colon = self._skip(end)
-        if self._text[colon] != ":":
-            raise ValueError
-        start = self._skip(colon + 1)
-        value = self._value(start, depth + 1, beyond(places, key))
-        return _Member(key, start, value)
-
-    def _shown(self, start: int, members: list[_Member], end: int) -> str:
-        """The object from `start` to `end`."""
-        extra = secret_members({member.key: member.value.string for member in members}, self._rules.masks)
-        shown, copied = [], start
-        for key, at, value in members:
+        end = self._closed(at, "}")
+        # Only now, as one member may say that another holds a secret.
+        extra = secret_members({key: value.string for key, _, value in members}, self._rules.masks)
+        shown = []
+        for key, start, value in members:
             hidden = not value.is_null and (self._rules.masks(key) or key in extra)
-            shown += [self._text[copied:at], self._mask if hidden else value.shown]
+            shown += [self._text[copied:start], self._mask if hidden else value.shown]
             copied = value.end
-        return "".join(shown) + self._text[copied:end]
+        return _Value(end, "".join(shown) + self._text[copied:end])
 
     def _skip(self, at: int) -> int:
         """The next place that is no space."""
@@ -207,12 +193,3 @@ class _Text:
 _SPACES = re.compile(r"[ \t\n\r]*")
 # The last two are no JSON, and what Python writes and reads all the same.
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null|NaN|-?Infinity")
-
-
-def _quoted(text: str) -> str:
-    """`text` in JSON; halves of surrogate pairs, which no encoding has, are written as escapes."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(text)
-    return json.dumps(text, ensure_ascii=False)

@@ -59,22 +59,19 @@ def _steps(path: str) -> tuple[Step, ...]:
         match = _STEP.match(path, end)
         if match is None:
             raise _no_path(path)
-        steps.append(_step(match, path))
         end = match.end()
+        if match["any"]:
+            steps.append(None)
+        elif match["index"] is not None:
+            steps.append(int(match["index"]))
+        elif match["quoted"] is not None:
+            try:
+                steps.append(str(json.loads(match["quoted"])))
+            except ValueError:
+                raise _no_path(path) from None
+        else:
+            steps.append(str(match["name"] if match["name"] is not None else match["single"]))
     return tuple(steps)
-
-
-def _step(match: "re.Match[str]", path: str) -> Step:
-    if match["any"]:
-        return None
-    if match["index"] is not None:
-        return int(match["index"])
-    if match["quoted"] is not None:
-        try:
-            return str(json.loads(match["quoted"]))
-        except ValueError:
-            raise _no_path(path) from None
-    return str(match["name"] if match["name"] is not None else match["single"])
 
 
 def _no_path(path: object) -> ConfigurationError:

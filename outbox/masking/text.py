@@ -63,8 +63,22 @@ def known_pattern(secrets: Iterable[object]) -> "re.Pattern[str] | None":
         forms.update(dict.fromkeys(_forms(str(secret)[:LONGEST_SECRET])))
     if not forms:
         return None
-    longest_first = sorted(forms, key=len, reverse=True)
-    return re.compile("|".join([*(_form(form) for form in longest_first), *(_cut(form) for form in longest_first)]))
+    whole, beginnings = [], []
+    for form in sorted(forms, key=len, reverse=True):  # an alternative that is longer matches before its own beginning
+        escaped = re.escape(form)
+        if _ALL_DIGITS.fullmatch(form):  # a card's number is written in groups, or not
+            whole.append(r"(?<!\d)" + r"[ -]?".join(re.findall(r"\d", form)) + r"(?!\d)")
+        elif len(form) < _SHORT or form.isdecimal():
+            whole.append(rf"(?<!\w){escaped}(?!\w)")
+        else:
+            whole.append(escaped)
+        if len(form) > _CUT_TO:
+            rest = form[_CUT_TO:200]
+            optional = r"\S*"
+            if len(rest) < 60:
+                optional = "".join(f"(?:{re.escape(character)}" for character in rest) + ")?" * len(rest)
+            beginnings.append(rf"{re.escape(form[:_CUT_TO])}{optional}(?=(?:\.\.\.|…)?\s*\Z)")
+    return re.compile("|".join([*whole, *beginnings]))
 
 
 def _replaced(text: str, spans: Iterable[tuple[int, int]], mask: str) -> str:
@@ -96,24 +110,6 @@ def _forms(secret: str) -> Iterator[str]:
     yield quote_plus(secret)
     yield escape(secret)
     yield " ".join(secret.split())
-
-
-def _form(form: str) -> str:
-    if _ALL_DIGITS.fullmatch(form):  # a card's number is written in groups, or not
-        return r"(?<!\d)" + r"[ -]?".join(re.findall(r"\d", form)) + r"(?!\d)"
-    escaped = re.escape(form)
-    if len(form) < _SHORT or form.isdecimal():
-        return rf"(?<!\w){escaped}(?!\w)"
-    return escaped
-
-
-def _cut(form: str) -> str:
-    """The beginning of `form` at the end of a text, from eight characters on."""
-    if len(form) <= _CUT_TO:
-        return r"(?!)"
-    rest = form[_CUT_TO:200]
-    optional = "".join(f"(?:{re.escape(character)}" for character in rest) + ")?" * len(rest) if len(rest) < 60 else r"\S*"
-    return rf"{re.escape(form[:_CUT_TO])}{optional}(?=(?:\.\.\.|…)?\s*\Z)"
 
 
 # --- carriers ----------------------------------------------------------------------------------------------------------

@@ -182,9 +182,52 @@ class Activity:
 
     def take_note(self, event: Event) -> None:
         """Of what is worth telling; of most events only their number."""
-        note = _NOTES.get(type(event))
-        if note is not None:
-            note(self, event)
+        if type(event) not in _NOTED:  # most are not, and this costs less than to compare with each
+            return
+        match event:
+            case Processed(outcome=outcome):
+                self._count(event.status)
+                if isinstance(outcome, Retry | Dead):
+                    self._failed(event.queue, outcome.failure)
+            case BatchSent():
+                self._count("sent", len(event.messages))
+                self._facts["last_sent_at"] = self._moment()
+            case SendFailed():
+                self._count(event.type.value)
+                if isinstance(event.outcome, Retry | Dead):
+                    self._failed(event.routing_key, event.failure)
+            case BacklogMeasured(oldest_due=oldest):
+                self._facts["unsent"] = event.unsent
+                self._facts["oldest_due_seconds"] = None if oldest is None else oldest.total_seconds()
+            case WakeModeChanged():
+                self._facts["wakes_by"] = event.mode.value
+            case SettleFailed():
+                self._count("settle_failed")
+                self._failed(event.queue, event.reason)
+            case _:
+                self._change_state(event)
+                self.changed = True
+
+    def _change_state(self, event: Event) -> None:
+        match event:
+            case ConsumerStarted() | MaintenanceStarted() | RelayStarted():
+                self._running = True
+            case MaintenanceStopped():
+                self._running = False
+            case DependencyLost():
+                self._lost[event.dependency] = redacted(event.reason)[:MOST_TEXT]
+            case DependencyRestored():
+                self._lost.pop(event.dependency, None)
+            case Paused():
+                self.paused.add(event.queue or "")
+            case Resumed():
+                self.paused.discard(event.queue or "")
+            case CircuitOpened():
+                self.failing.add(event.queue)
+            case CircuitClosed():
+                self.failing.discard(event.queue)
+            case PoisonIsolated():
+                self._note_poison(event)
 
     @property
     def state(self) -> str:
@@ -243,39 +286,7 @@ class Activity:
     def _moment(self) -> str:
         return self.now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
-    # --- one for each kind of event ------------------------------------------------------------------------------------
-
-    def _started(self, _event: Event) -> None:
-        self._running = self.changed = True
-
-    def _gave_over(self, _event: Event) -> None:
-        self._running, self.changed = False, True
-
-    def _dependency_lost(self, event: DependencyLost) -> None:
-        self._lost[event.dependency] = redacted(event.reason)[:MOST_TEXT]
-        self.changed = True
-
-    def _dependency_restored(self, event: DependencyRestored) -> None:
-        self._lost.pop(event.dependency, None)
-        self.changed = True
-
-    def _paused(self, event: Paused) -> None:
-        self.paused.add(event.queue or "")
-        self.changed = True
-
-    def _resumed(self, event: Resumed) -> None:
-        self.paused.discard(event.queue or "")
-        self.changed = True
-
-    def _circuit_opened(self, event: CircuitOpened) -> None:
-        self.failing.add(event.queue)
-        self.changed = True
-
-    def _circuit_closed(self, event: CircuitClosed) -> None:
-        self.failing.discard(event.queue)
-        self.changed = True
-
-    def _poison_isolated(self, event: PoisonIsolated) -> None:
+    def _note_poison(self, event: PoisonIsolated) -> None:
         key = event.queue, event.message.id[:MOST_TEXT]
         self.poison.pop(key, None)
         # What is postponed comes again, perhaps to another worker: it is on record until then, the latest few of them.
@@ -283,54 +294,29 @@ class Activity:
             self.poison[key] = event.step.value
         while len(self.poison) > MOST_POISON:
             del self.poison[next(iter(self.poison))]
-        self.changed = True
-
-    def _batch_sent(self, event: BatchSent) -> None:
-        self._count("sent", len(event.messages))
-        self._facts["last_sent_at"] = self._moment()
-
-    def _send_failed(self, event: SendFailed) -> None:
-        self._count(event.type.value)
-        if isinstance(event.outcome, Retry | Dead):
-            self._failed(event.routing_key, event.failure)
-
-    def _measured(self, event: BacklogMeasured) -> None:
-        self._facts["unsent"] = event.unsent
-        self._facts["oldest_due_seconds"] = None if event.oldest_due is None else event.oldest_due.total_seconds()
-
-    def _wakes(self, event: WakeModeChanged) -> None:
-        self._facts["wakes_by"] = event.mode.value
-
-    def _processed(self, event: Processed) -> None:
-        self._counts[event.status] = self._counts.get(event.status, 0) + 1
-        if isinstance(event.outcome, Retry | Dead):
-            self._failed(event.queue, event.outcome.failure)
-
-    def _settle_failed(self, event: SettleFailed) -> None:
-        self._count("settle_failed")
-        self._failed(event.queue, event.reason)
 
 
-_NOTES: Mapping[type, Callable[[Activity, Any], None]] = {
-    BacklogMeasured: Activity._measured,  # noqa: SLF001  its own methods, by the kind of event
-    BatchSent: Activity._batch_sent,  # noqa: SLF001
-    CircuitClosed: Activity._circuit_closed,  # noqa: SLF001
-    CircuitOpened: Activity._circuit_opened,  # noqa: SLF001
-    ConsumerStarted: Activity._started,  # noqa: SLF001
-    DependencyLost: Activity._dependency_lost,  # noqa: SLF001
-    DependencyRestored: Activity._dependency_restored,  # noqa: SLF001
-    MaintenanceStarted: Activity._started,  # noqa: SLF001
-    MaintenanceStopped: Activity._gave_over,  # noqa: SLF001
-    Paused: Activity._paused,  # noqa: SLF001
-    PoisonIsolated: Activity._poison_isolated,  # noqa: SLF001
-    Processed: Activity._processed,  # noqa: SLF001
-    RelayStarted: Activity._started,  # noqa: SLF001
-    Resumed: Activity._resumed,  # noqa: SLF001
-    SendFailed: Activity._send_failed,  # noqa: SLF001
-    SettleFailed: Activity._settle_failed,  # noqa: SLF001
-    WakeModeChanged: Activity._wakes,  # noqa: SLF001
-}
-
+_NOTED = frozenset(
+    {
+        BacklogMeasured,
+        BatchSent,
+        CircuitClosed,
+        CircuitOpened,
+        ConsumerStarted,
+        DependencyLost,
+        DependencyRestored,
+        MaintenanceStarted,
+        MaintenanceStopped,
+        Paused,
+        PoisonIsolated,
+        Processed,
+        RelayStarted,
+        Resumed,
+        SendFailed,
+        SettleFailed,
+        WakeModeChanged,
+    }
+)
 
 MOST_COUNTED = 10_000
 MOST_OPERATIONS = 20
@@ -359,64 +345,46 @@ class Watching:
     async def look(self, connection: Connection, sessions: Iterable[bytes]) -> Look:
         """Everything as it is now."""
         now = await connection.fetchval(self._sql["now"])
+        last_minute = (now - REPORTED_WITHIN).replace(second=0, microsecond=0) - timedelta(minutes=1)
         known = await recent_components(connection, schema=self._schema)
+        relays = [
+            each
+            for each in known
+            if each.kind is ComponentKind.RELAY and each.condition is Condition.ALIVE and "unsent" in each.activity
+        ]
+        backlog = max(relays, key=lambda each: each.seen_at).activity if relays else {}
+        letters = await connection.fetchrow(self._sql["dead_letters"], MOST_COUNTED + 1)
+        assert letters is not None  # noqa: S101  a select without a table
+        counts = {
+            name: {"value": min(letters[name], MOST_COUNTED), "relation": "eq" if letters[name] <= MOST_COUNTED else "gte"}
+            for name in ("open", "parked")
+        }
         values: dict[Topic, Any] = {
-            ("statistics", ""): _last_complete_minute(now),
-            ("backlog", ""): _backlog(known),
-            ("dead-letters", ""): await self._dead_letters(connection),
+            ("statistics", ""): {"starts_at": _written(last_minute), "step_seconds": 60},
+            ("backlog", ""): {name: backlog.get(name) for name in ("unsent", "oldest_due_seconds")},
+            ("dead-letters", ""): {
+                **counts,
+                **{name: _written(letters[name]) for name in ("last_death", "last_parked", "last_resolution")},
+            },
             ("pauses", ""): [
                 {"scope": each.scope.value, "name": each.name, "until": _written(each.until)}
                 for each in await pauses(connection, schema=self._schema)
             ],
         }
-        values |= {("component", each.id): _component_values(each) for each in known}
+        for each in known:
+            state = each.activity.get("state")
+            values["component", each.id] = {
+                "id": each.id,
+                "kind": each.kind.value,
+                "name": each.name,
+                "condition": each.condition.value,
+                "state": state,
+            }
         for row in await connection.fetch(self._sql["operations"], MOST_OPERATIONS):
             values["operation", str(row["id"])] = {**dict(row), "id": str(row["id"])}
-        return Look(values, await self._sessions(connection, list(sessions)))
-
-    async def _dead_letters(self, connection: Connection) -> Mapping[str, Any]:
-        row = await connection.fetchrow(self._sql["dead_letters"], MOST_COUNTED + 1)
-        assert row is not None  # noqa: S101  a select without a table
-        counts = {
-            name: {"value": min(row[name], MOST_COUNTED), "relation": _relation(row[name])} for name in ("open", "parked")
-        }
-        times = {name: _written(row[name]) for name in ("last_death", "last_parked", "last_resolution")}
-        return {**counts, **times}
-
-    async def _sessions(self, connection: Connection, asked: list[bytes]) -> frozenset[bytes]:
+        asked = list(sessions)
         rows = await connection.fetch(self._sql["sessions"], asked) if asked else []
-        return frozenset(bytes(row["token_hash"]) for row in rows)
-
-
-def _last_complete_minute(now: datetime) -> Mapping[str, Any]:
-    ended = (now - REPORTED_WITHIN).replace(second=0, microsecond=0)
-    return {"starts_at": _written(ended - timedelta(minutes=1)), "step_seconds": 60}
-
-
-def _backlog(known: Iterable[KnownComponent]) -> Mapping[str, Any]:
-    """As the relay tells it that was heard of last."""
-    relays = [
-        each
-        for each in known
-        if each.kind is ComponentKind.RELAY and each.condition is Condition.ALIVE and "unsent" in each.activity
-    ]
-    latest = max(relays, key=lambda each: each.seen_at, default=None)
-    activity = {} if latest is None else latest.activity
-    return {"unsent": activity.get("unsent"), "oldest_due_seconds": activity.get("oldest_due_seconds")}
-
-
-def _component_values(known: KnownComponent) -> Mapping[str, Any]:
-    return {
-        "id": known.id,
-        "kind": known.kind.value,
-        "name": known.name,
-        "condition": known.condition.value,
-        "state": known.activity.get("state"),
-    }
-
-
-def _relation(count: int) -> str:
-    return "eq" if count <= MOST_COUNTED else "gte"
+        return Look(values, frozenset(bytes(row["token_hash"]) for row in rows))
 
 
 def _written(moment: datetime | None) -> str | None:

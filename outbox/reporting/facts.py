@@ -71,9 +71,16 @@ def fact_of(event: Processed, *, at: float, now: float) -> Fact | None:
 
     `waited` is the time from the creation of the message until its handler began, with all earlier attempts.
     """
-    name, failure = _told(event)
-    if name is None:
-        return None
+    failure: Failure | None = None
+    match event.outcome:
+        case Done():
+            name = "processed"
+        case Retry(_, failure):
+            name = "retried"
+        case Dead(_, failure):
+            name = "died"
+        case _:
+            return None
     message, ran = event.message, event.duration.total_seconds()
     chain = message.tracking_ids
     return Fact(
@@ -90,15 +97,3 @@ def fact_of(event: Processed, *, at: float, now: float) -> Fact | None:
         None if failure is None else failure.type[:MOST_TYPE],
         None if failure is None else failure.message[:MOST_MESSAGE],
     )
-
-
-def _told(event: Processed) -> tuple[str | None, Failure | None]:
-    match event.outcome:
-        case Done():
-            return "processed", None
-        case Retry(_, failure):
-            return "retried", failure
-        case Dead(_, failure):
-            return "died", failure
-        case _:
-            return None, None

@@ -48,30 +48,20 @@ async def pause(connection: Any, wanted: Pause, *, schema: str | None = None) ->
         _require_storable(text or "")
     if wanted.until is not None and wanted.until.tzinfo is None:
         raise ConfigurationError(f"the end of a pause needs a time zone, unlike {wanted.until}")
-    sql = _sql(schema)["pause"]
+    sql = reporting_queries(schema)["pause"]
     await connection.execute(sql, scope.value, name, wanted.reason, wanted.requested_by, wanted.until)
 
 
 async def resume(connection: Any, scope: PauseScope | str, name: str = "", *, schema: str | None = None) -> bool:
     """Takes back the pause of that scope and name; False if there was none. Others that cover the same part stay."""
     checked_scope, checked_name = checked(scope, name)
-    return await connection.fetchval(_sql(schema)["resume"], checked_scope.value, checked_name) is not None
+    return await connection.fetchval(reporting_queries(schema)["resume"], checked_scope.value, checked_name) is not None
 
 
 async def pauses(connection: Any, *, schema: str | None = None) -> Sequence[Pause]:
     """The pauses that are wanted now."""
-    rows = await connection.fetch(_sql(schema)["list_pauses"])
-    return [
-        Pause(
-            scope=PauseScope(row["scope"]),
-            name=row["name"],
-            reason=row["reason"],
-            requested_by=row["requested_by"],
-            requested_at=row["requested_at"],
-            until=row["until"],
-        )
-        for row in rows
-    ]
+    rows = await connection.fetch(reporting_queries(schema)["list_pauses"])
+    return [Pause(**{**dict(row), "scope": PauseScope(row["scope"])}) for row in rows]
 
 
 def checked(scope: PauseScope | str, name: str) -> tuple[PauseScope, str]:
@@ -87,10 +77,6 @@ def checked(scope: PauseScope | str, name: str) -> tuple[PauseScope, str]:
 def _require_storable(text: object) -> None:
     if not isinstance(text, str) or "\0" in text or len(text) > LONGEST_TEXT:
         raise ConfigurationError(f"a name or reason is text of at most {LONGEST_TEXT:,} characters without NUL")
-
-
-def _sql(schema: str | None) -> Any:
-    return reporting_queries(schema)
 
 
 Wish = tuple[str, str]

@@ -6,7 +6,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -129,45 +129,28 @@ class Reporter:
         self._writes_history = settings.history
         self._adds_up = True
         self._take_note = self.activity.take_note
-        self._reactions: Mapping[type, Callable[[Any], None]] = {
-            BacklogMeasured: self._measured,
-            BatchSent: self._sent,
-            Duplicate: self._found_duplicate,
-            Paused: self._acknowledge,
-            Processed: self._processed,
-            Resumed: self._acknowledge,
-        }
 
     def notify(self, event: Event) -> None:
         """See `outbox.ports.Observer`."""
-        react = self._reactions.get(type(event))
-        if react is not None:
-            react(event)
+        match event:  # the most frequent ones first
+            case Processed():
+                duplicate = bool(self._duplicates) and self._duplicates.discard(event.queue, event.message.id)
+                if self._writes_history:
+                    self._facts.take_note(event, duplicate=duplicate)
+                    self._news.set()
+                if self._adds_up:
+                    self._statistics.processed(event, duplicate=duplicate)
+            case BatchSent() if self._adds_up:
+                self._statistics.sent(event)
+            case Duplicate():
+                self._duplicates.add(event.queue, event.message.id)
+            case BacklogMeasured() if self._adds_up:
+                self._statistics.measured(event)
+            case Paused() | Resumed():
+                self._hurry()
         self._take_note(event)
         if self.activity.changed:
             self._news.set()
-
-    def _sent(self, event: BatchSent) -> None:
-        if self._adds_up:
-            self._statistics.sent(event)
-
-    def _measured(self, event: BacklogMeasured) -> None:
-        if self._adds_up:
-            self._statistics.measured(event)
-
-    def _found_duplicate(self, event: Duplicate) -> None:
-        self._duplicates.add(event.queue, event.message.id)
-
-    def _processed(self, event: Processed) -> None:
-        duplicate = bool(self._duplicates) and self._duplicates.discard(event.queue, event.message.id)
-        if self._writes_history:
-            self._facts.take_note(event, duplicate=duplicate)
-            self._news.set()
-        if self._adds_up:
-            self._statistics.processed(event, duplicate=duplicate)
-
-    def _acknowledge(self, _event: Paused | Resumed) -> None:
-        self._hurry()
 
     def gate(self, queue: str = "") -> Gate:
         """The gate of a consumer of `queue`; without one, of the component itself."""
@@ -203,7 +186,8 @@ class Reporter:
             if pause is None:
                 await self._rest_until_due()
             else:
-                await self._rest(pause)
+                await _wait(self._finishing, pause.total_seconds())
+                self._gates.tick()
 
     # --- rounds --------------------------------------------------------------------------------------------------------
 
@@ -235,8 +219,16 @@ class Reporter:
     async def _listen(self, connection: Connection) -> None:
         """Finds out whether changes of pauses are notified here; until they are, pauses are polled."""
         self._due["listen"] = time.monotonic() + LISTEN_AGAIN.total_seconds()
+        problem: str | None = "notifications do not arrive (a transaction pooler?)"
         try:
-            problem = await self._listening_problem(connection)
+            channel = await self._tables.channel(connection)
+            if channel is None:
+                problem = "their table's trigger is missing: run `outbox migrate`"
+            else:
+                # Another connection notifies, because behind a pooler one that notifies itself may hear it by chance.
+                async with self._connect() as other:
+                    if await notifications_arrive(connection, other, channel, self._control_changed, timeout=HEARING_TIMEOUT):
+                        problem = None
         except DRIVER_ERRORS as error:
             if connection.is_closed():
                 raise
@@ -247,16 +239,6 @@ class Reporter:
         else:
             self._fails("pauses are polled", problem, level=logging.INFO)
         self._control_changed()  # what was committed since the last look was not notified here
-
-    async def _listening_problem(self, connection: Connection) -> str | None:
-        channel = await self._tables.channel(connection)
-        if channel is None:
-            return "their table's trigger is missing: run `outbox migrate`"
-        # Another connection notifies, because behind a pooler one that notifies itself may hear it by chance.
-        async with self._connect() as other:
-            if await notifications_arrive(connection, other, channel, self._control_changed, timeout=HEARING_TIMEOUT):
-                return None
-        return "notifications do not arrive (a transaction pooler?)"
 
     def _control_changed(self) -> None:
         self._changed = True
@@ -283,8 +265,10 @@ class Reporter:
         self.tell_lost(at_once=last)
         if "stats" in usable and (last or self._is_due("stats", self._settings.add_up_every)):
             await self._attempt("statistics", self._add_stats(connection), connection)
-        if "component" in usable and self._has_news(last=last):
-            await self._attempt("heartbeat", self._beat(connection, stopped=last), connection)
+        if "component" in usable:
+            due = self._is_due("beat", self._settings.heartbeat)
+            if last or due or self.activity.changed or self._heeded != self._gates.heeded(self.activity.paused):
+                await self._attempt("heartbeat", self._beat(connection, stopped=last), connection)
 
     async def _attempt(self, what: str, duty: Any, connection: Connection) -> None:
         """One duty that fails leaves the others alone, unless the connection is lost with it."""
@@ -351,10 +335,6 @@ class Reporter:
 
     # --- when, and what went wrong -------------------------------------------------------------------------------------
 
-    def _has_news(self, *, last: bool) -> bool:
-        due = self._is_due("beat", self._settings.heartbeat)
-        return last or due or self.activity.changed or self._heeded != self._gates.heeded(self.activity.paused)
-
     def _is_due(self, duty: str, every: timedelta) -> bool:
         now = time.monotonic()
         if now < self._due[duty]:
@@ -362,27 +342,19 @@ class Reporter:
         self._due[duty] = now + every.total_seconds()
         return True
 
-    async def _rest(self, pause: timedelta) -> None:
-        """Waits, and lets pauses end whose time is over."""
-        await _wait(self._finishing, pause.total_seconds())
-        self._gates.tick()
-
     async def _rest_until_due(self) -> None:
         """Waits until there is something to write or to look at, and lets pauses end whose time is over."""
         tick_ends = time.monotonic() + self._settings.tick.total_seconds()
         if self._facts:  # they could not be written, or there were too many for one round
             self._news.set()
-        await _wait(self._news, self._next_due() - time.monotonic())
-        await _wait(self._urgent, tick_ends - time.monotonic())
-        self._gates.tick()
-
-    def _next_due(self) -> float:
         due = [self._due[duty] for duty, table in _DUTIES.items() if table in self._usable]
         if self._is_to_listen:
             due.append(self._due["listen"])
         if self._gates.next_end is not None:
             due.append(self._gates.next_end)
-        return min(due, default=math.inf)
+        await _wait(self._news, min(due, default=math.inf) - time.monotonic())
+        await _wait(self._urgent, tick_ends - time.monotonic())
+        self._gates.tick()
 
     def _hurry(self) -> None:
         self._urgent.set()

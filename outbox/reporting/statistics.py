@@ -122,8 +122,16 @@ class Statistics:
 
     def give_back(self, taken: Iterable[tuple[Key, Counts]]) -> None:
         """For counts that could not be added now: they are added with the next ones."""
-        for key, counts in taken:
-            _add(self._at(*key), counts)
+        for key, more in taken:
+            known = self._at(*key)
+            for name in _COUNTS:
+                setattr(known, name, getattr(known, name) + getattr(more, name))
+            if more.backlog is not None:
+                known.backlog = max(known.backlog or 0, more.backlog)
+            if more.oldest_age is not None:
+                known.oldest_age = max(known.oldest_age or timedelta(0), more.oldest_age)
+            if more.latency is not None:
+                known.latency = [a + b for a, b in zip(known.latency or [0] * len(more.latency), more.latency, strict=True)]
 
     def _now(self, now: float, routing_key: str, queue: str) -> Counts:
         """The row of this minute. Most events are of a name that there was in this minute, and found by one look."""
@@ -149,17 +157,6 @@ class Statistics:
             names[name] = counts
             self._rows += 1
         return counts
-
-
-def _add(known: Counts, more: Counts) -> None:
-    for name in ("created", "sent", "processed", "failed", "retried", "dead", "duplicates"):
-        setattr(known, name, getattr(known, name) + getattr(more, name))
-    if more.backlog is not None:
-        known.backlog = max(known.backlog or 0, more.backlog)
-    if more.oldest_age is not None:
-        known.oldest_age = max(known.oldest_age or timedelta(0), more.oldest_age)
-    if more.latency is not None:
-        known.latency = [a + b for a, b in zip(known.latency or [0] * len(more.latency), more.latency, strict=True)]
 
 
 def _minute_of(now: float) -> datetime:
@@ -192,8 +189,19 @@ class SeriesReader:
 
     def __init__(self, connection: Connection, schema: str | None, group_by: GroupBy) -> None:
         group, belongs = _GROUPS[group_by]
+        buckets = [f"sum(latency[{number}]::float8) as bucket_{number}" for number in _BUCKETS]
         self._connection = connection
-        self._sql = queries("series.sql", origin=ORIGIN, group=group, belongs=belongs, **_sums(), **satellite_names(schema))
+        self._sql = queries(
+            "series.sql",
+            origin=ORIGIN,
+            group=group,
+            belongs=belongs,
+            # The columns of counts and of the buckets of latencies: of cells, and of what is made of cells.
+            cell_sums=", ".join([*(f"sum({name}::float8) as {name}" for name in _COUNTS), *buckets]),
+            sums=", ".join(f"sum({name})::bigint as {name}" for name in _COUNTS),
+            latency=", ".join(f"sum(bucket_{number})" for number in _BUCKETS),
+            **satellite_names(schema),
+        )
 
     async def now(self) -> datetime:
         """The database's clock."""
@@ -217,16 +225,6 @@ class SeriesReader:
             self._sql["series"], *asked, gcd(*steps), *covered, list(steps), most, OTHERS
         )
         return rows
-
-
-def _sums() -> Mapping[str, str]:
-    """The columns of counts and of the buckets of latencies: of cells, and of what is made of cells."""
-    buckets = [f"sum(latency[{number}]::float8) as bucket_{number}" for number in _BUCKETS]
-    return {
-        "cell_sums": ", ".join([*(f"sum({name}::float8) as {name}" for name in _COUNTS), *buckets]),
-        "sums": ", ".join(f"sum({name})::bigint as {name}" for name in _COUNTS),
-        "latency": ", ".join(f"sum(bucket_{number})" for number in _BUCKETS),
-    }
 
 
 MINUTES_KEPT = timedelta(days=2)
