@@ -50,7 +50,7 @@ class ReportingTables:
             return
         at, *columns = zip(*facts, strict=True)
         ago = [clock - then for then in at]
-        # asyncpg looks at each element of an array for a nested one; where nothing failed, three of twelve hold nothing but None.
+        # asyncpg looks at each element of an array for a nested one; where nothing failed, three of twelve hold only None.
         filled = [None if column.count(None) == len(column) else column for column in columns]
         await self._write(connection, "write_history", component, ago, *filled)
 
