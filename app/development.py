@@ -12,7 +12,7 @@ import click
 from outbox.admin import Role
 from outbox.admin.health import PREFIX
 from outbox.admin.security.tokens import TokenEntry, entry_for, token_of
-from outbox.admin.ui import BuiltFiles
+from outbox.admin.ui import is_built
 
 NAME = "development"
 """Whom the audit names."""
@@ -36,7 +36,7 @@ def token_entry() -> TokenEntry:
 
 def has_dashboard() -> bool:
     """Whether it was built."""
-    return BuiltFiles().are_there
+    return is_built()
 
 
 def dashboard_link(text: str, service: str) -> str:

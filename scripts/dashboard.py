@@ -139,6 +139,7 @@ def _make_pages(node: Node | None) -> Node:
     ended = node.run([str(node.program), *arguments], _FRONTEND, _TOOL_SECONDS)
     if ended.returncode != 0:
         raise Failed("it could not be built; what vite says is above", ended.stdout)
+    built.compress(folder)
     built.write_record(folder, sources)
     old = _CACHE / "dashboard.old"
     shutil.rmtree(old, ignore_errors=True)

@@ -1,5 +1,6 @@
 """Building the dashboard, with programs that stand in for Node and npm: when it is done, and what is said where it fails."""
 
+import gzip
 import json
 import os
 import shutil
@@ -16,6 +17,8 @@ if [ "$1" = --version ]; then echo v20.19.0; exit; fi
 echo "node $*" >> calls
 {node}
 mkdir -p ../.cache/dashboard/assets && echo page > ../.cache/dashboard/index.html
+printf '%01000d' 0 > ../.cache/dashboard/assets/long.js
+echo 0 > ../.cache/dashboard/assets/short.js
 """
 NPM = """#!/bin/sh
 echo "npm $1" >> calls
@@ -103,6 +106,13 @@ def test_it_is_done_step_by_step_and_then_in_no_time_until_something_changes(pro
     newer = {"packages": {**LOCK["packages"], "node_modules/react": {"integrity": "b"}}}
     project.write("frontend/package-lock.json", json.dumps(newer))
     assert (project.make()[0], project.calls) == (0, ["npm ci", VITE])
+
+
+def test_files_get_a_compressed_copy_if_that_is_smaller(project: Project) -> None:
+    assert project.make()[0] == 0
+    assets = project.page.parent / "assets"
+    assert {path.name for path in assets.iterdir()} == {"long.js", "long.js.gz", "short.js"}
+    assert gzip.decompress((assets / "long.js.gz").read_bytes()) == (assets / "long.js").read_bytes()
 
 
 def test_where_packages_cannot_be_fetched_it_says_so_and_what_can_be_done(project: Project) -> None:

@@ -1,12 +1,14 @@
 """`/ui/`: every address below it serves the page, or one of its files."""
 
 from html import escape
+from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
 
-from outbox.admin.ui.files import Build, BuiltFiles, File
-
+STATIC = Path(__file__).parent / "static"
 _POLICY = (
     "default-src 'none'",
     "script-src 'self'",
@@ -29,6 +31,9 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _FOREVER = "public, max-age=31536000, immutable"
+# A machine may have these as other types, which browsers would refuse.
+_MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_BASE = '<base href="./" />'
 _MISSING = """\
 <!doctype html>
 <html lang="en">
@@ -40,59 +45,78 @@ package of Outbox contains it.</p>
 """
 
 
-def ui_routes(built: BuiltFiles | None = None, *, host_login: str | None = None) -> APIRouter:
-    """The dashboard's page and files, open to everybody: they hold no data. Without `built`, those of this package.
+def is_built(folder: Path = STATIC) -> bool:
+    """Whether the dashboard was built."""
+    return (folder / "index.html").is_file()
+
+
+def ui_routes(folder: Path = STATIC, *, host_login: str | None = None) -> APIRouter:
+    """The dashboard's page and files, open to everybody: they hold no data. Without `folder`, those of this package.
 
     `host_login` is where the application logs people in, empty if that is not known; None: the admin does it.
     """
-    dashboard = _Dashboard(built or BuiltFiles(), host_login)
+    dashboard = _Dashboard(folder, host_login)
     router = APIRouter(include_in_schema=False)
-    router.add_api_route("/ui", _to_the_page, methods=["GET", "HEAD"])
-    router.add_api_route("/ui/{address:path}", dashboard.served, methods=["GET", "HEAD"])
+    router.add_api_route("/ui", _redirect_to_page, methods=["GET", "HEAD"])
+    router.add_api_route("/ui/{address:path}", dashboard.answer, methods=["GET", "HEAD"])
     return router
 
 
-async def _to_the_page(request: Request) -> Response:
+async def _redirect_to_page(request: Request) -> Response:
     """Relative, so that it holds under every prefix."""
     query = f"?{request.url.query}" if request.url.query else ""
     return Response(status_code=307, headers={**_HEADERS, "Cache-Control": "no-cache", "Location": f"./ui/{query}"})
 
 
-class _Dashboard:
-    """Answers requests with what was built."""
+class _Dashboard(StaticFiles):
+    """The files of a build; the page at every other address, whose routes are the browser's."""
 
-    def __init__(self, built: BuiltFiles, host_login: str | None) -> None:
-        self._built = built
+    def __init__(self, folder: Path, host_login: str | None) -> None:
+        super().__init__(directory=folder, check_dir=False)
+        self._page = folder / "index.html"
         self._head = "" if host_login is None else f'<meta name="outbox-host-login" content="{escape(host_login)}" />'
 
-    async def served(self, request: Request, address: str) -> Response:
-        build = await run_in_threadpool(self._built.current)
-        answer = _page(_MISSING, status=404) if build is None else _answer(build, request, address, self._head)
-        return _without_body(answer) if request.method == "HEAD" else answer
+    async def answer(self, request: Request, address: str) -> Response:
+        file = await self._file(request, address)
+        if file is not None:
+            return file
+        try:
+            page = await run_in_threadpool(self._page.read_text, "utf-8")
+        except OSError:
+            return _text(_MISSING, "text/html", status=404)
+        # An address that means a file, of another build or one that a stranger hopes for, is not a page's.
+        parts = address.split("/")
+        if parts[0] == "assets" or parts[0].startswith(".") or ".." in parts or "\0" in address:
+            return _text("There is no such file.\n", "text/plain", status=404)
+        # A relative base is right under every prefix, also one that a proxy strips without telling. A browser counts
+        # segments in the address as it was sent, where an encoded slash is part of one.
+        raw: bytes = request.scope.get("raw_path") or b""
+        depth = max(0, address.count("/") - raw.upper().count(b"%2F"))
+        return _text(page.replace(_BASE, f'<base href="{"../" * depth or "./"}" />{self._head}', 1), "text/html")
+
+    async def _file(self, request: Request, address: str) -> Response | None:
+        # Nothing hidden, no second name of a file as in `a//b`, and not what the build has for itself.
+        hidden = "/." in f"/{address}" or "//" in address or address.endswith(("/", ".gz"))
+        if hidden or address in ("index.html", "build.json"):
+            return None
+        for name in (f"{address}.gz", address) if _accepts_gzip(request) else (address,):
+            try:
+                response = await self.get_response(name, request.scope)
+            except HTTPException:
+                continue
+            keep = _FOREVER if address.startswith("assets/") else "no-cache"
+            response.headers.update({**_HEADERS, "Cache-Control": keep, "Vary": "Accept-Encoding"})
+            if response.status_code == 304:
+                return response
+            if name != address:
+                response.headers["Content-Encoding"] = "gzip"
+            if media_type := _MEDIA_TYPES.get(Path(address).suffix):
+                response.headers["Content-Type"] = media_type
+            return response
+        return None
 
 
-def _answer(build: Build, request: Request, address: str, head: str) -> Response:
-    file = build.files.get(address)
-    if file is not None:
-        return _file(file, request)
-    if _names_a_file(address):
-        headers = {**_HEADERS, "Cache-Control": "no-store"}
-        return Response("There is no such file.\n", status_code=404, media_type="text/plain", headers=headers)
-    return _page(build.page_at(_depth(request, address), head))
-
-
-def _file(file: File, request: Request) -> Response:
-    zipped = file.gzipped if _takes_gzip(request) else None
-    etag = f'"{file.digest}{"" if zipped is None else "-gzip"}"'
-    headers = {**_HEADERS, "Cache-Control": _FOREVER if file.immutable else "no-cache", "ETag": etag, "Vary": "Accept-Encoding"}
-    if _has_it(request, etag):
-        return Response(status_code=304, headers=headers)
-    if zipped is not None:
-        headers["Content-Encoding"] = "gzip"
-    return Response(file.content if zipped is None else zipped, media_type=file.media_type, headers=headers)
-
-
-def _takes_gzip(request: Request) -> bool:
+def _accepts_gzip(request: Request) -> bool:
     for choice in request.headers.get("accept-encoding", "").lower().replace(" ", "").split(","):
         name, _, weight = choice.partition(";q=")
         if name == "gzip":
@@ -100,26 +124,6 @@ def _takes_gzip(request: Request) -> bool:
     return False
 
 
-def _has_it(request: Request, etag: str) -> bool:
-    known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
-    return etag in known or "*" in known
-
-
-def _names_a_file(address: str) -> bool:
-    """Whether it means a file, one of the build or one that somebody hopes for, and no page."""
-    parts = address.split("/")
-    return parts[0] == "assets" or parts[0].startswith(".") or ".." in parts or "\0" in address
-
-
-def _depth(request: Request, address: str) -> int:
-    """How many segments the browser sees below `/ui/`; an encoded slash is part of one."""
-    raw: bytes = request.scope.get("raw_path") or b""
-    return max(0, address.count("/") - raw.upper().count(b"%2F"))
-
-
-def _page(text: str, status: int = 200) -> Response:
-    return Response(text, status_code=status, media_type="text/html", headers={**_HEADERS, "Cache-Control": "no-store"})
-
-
-def _without_body(answer: Response) -> Response:
-    return Response(status_code=answer.status_code, headers=dict(answer.headers))
+def _text(text: str, media_type: str, *, status: int = 200) -> Response:
+    headers = {**_HEADERS, "Cache-Control": "no-store"}
+    return Response(text, status_code=status, media_type=media_type, headers=headers)
