@@ -19,16 +19,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     "Python files": 265,
-    "lines of Python": 44_875,
+    "lines of Python": 44_750,
     "modules with one importer": 62,
-    "private functions named once, %": 26.8,
+    "private functions named once, %": 25.5,
     "modules named …ing": 22,
     "import edges": 1_293,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,
 }
-FLOORS = {"full-line comments, %": 0.54}
+FLOORS = {"full-line comments, %": 0.55}
 """Where concurrency, SQL and protocol need a reason, it stands next to the line."""
 LEANING = re.compile(r"(The same\b|The whole of\b|Whatever\b|Likewise\b|Whoever\b)")
 FRONTEND_IMPORT = re.compile(r"""^(?:import|export)\b[^;'"]*?from\s+["'](\.[^"']+)["']""", re.MULTILINE)

@@ -7,8 +7,9 @@ ERROR: what could not be read, and what nobody expects.
 import logging
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, assert_never
+from typing import Any, TypeVar, assert_never, get_args
 
 from outbox.core.events import (
     Advice,
@@ -68,36 +69,52 @@ class LoggingObserver:
     """Writes a line for each event whose level is on."""
 
     def notify(self, event: Event) -> None:
-        _TELLERS[type(event)](event)
+        if (line := _LINES.get(type(event))) is not None:
+            if _log.isEnabledFor(line.level):
+                _write(event, line.level, line.text, *line.values(event))
+            return
+        match event:
+            case Processed():
+                _log_processed(event)
+            case BatchSent() if _log.isEnabledFor(logging.INFO):
+                text = "published %s to exchange %s, %s after it was written"
+                for message in event.messages:
+                    subject = _subject(message.id, message.routing_key)
+                    _write(event, logging.INFO, text, subject, event.exchange_name, _seconds(message.age), about=message)
+            case SendFailed():
+                _log_failed_send(event)
+            case PoisonIsolated():
+                _log_isolation(event)
+            case WakeModeChanged():
+                level = logging.INFO if event.mode is WakeMode.LISTENING else logging.WARNING
+                _write(event, level, "%s on channel %s: %s", event.mode.value, event.channel, _safe(event.reason))
+            case DependencyLost():
+                what = "the %s took too long" if event.timed_out else "lost the %s"
+                text = f"{what}, trying again: %s"
+                _write(event, logging.WARNING, text, event.dependency.value, _safe(event.reason))
 
 
-# --- relay -------------------------------------------------------------------------------------------------------------
+def _log_processed(event: Processed) -> None:
+    match event.outcome:
+        case Done():
+            if _log.isEnabledFor(logging.INFO):
+                _write(event, logging.INFO, "processed %s in %s", _delivery(event), _seconds(event.duration))
+        case Retry(delay, failure):
+            text = "attempt %d at %s failed, again in %s: %s"
+            _write(event, logging.WARNING, text, event.attempt, _delivery(event), _seconds(delay), _safe(failure))
+        case Dead(cause, failure):
+            level = logging.ERROR if cause in (Cause.UNDECODABLE, Cause.CRASHED) else logging.WARNING
+            text = "attempt %d at %s made it a dead letter, %s: %s"
+            _write(event, level, text, event.attempt, _delivery(event), cause.value, _safe(failure))
+        case Returned():
+            _write(event, logging.DEBUG, "gave back %s", _delivery(event))
+        case Postponed(delay):
+            _write(event, logging.DEBUG, "postponed %s for %s", _delivery(event), _seconds(delay))
+        case _:
+            assert_never(event.outcome)
 
 
-def _relay_started(event: RelayStarted) -> None:
-    _tell(event, logging.INFO, "relay started: %s to exchange %s", event.table, event.exchange_name)
-
-
-def _relay_stopped(event: RelayStopped) -> None:
-    _tell(event, logging.INFO, "relay stopped: %s to exchange %s", event.table, event.exchange_name)
-
-
-def _batch_sent(event: BatchSent) -> None:
-    if not _log.isEnabledFor(logging.INFO):
-        return
-    for message in event.messages:
-        _tell(
-            event,
-            logging.INFO,
-            "published %s to exchange %s, %s after it was written",
-            _subject(message.id, message.routing_key),
-            event.exchange_name,
-            _seconds(message.age),
-            about=message,
-        )
-
-
-def _send_failed(event: SendFailed) -> None:
+def _log_failed_send(event: SendFailed) -> None:
     match event.outcome:
         case Retry(delay):
             level, end = logging.WARNING, f"tried again in {_seconds(delay)}"
@@ -117,30 +134,41 @@ def _send_failed(event: SendFailed) -> None:
         case _:
             assert_never(event.outcome)
     if _log.isEnabledFor(level):
-        _tell(
-            event,
-            level,
-            "%s %s, %s: %s",
-            event.type.value,
-            _subject(event.message_id, event.routing_key),
-            end,
-            _safe(event.failure),
-        )
+        subject = _subject(event.message_id, event.routing_key)
+        _write(event, level, "%s %s, %s: %s", event.type.value, subject, end, _safe(event.failure))
 
 
-def _route_stalled(event: RouteStalled) -> None:
-    _tell(
-        event,
-        logging.WARNING,
-        "%s of exchange %s takes no messages: %s; the others go on, and one of its messages is sent again from time to time",
-        _route(event),
-        event.exchange_name,
-        _safe(event.failure),
-    )
+def _log_isolation(event: PoisonIsolated) -> None:
+    level, limit = logging.WARNING, _seconds(event.limit or timedelta(0))
+    match event.step:
+        case IsolationStep.WAITING:
+            text = f"waits up to {limit} for the handlers that run, and no other one begins meanwhile"
+        case IsolationStep.RUNNING:
+            text = f"runs alone, for up to {limit}; other messages wait meanwhile"
+        case IsolationStep.POSTPONED:
+            text = f"waits for {limit}, because other handlers did not end in time; they go on"
+        case IsolationStep.ENDED:
+            level, text = logging.INFO, "runs alone no more; other messages go on"
+        case _:
+            assert_never(event.step)
+    subject = _subject(event.message.id, event.message.routing_key)
+    _write(event, level, "poison message %s of queue %s %s", subject, event.queue, text)
 
 
-def _route_resumed(event: RouteResumed) -> None:
-    _tell(event, logging.INFO, "%s of exchange %s takes messages again", _route(event), event.exchange_name)
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The line of an event: its level, its text, and the values in it."""
+
+    level: int
+    text: str
+    values: Callable[[Any], tuple[object, ...]]
+
+
+E = TypeVar("E", bound=Event)
+
+
+def _line(kind: type[E], level: int, text: str, values: Callable[[E], tuple[object, ...]]) -> tuple[type[E], _Line]:
+    return kind, _Line(level, text, values)
 
 
 def _route(event: RouteStalled | RouteResumed) -> str:
@@ -149,239 +177,123 @@ def _route(event: RouteStalled | RouteResumed) -> str:
     return f"routing key {event.routing_key[:_NAME_LIMIT]!r}"
 
 
-def _round_finished(event: RoundFinished) -> None:
-    _tell(event, logging.DEBUG, "round of %d messages to exchange %s took %s", event.taken, event.exchange_name, event.duration)
-
-
-def _backlog_measured(event: BacklogMeasured) -> None:
-    _tell(
-        event,
-        logging.DEBUG,
-        "backlog of exchange %s: %d unsent, oldest due for %s",
-        event.exchange_name,
-        event.unsent,
-        event.oldest_due,
-    )
-
-
-def _cleaned_up(event: CleanedUp) -> None:
-    _tell(event, logging.DEBUG, "deleted %d sent rows of %s", event.deleted, event.table)
-
-
-def _maintenance_started(event: MaintenanceStarted) -> None:
-    _tell(event, logging.INFO, "maintenance is done by this process now")
-
-
-def _maintenance_stopped(event: MaintenanceStopped) -> None:
-    _tell(event, logging.INFO, "maintenance is done by this process no longer")
-
-
-def _duty_done(event: DutyDone) -> None:
-    _tell(event, logging.INFO, "maintenance: %s, %d", event.duty, event.changed)
-
-
-def _duty_failed(event: DutyFailed) -> None:
-    _tell(event, logging.ERROR, "maintenance: %s failed and is tried again later: %s", event.duty, _safe(event.failure))
-
-
-def _wake_mode_changed(event: WakeModeChanged) -> None:
-    level = logging.INFO if event.mode is WakeMode.LISTENING else logging.WARNING
-    _tell(event, level, "%s on channel %s: %s", event.mode.value, event.channel, _safe(event.reason))
-
-
-# --- worker ------------------------------------------------------------------------------------------------------------
-
-
-def _consumer_started(event: ConsumerStarted) -> None:
-    text = "consumes queue %s, bound to exchange %s with %r"
-    _tell(event, logging.INFO, text, event.queue, event.exchange_name, str(event.binding_key))  # which may be of an enum
-
-
-def _consumer_stopped(event: ConsumerStopped) -> None:
-    _tell(event, logging.DEBUG, "queue %s of exchange %s no longer consumed", event.queue, event.exchange_name)
-
-
-def _received(event: Received) -> None:
-    if _log.isEnabledFor(logging.DEBUG):
-        _tell(event, logging.DEBUG, "received %s, attempt %d", _delivery(event), event.attempt)
-
-
-def _processed(event: Processed) -> None:
-    level = _level_of(event)
-    if not _log.isEnabledFor(level):
-        return
-    match event.outcome:
-        case Done():
-            _tell(event, level, "processed %s in %s", _delivery(event), _seconds(event.duration))
-        case Retry(delay, failure):
-            text = "attempt %d at %s failed, again in %s: %s"
-            _tell(event, level, text, event.attempt, _delivery(event), _seconds(delay), _safe(failure))
-        case Dead(cause, failure):
-            text = "attempt %d at %s made it a dead letter, %s: %s"
-            _tell(event, level, text, event.attempt, _delivery(event), cause.value, _safe(failure))
-        case Returned():
-            _tell(event, level, "gave back %s", _delivery(event))
-        case Postponed(delay):
-            _tell(event, level, "postponed %s for %s", _delivery(event), _seconds(delay))
-        case _:
-            assert_never(event.outcome)
-
-
-def _level_of(event: Processed) -> int:
-    match event.outcome:
-        case Done():
-            return logging.INFO
-        case Retry():
-            return logging.WARNING
-        case Dead(Cause.UNDECODABLE | Cause.CRASHED):
-            return logging.ERROR
-        case Dead():
-            return logging.WARNING
-        case Returned() | Postponed():
-            return logging.DEBUG
-        case _:
-            assert_never(event.outcome)
-
-
-def _duplicate(event: Duplicate) -> None:
-    if _log.isEnabledFor(logging.DEBUG):
-        _tell(event, logging.DEBUG, "left out %s, which was processed before", _delivery(event))
-
-
-def _batch_failed(event: BatchFailed) -> None:
-    text = "a batch of %d messages of queue %s failed, they are handled one by one: %s"
-    _tell(event, logging.WARNING, text, len(event.messages), event.queue, _safe(event.failure))
-
-
-def _circuit_opened(event: CircuitOpened) -> None:
-    text = "queue %s of exchange %s pauses for %s: its handler fails with what it pauses on"
-    _tell(event, logging.WARNING, text, event.queue, event.exchange_name, _seconds(event.pause))
-
-
-def _circuit_closed(event: CircuitClosed) -> None:
-    _tell(event, logging.INFO, "queue %s of exchange %s goes on: its handler succeeds again", event.queue, event.exchange_name)
-
-
-def _settle_failed(event: SettleFailed) -> None:
-    text = "the outcome of %s of queue %s was not recorded: %s"
-    _tell(event, logging.WARNING, text, _one_line(event.message_id, limit=_NAME_LIMIT), event.queue, _safe(event.reason))
-
-
-def _poison_isolated(event: PoisonIsolated) -> None:
-    limit = _seconds(event.limit or timedelta(0))
-    match event.step:
-        case IsolationStep.WAITING:
-            level, text = logging.WARNING, f"waits up to {limit} for the handlers that run, and no other one begins meanwhile"
-        case IsolationStep.RUNNING:
-            level, text = logging.WARNING, f"runs alone, for up to {limit}; other messages wait meanwhile"
-        case IsolationStep.POSTPONED:
-            level, text = logging.WARNING, f"waits for {limit}, because other handlers did not end in time; they go on"
-        case IsolationStep.ENDED:
-            level, text = logging.INFO, "runs alone no more; other messages go on"
-        case _:
-            assert_never(event.step)
-    subject = _subject(event.message.id, event.message.routing_key)
-    _tell(event, level, "poison message %s of queue %s %s", subject, event.queue, text)
-
-
-def _handlers_abandoned(event: HandlersAbandoned) -> None:
-    text = "%d calls of the handler %s of queue %s did not end when they were cancelled: they are left behind"
-    _tell(event, logging.ERROR, text, event.count, event.handler, event.queue)
-
-
-def _archived(event: Archived) -> None:
-    _tell(event, logging.INFO, "archived %d dead letters of queue %s", event.count, event.queue)
-
-
-def _dead_letters_measured(event: DeadLettersMeasured) -> None:
-    _tell(event, logging.DEBUG, "queue %s has %d dead letters", event.queue, event.count)
-
-
-# --- both --------------------------------------------------------------------------------------------------------------
-
-
-def _dependency_lost(event: DependencyLost) -> None:
-    what = "the %s took too long" if event.timed_out else "lost the %s"
-    _tell(event, logging.WARNING, f"{what}, trying again: %s", event.dependency.value, _safe(event.reason))
-
-
-def _dependency_restored(event: DependencyRestored) -> None:
-    _tell(event, logging.INFO, "the %s is back", event.dependency.value)
-
-
-def _paused(event: Paused) -> None:
-    _tell(event, logging.INFO, "paused: %s takes nothing new", _part(event))
-
-
-def _resumed(event: Resumed) -> None:
-    _tell(event, logging.INFO, "resumed: %s", _part(event))
-
-
 def _part(event: Paused | Resumed) -> str:
     return f"the relay to exchange {event.exchange_name}" if event.queue is None else f"queue {event.queue}"
 
 
-def _health_judged(event: HealthJudged) -> None:
-    _tell(event, logging.DEBUG, "health of the installation: %s, %d findings", event.status, sum(event.findings.values()))
+_LINES: Mapping[type, _Line] = dict(
+    (
+        # --- relay
+        _line(RelayStarted, logging.INFO, "relay started: %s to exchange %s", lambda e: (e.table, e.exchange_name)),
+        _line(RelayStopped, logging.INFO, "relay stopped: %s to exchange %s", lambda e: (e.table, e.exchange_name)),
+        _line(
+            RouteStalled,
+            logging.WARNING,
+            "%s of exchange %s takes no messages: %s; "
+            "the others go on, and one of its messages is sent again from time to time",
+            lambda e: (_route(e), e.exchange_name, _safe(e.failure)),
+        ),
+        _line(RouteResumed, logging.INFO, "%s of exchange %s takes messages again", lambda e: (_route(e), e.exchange_name)),
+        _line(
+            RoundFinished,
+            logging.DEBUG,
+            "round of %d messages to exchange %s took %s",
+            lambda e: (e.taken, e.exchange_name, e.duration),
+        ),
+        _line(
+            BacklogMeasured,
+            logging.DEBUG,
+            "backlog of exchange %s: %d unsent, oldest due for %s",
+            lambda e: (e.exchange_name, e.unsent, e.oldest_due),
+        ),
+        _line(CleanedUp, logging.DEBUG, "deleted %d sent rows of %s", lambda e: (e.deleted, e.table)),
+        # --- maintenance
+        _line(MaintenanceStarted, logging.INFO, "maintenance is done by this process now", lambda _: ()),
+        _line(MaintenanceStopped, logging.INFO, "maintenance is done by this process no longer", lambda _: ()),
+        _line(DutyDone, logging.INFO, "maintenance: %s, %d", lambda e: (e.duty, e.changed)),
+        _line(
+            DutyFailed,
+            logging.ERROR,
+            "maintenance: %s failed and is tried again later: %s",
+            lambda e: (e.duty, _safe(e.failure)),
+        ),
+        # --- worker; a binding key may be of an enum
+        _line(
+            ConsumerStarted,
+            logging.INFO,
+            "consumes queue %s, bound to exchange %s with %r",
+            lambda e: (e.queue, e.exchange_name, str(e.binding_key)),
+        ),
+        _line(
+            ConsumerStopped,
+            logging.DEBUG,
+            "queue %s of exchange %s no longer consumed",
+            lambda e: (e.queue, e.exchange_name),
+        ),
+        _line(Received, logging.DEBUG, "received %s, attempt %d", lambda e: (_delivery(e), e.attempt)),
+        _line(Duplicate, logging.DEBUG, "left out %s, which was processed before", lambda e: (_delivery(e),)),
+        _line(
+            BatchFailed,
+            logging.WARNING,
+            "a batch of %d messages of queue %s failed, they are handled one by one: %s",
+            lambda e: (len(e.messages), e.queue, _safe(e.failure)),
+        ),
+        _line(
+            CircuitOpened,
+            logging.WARNING,
+            "queue %s of exchange %s pauses for %s: its handler fails with what it pauses on",
+            lambda e: (e.queue, e.exchange_name, _seconds(e.pause)),
+        ),
+        _line(
+            CircuitClosed,
+            logging.INFO,
+            "queue %s of exchange %s goes on: its handler succeeds again",
+            lambda e: (e.queue, e.exchange_name),
+        ),
+        _line(
+            SettleFailed,
+            logging.WARNING,
+            "the outcome of %s of queue %s was not recorded: %s",
+            lambda e: (_one_line(e.message_id, limit=_NAME_LIMIT), e.queue, _safe(e.reason)),
+        ),
+        _line(
+            HandlersAbandoned,
+            logging.ERROR,
+            "%d calls of the handler %s of queue %s did not end when they were cancelled: they are left behind",
+            lambda e: (e.count, e.handler, e.queue),
+        ),
+        _line(Archived, logging.INFO, "archived %d dead letters of queue %s", lambda e: (e.count, e.queue)),
+        _line(DeadLettersMeasured, logging.DEBUG, "queue %s has %d dead letters", lambda e: (e.queue, e.count)),
+        # --- all of them
+        _line(DependencyRestored, logging.INFO, "the %s is back", lambda e: (e.dependency.value,)),
+        _line(Paused, logging.INFO, "paused: %s takes nothing new", lambda e: (_part(e),)),
+        _line(Resumed, logging.INFO, "resumed: %s", lambda e: (_part(e),)),
+        _line(
+            HealthJudged,
+            logging.DEBUG,
+            "health of the installation: %s, %d findings",
+            lambda e: (e.status, sum(e.findings.values())),
+        ),
+        _line(
+            HistoryLost,
+            logging.WARNING,
+            "%d facts were not written to the history: %s",
+            lambda e: (e.count, _safe(e.reason)),
+        ),
+        _line(Advice, logging.WARNING, "%s", lambda e: (_safe(e.text),)),
+    )
+)
+
+_NAMES = {kind: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower() for kind in get_args(Event)}
 
 
-def _history_lost(event: HistoryLost) -> None:
-    _tell(event, logging.WARNING, "%d facts were not written to the history: %s", event.count, _safe(event.reason))
+def _write(event: Event, level: int, text: str, *values: object, about: SentMessage | None = None) -> None:
+    """Writes the line, and with it the fields that a formatter may show apart; `about` is one of the event's messages.
 
-
-def _advice(event: Advice) -> None:
-    _tell(event, logging.WARNING, "%s", _safe(event.text))
-
-
-_TELLERS: Mapping[type, Callable[[Any], None]] = {
-    Advice: _advice,
-    BacklogMeasured: _backlog_measured,
-    BatchFailed: _batch_failed,
-    BatchSent: _batch_sent,
-    CircuitClosed: _circuit_closed,
-    CircuitOpened: _circuit_opened,
-    CleanedUp: _cleaned_up,
-    ConsumerStarted: _consumer_started,
-    ConsumerStopped: _consumer_stopped,
-    Archived: _archived,
-    DeadLettersMeasured: _dead_letters_measured,
-    DependencyLost: _dependency_lost,
-    DependencyRestored: _dependency_restored,
-    Duplicate: _duplicate,
-    DutyDone: _duty_done,
-    DutyFailed: _duty_failed,
-    HandlersAbandoned: _handlers_abandoned,
-    HealthJudged: _health_judged,
-    HistoryLost: _history_lost,
-    MaintenanceStarted: _maintenance_started,
-    MaintenanceStopped: _maintenance_stopped,
-    Paused: _paused,
-    PoisonIsolated: _poison_isolated,
-    Processed: _processed,
-    Received: _received,
-    RelayStarted: _relay_started,
-    RelayStopped: _relay_stopped,
-    Resumed: _resumed,
-    RoundFinished: _round_finished,
-    RouteResumed: _route_resumed,
-    RouteStalled: _route_stalled,
-    SendFailed: _send_failed,
-    SettleFailed: _settle_failed,
-    WakeModeChanged: _wake_mode_changed,
-}
-
-
-_NAMES = {kind: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower() for kind in _TELLERS}
-
-
-def _tell(event: Event, level: int, text: str, *values: object, about: SentMessage | None = None) -> None:
-    """Writes the line, and with it the fields that a formatter may show apart; `about` is one of the event's messages."""
-    if _log.isEnabledFor(level):
-        _log.log(level, text, *values, extra=_fields(event, about), stacklevel=2)
-
-
-def _fields(event: Event, about: SentMessage | None) -> dict[str, object]:
-    """What the event is and whom it is about. Nothing that a message carries: only names and ids."""
+    The fields say what the event is and which message it concerns. Nothing that a message carries: only names and ids.
+    """
+    if not _log.isEnabledFor(level):
+        return
     message = about or getattr(event, "message", None)
     found = {name: getattr(event, name, None) for name in ("queue", "exchange_name", "routing_key", "message_id", "attempt")}
     found["tracking_ids"] = getattr(message or event, "tracking_ids", None)
@@ -389,18 +301,16 @@ def _fields(event: Event, about: SentMessage | None) -> dict[str, object]:
         found |= {"message_id": message.id, "routing_key": message.routing_key}
     if (outcome := getattr(event, "outcome", None)) is not None:
         found["outcome"] = type(outcome).__name__.lower()
-    if isinstance(ids := found["tracking_ids"], tuple) and len(ids) > _IDS_LIMIT:
-        found["tracking_ids"] = (*ids[:1], *ids[1 - _IDS_LIMIT :])
-    return {"event": _NAMES[type(event)]} | {name: _cut(value) for name, value in found.items() if value not in (None, ())}
-
-
-def _cut(value: object) -> object:
-    match value:
-        case str():
-            return value[:_NAME_LIMIT]
-        case tuple():
-            return [str(each)[:_NAME_LIMIT] for each in value]
-    return value
+    fields: dict[str, object] = {"event": _NAMES[type(event)]}
+    for name, value in found.items():
+        if isinstance(value, str):
+            fields[name] = value[:_NAME_LIMIT]
+        elif isinstance(value, tuple) and value:
+            ids = value if len(value) <= _IDS_LIMIT else (*value[:1], *value[1 - _IDS_LIMIT :])
+            fields[name] = [str(each)[:_NAME_LIMIT] for each in ids]
+        elif value is not None and value != ():
+            fields[name] = value
+    _log.log(level, text, *values, extra=fields, stacklevel=2)
 
 
 def _delivery(event: Received | Processed | Duplicate) -> str:
