@@ -18,17 +18,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
-    "Python files": 265,
-    "lines of Python": 44_750,
+    "Python files": 264,
+    "lines of Python": 44_656,
     "modules with one importer": 62,
-    "private functions named once, %": 25.5,
+    "private functions named once, %": 25.3,
     "modules named …ing": 22,
-    "import edges": 1_293,
+    "import edges": 1_291,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,
 }
-FLOORS = {"full-line comments, %": 0.55}
+FLOORS = {"full-line comments, %": 0.56}
 """Where concurrency, SQL and protocol need a reason, it stands next to the line."""
 LEANING = re.compile(r"(The same\b|The whole of\b|Whatever\b|Likewise\b|Whoever\b)")
 FRONTEND_IMPORT = re.compile(r"""^(?:import|export)\b[^;'"]*?from\s+["'](\.[^"']+)["']""", re.MULTILINE)

@@ -26,7 +26,19 @@ _LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds() - 1
 class PostgresDelivery:
     """Implements the Delivery port. Its row is decoded when it is asked for."""
 
-    __slots__ = ("_actions", "_failed_in_hand", "_row", "_taken", "body", "deadline", "id", "lost", "safe_until", "size", "token")
+    __slots__ = (
+        "_actions",
+        "_failed_in_hand",
+        "_row",
+        "_taken",
+        "body",
+        "deadline",
+        "id",
+        "lost",
+        "safe_until",
+        "size",
+        "token",
+    )
 
     def __init__(self, row: asyncpg.Record, *, token: UUID, claimed_at: float, safe_until: float, actions: "Actions") -> None:
         self.id: int = row["id"]
