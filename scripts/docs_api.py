@@ -16,7 +16,6 @@ MODULES = {
     "outbox.errors": None,
     "outbox.fastapi": None,
     "outbox.admin": None,
-    "outbox.runtime.health": ("HealthChecks", "Health"),
     "outbox.dead_letters": None,
     "outbox.chains": ("chain", "recent"),
     "outbox.schema": None,

@@ -29,10 +29,13 @@ from outbox.fastapi.dependencies import publisher_for, transactional
 from outbox.fastapi.lifespan import outbox_lifespan
 from outbox.fastapi.routes import check_sessions
 from outbox.fastapi.supervision import Supervision, supervised
+from outbox.runtime.health import HealthChecks, checking
 
 __all__ = [
+    "HealthChecks",
     "Supervision",
     "check_sessions",
+    "checking",
     "outbox_lifespan",
     "publisher_for",
     "supervised",

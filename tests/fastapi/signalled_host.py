@@ -14,8 +14,7 @@ from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
 from outbox.admin import health_router
-from outbox.fastapi import outbox_lifespan
-from outbox.runtime.health import HealthChecks
+from outbox.fastapi import HealthChecks, outbox_lifespan
 
 
 def say(line: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from outbox.admin import health_router
-from outbox.runtime.health import HealthChecks, checking
+from outbox.fastapi import HealthChecks, checking
 from outbox.schema import ensure_outbox_schema_async
 from tests.servers.postgres import OwnPostgres
 
