@@ -18,12 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
-    "Python files": 264,
-    "lines of Python": 44_700,
-    "modules with one importer": 62,
-    "private functions named once, %": 25.3,
+    "Python files": 263,
+    "lines of Python": 44_574,
+    "modules with one importer": 61,
+    "private functions named once, %": 24.9,
     "modules named …ing": 22,
-    "import edges": 1_295,
+    "import edges": 1_290,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

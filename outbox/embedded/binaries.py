@@ -6,6 +6,7 @@ import pwd
 import shutil
 import stat
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,14 +50,12 @@ class Account:
         """Whether every folder above the path may be entered by this user, as far as mode bits tell."""
         if not self.switched:
             return True
-        return all(self._may_enter(folder.stat()) for folder in path.resolve().parents)
-
-    def _may_enter(self, folder: os.stat_result) -> bool:
-        if folder.st_uid == self.uid:
-            return bool(folder.st_mode & stat.S_IXUSR)
-        if folder.st_gid == self.gid:
-            return bool(folder.st_mode & stat.S_IXGRP)
-        return bool(folder.st_mode & stat.S_IXOTH)
+        for folder in path.resolve().parents:
+            found = folder.stat()
+            group_or_others = stat.S_IXGRP if found.st_gid == self.gid else stat.S_IXOTH
+            if not found.st_mode & (stat.S_IXUSR if found.st_uid == self.uid else group_or_others):
+                return False
+        return True
 
 
 def account_for(existing: Path) -> Account:
@@ -64,7 +63,8 @@ def account_for(existing: Path) -> Account:
     if os.geteuid() != 0:
         return Account(os.geteuid(), os.getegid(), switched=False)
     if existing.exists() and (owner := existing.stat().st_uid) != 0:
-        return _account_of(owner)
+        with suppress(KeyError):  # a user that this machine does not know any more
+            return Account(owner, pwd.getpwuid(owner).pw_gid, switched=True)
     return account_named(*_CANDIDATES)
 
 
@@ -84,13 +84,6 @@ def account_named(*names: str) -> Account:
         f"PostgreSQL refuses to run as root, and this machine has no user {' or '.join(names)} to run it as: "
         "run as an ordinary user, or set OUTBOX_DATABASE_URL to a server of your own"
     )
-
-
-def _account_of(uid: int) -> Account:
-    try:
-        return Account(uid, pwd.getpwuid(uid).pw_gid, switched=True)
-    except KeyError:
-        return account_named(*_CANDIDATES)
 
 
 MAJOR_VERSION = "18"

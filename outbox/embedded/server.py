@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import random
 import secrets
@@ -14,8 +15,9 @@ import tempfile
 import time
 import types
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import IO, Self, cast
 
 from outbox.embedded.binaries import (
     MAJOR_VERSION,
@@ -27,7 +29,6 @@ from outbox.embedded.binaries import (
     installed_binaries,
     reachable_binaries,
 )
-from outbox.embedded.supervised import Ending, Supervised
 
 # Below the range from which Linux (32768) and macOS (49152) take the ports of outgoing connections: while a server is
 # restarted, no client can be given its port by accident.
@@ -35,7 +36,7 @@ _CANDIDATES = range(20_000, 32_000)
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on now. Nothing reserves it: whoever binds it must be ready to retry."""
+    """A port of 127.0.0.1 that is free now. Nothing reserves it: a program that binds it must be ready to retry."""
     for port in random.sample(_CANDIDATES, 200):
         if is_free(port):
             return port
@@ -116,12 +117,23 @@ def kill_all(cluster: Path) -> None:
 
 def server_processes(cluster: Path) -> set[int]:
     """The ids of the PostgreSQL processes that work in the cluster's folder."""
+    found: set[int] = set()
     if sys.platform == "linux":
         folder = str(cluster.resolve())
-        return {pid for pid in _all_pids() if _works_in(pid, folder)}
+        for entry in os.listdir("/proc"):  # noqa: PTH208  no Path per process
+            with contextlib.suppress(OSError):  # it has ended meanwhile, or is another user's
+                if entry.isdecimal() and os.readlink(f"/proc/{entry}/cwd") == folder:  # noqa: PTH115  no Path per process
+                    found |= {int(entry)} if Path(f"/proc/{entry}/comm").read_text().strip() == "postgres" else set()
+        return found
     # Elsewhere there is no folder to look at: the server is known by its own record, its children by their parent.
     postmaster = recorded_pid(cluster)
-    return {pid for pid, parent, name in _ps() if name.endswith("postgres") and postmaster in (pid, parent)}
+    command = ["/bin/ps", "-A", "-o", "pid=,ppid=,comm="]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  a fixed command
+    for line in listing.stdout.splitlines():
+        pid, parent, name = (*line.split(None, 2), "", "", "")[:3]
+        if name.endswith("postgres") and postmaster in (int(pid), int(parent)):
+            found.add(int(pid))
+    return found
 
 
 def recorded_pid(cluster: Path) -> int:
@@ -148,24 +160,81 @@ def _signal(pids: set[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def _all_pids() -> list[int]:
-    return [int(entry) for entry in os.listdir("/proc") if entry.isdecimal()]  # noqa: PTH208 — no Path per process
+_SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
-def _works_in(pid: int, folder: str) -> bool:
-    try:
-        if os.readlink(f"/proc/{pid}/cwd") != folder:  # noqa: PTH115 — no Path per process
-            return False
-        return Path(f"/proc/{pid}/comm").read_text().strip() == "postgres"
-    except OSError:
-        return False
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """One step of stopping a server: a signal, and how many seconds it has before the next step."""
+
+    signal: signal.Signals
+    seconds: float
 
 
-def _ps() -> list[tuple[int, int, str]]:
-    command = ["/bin/ps", "-A", "-o", "pid=,ppid=,comm="]
-    listing = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 — a fixed command
-    rows = (line.split(None, 2) for line in listing.stdout.splitlines())
-    return [(int(row[0]), int(row[1]), row[2]) for row in rows if len(row) == 3]
+class Supervised:
+    """A running server. Closing it, or the death of this process by whatever means, ends the server.
+
+    The server and its supervisor form a session of their own: a Ctrl-C at the terminal reaches this process only, which
+    then stops its servers in the order it wants. `scratch` is a folder of the server's that is deleted when it has ended.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        *,
+        account: Account,
+        folder: Path,
+        environment: Mapping[str, str],
+        log: Path,
+        ending: Sequence[Ending],
+        scratch: Path | None = None,
+    ) -> None:
+        order = {
+            "command": [str(part) for part in command],
+            "folder": str(folder),
+            "environment": dict(environment),
+            "ending": [(step.signal, step.seconds) for step in ending],
+            "identity": account.popen_arguments(),
+            "owner": os.getpid(),
+            "scratch": str(scratch) if scratch else "",
+        }
+        self._patience = sum(step.seconds for step in ending) + 5
+        with log.open("ab") as stderr:
+            self._supervisor = subprocess.Popen(  # noqa: S603 — our own script, and the command we were given
+                [sys.executable, "-I", "-S", str(_SUPERVISOR), json.dumps(order)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                start_new_session=True,
+                bufsize=0,
+            )
+        self._control = cast("IO[bytes]", self._supervisor.stdin)
+        with cast("IO[bytes]", self._supervisor.stdout) as answer:
+            line = answer.readline().decode(errors="replace").strip()
+        if not line.isdecimal():
+            self.stop()
+            raise EmbeddedPostgresError(f"{command[0]} could not be started: {line.removeprefix('error: ') or 'no answer'}")
+        self.pid = int(line)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server runs."""
+        return self._supervisor.poll() is None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send the server a signal; nothing happens if it has exited or was stopped."""
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            self._control.write(bytes([number]))
+
+    def kill(self) -> None:
+        """Kill the server with SIGKILL; it is gone when this returns."""
+        self.signal(signal.SIGKILL)
+        self.stop()
+
+    def stop(self) -> None:
+        """End the server, step by step; it is gone when this returns. Calling it again does nothing."""
+        self._control.close()
+        self._supervisor.wait(self._patience)
 
 
 _USER = "outbox"
@@ -247,7 +316,8 @@ class EmbeddedPostgres:
         """
         if self._port is None:
             raise EmbeddedPostgresError("the embedded PostgreSQL has no address before its first start: call start()")
-        return f"postgresql://{_USER}:{self._password()}@127.0.0.1:{self._port}/{_DATABASE}"
+        password = (self.data_dir / "password").read_text().strip()
+        return f"postgresql://{_USER}:{password}@127.0.0.1:{self._port}/{_DATABASE}"
 
     @property
     def log(self) -> Path:
@@ -266,15 +336,26 @@ class EmbeddedPostgres:
         if self.running:
             return self.url
         programs = installed_binaries()
-        self._make_data_folder()
+        # Others may pass through but not look: the server's own user must reach its cluster.
+        mode = 0o711 if os.geteuid() == 0 else 0o700
+        try:
+            self.data_dir.mkdir(mode=mode, parents=True, exist_ok=True)
+        except OSError as error:
+            raise EmbeddedPostgresError(f"cannot make the data folder {self.data_dir}: {error.strerror}") from error
+        if not os.access(self.data_dir, os.W_OK | os.X_OK):
+            raise EmbeddedPostgresError(
+                f"cannot write to the data folder {self.data_dir}: it belongs to another user; choose another folder"
+            )
         self._lock.acquire()
         try:
-            self._clear_leftovers()
+            end_leftovers(self._cluster)
+            # No process works in the folder any more: if one has that id by now, it is not the server.
+            (self._cluster / "postmaster.pid").unlink(missing_ok=True)
             account = account_for(self._cluster)
             runtime = self._make_runtime_folder(account)
             programs = reachable_binaries(programs, account, runtime)
             self._ensure_cluster(programs, account, runtime)
-            self._launch_on_a_free_port(programs, account, runtime)
+            self._launch(programs, account, runtime)
         except BaseException:
             self.stop()
             raise
@@ -285,7 +366,9 @@ class EmbeddedPostgres:
         if self._process is not None:
             self._process.stop()
             self._process = None
-        self._remove_runtime_folder()
+        if self._runtime is not None:
+            shutil.rmtree(self._runtime, ignore_errors=True)
+            self._runtime = None
         self._lock.release()
 
     def restart(self) -> str:
@@ -311,33 +394,12 @@ class EmbeddedPostgres:
     ) -> None:
         self.stop()
 
-    def _password(self) -> str:
-        return (self.data_dir / "password").read_text().strip()
-
-    def _make_data_folder(self) -> None:
-        # Others may pass through but not look: the server's own user must reach its cluster.
-        mode = 0o711 if os.geteuid() == 0 else 0o700
-        try:
-            self.data_dir.mkdir(mode=mode, parents=True, exist_ok=True)
-        except OSError as error:
-            raise EmbeddedPostgresError(f"cannot make the data folder {self.data_dir}: {error.strerror}") from error
-        if not os.access(self.data_dir, os.W_OK | os.X_OK):
-            raise EmbeddedPostgresError(
-                f"cannot write to the data folder {self.data_dir}: it belongs to another user; choose another folder"
-            )
-
-    def _clear_leftovers(self) -> None:
-        end_leftovers(self._cluster)
-        # No process works in the folder any more, so whatever process has that id by now is not the server.
-        with contextlib.suppress(FileNotFoundError):
-            (self._cluster / "postmaster.pid").unlink()
-        with contextlib.suppress(FileNotFoundError):
+    def _make_runtime_folder(self, account: Account) -> Path:
+        """A private folder that the account reaches by a short path: among the data, else among the temporary files."""
+        with contextlib.suppress(FileNotFoundError):  # that of an owner which died
             recorded = Path((self.data_dir / "runtime").read_text())
             if recorded.name.startswith(_RUNTIME_PREFIX):
                 shutil.rmtree(recorded, ignore_errors=True)
-
-    def _make_runtime_folder(self, account: Account) -> Path:
-        """A private folder that the account reaches by a short path: among the data, else among the temporary files."""
         inside = self.data_dir / "run"
         shutil.rmtree(inside, ignore_errors=True)
         if len(os.fsencode(inside)) <= _SOCKET_FOLDER_LIMIT_BYTES and account.reaches(inside):
@@ -351,54 +413,38 @@ class EmbeddedPostgres:
         account.own(self._runtime)
         return self._runtime
 
-    def _remove_runtime_folder(self) -> None:
-        if self._runtime is not None:
-            shutil.rmtree(self._runtime, ignore_errors=True)
-            self._runtime = None
-
     def _ensure_cluster(self, programs: Binaries, account: Account, runtime: Path) -> None:
-        if not self._cluster.exists():
-            self._make_cluster(programs, account, runtime)
+        """Makes the cluster under another name and renames it at the end: a half-made one is never taken for a whole one."""
+        if self._cluster.exists():
+            made_by = (self._cluster / "PG_VERSION").read_text().strip()
+            if made_by != MAJOR_VERSION:
+                raise EmbeddedPostgresError(
+                    f"the data in {self.data_dir} was made by PostgreSQL {made_by} and this is {MAJOR_VERSION}: "
+                    "choose another folder, or move the data with pg_dump"
+                )
+            if account.switched and self._cluster.stat().st_uid != account.uid:
+                account.own(self._cluster)
             return
-        made_by = (self._cluster / "PG_VERSION").read_text().strip()
-        if made_by != MAJOR_VERSION:
-            raise EmbeddedPostgresError(
-                f"the data in {self.data_dir} was made by PostgreSQL {made_by} and this is {MAJOR_VERSION}: "
-                "choose another folder, or move the data with pg_dump"
-            )
-        if account.switched and self._cluster.stat().st_uid != account.uid:
-            account.own(self._cluster)
-
-    def _make_cluster(self, programs: Binaries, account: Account, runtime: Path) -> None:
-        """Initialise under another name and rename at the end: a half-made cluster is never taken for a whole one."""
         unfinished = self.data_dir / "cluster.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
         account.own(unfinished)
-        password_file = self._write_password(account, runtime)
+        password, password_file = secrets.token_urlsafe(24), runtime / "password"
+        for path in (self.data_dir / "password", password_file):
+            path.unlink(missing_ok=True)
+            path.touch(mode=0o600)
+            path.write_text(password)
+        account.own(password_file)
         location = self._location(unfinished, account)
         locale = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
         access = (f"--username={_USER}", "--auth=scram-sha-256", f"--pwfile={password_file}")
         command: list[str | Path] = [programs.initdb, "-D", location, *locale, *access, "--no-instructions"]
         command += [] if self._durable else ["--no-sync"]
         self._run(command, account, unfinished)
-        self._run(
-            [programs.postgres, "--single", "-D", location, "postgres"],
-            account,
-            unfinished,
-            statement=f"create database {_DATABASE}",
-        )
+        command = [programs.postgres, "--single", "-D", location, "postgres"]
+        self._run(command, account, unfinished, statement=f"create database {_DATABASE}")
         password_file.unlink()
         unfinished.rename(self._cluster)
-
-    def _write_password(self, account: Account, runtime: Path) -> Path:
-        password = secrets.token_urlsafe(24)
-        for path in (self.data_dir / "password", runtime / "password"):
-            path.unlink(missing_ok=True)
-            path.touch(mode=0o600)
-            path.write_text(password)
-        account.own(runtime / "password")
-        return runtime / "password"
 
     def _location(self, folder: Path, account: Account) -> Path:
         """How the account calls a folder that is its working folder."""
@@ -421,12 +467,40 @@ class EmbeddedPostgres:
                 f"could not make a PostgreSQL data folder in {self.data_dir}: {finished.stderr.strip()[-800:]}"
             )
 
-    def _launch_on_a_free_port(self, programs: Binaries, account: Account, runtime: Path) -> None:
+    def _launch(self, programs: Binaries, account: Account, runtime: Path) -> None:
+        """Starts the server, and returns when it is ready; on another port if another program took its own meanwhile."""
+        settings = {**_SETTINGS, **({} if self._durable else _NOT_DURABLE), "unix_socket_directories": str(runtime)}
         for _ in range(_PORT_ATTEMPTS):
             self._port = self._choose_port()
-            if self._launch(programs, account, runtime):
+            settings["port"] = str(self._port)
+            if self.log.exists() and self.log.stat().st_size > _LOG_LIMIT_BYTES:
+                self.log.replace(self.log.with_suffix(".log.old"))
+            logged_before = self.log.stat().st_size if self.log.exists() else 0
+            self._process = Supervised(
+                [
+                    programs.postgres,
+                    *("-D", self._location(self._cluster, account)),
+                    *(part for name, value in settings.items() for part in ("-c", f"{name}={value}")),
+                ],
+                account=account,
+                folder=self._cluster,
+                environment=_ENVIRONMENT,
+                log=self.log,
+                ending=_ENDING,
+                scratch=runtime,
+            )
+            if wait_until(lambda: self._is_ready() or not self.running, _START_SECONDS) and self.running:
                 (self.data_dir / "port").write_text(str(self._port))
                 return
+            self._process.stop()
+            self._process = None
+            with self.log.open("rb") as log:
+                log.seek(logged_before)
+                complaint = log.read().decode(errors="replace")
+            if "Address already in use" not in complaint or self._wanted_port is not None:
+                raise EmbeddedPostgresError(
+                    f"PostgreSQL did not start; its log {self.log} ends with: {complaint[-800:].strip()}"
+                )
         raise EmbeddedPostgresError(f"PostgreSQL found no free port in {_PORT_ATTEMPTS} attempts; see {self.log}")
 
     def _choose_port(self) -> int:
@@ -434,57 +508,16 @@ class EmbeddedPostgres:
             if not is_free(self._wanted_port):
                 raise EmbeddedPostgresError(f"port {self._wanted_port} of 127.0.0.1 is in use: free it, or name another")
             return self._wanted_port
-        kept = self._port or self._kept_port()
+        kept = self._port
+        if kept is None:
+            with contextlib.suppress(OSError, ValueError):
+                kept = int((self.data_dir / "port").read_text())
         return kept if kept and is_free(kept) else free_port()
 
-    def _kept_port(self) -> int | None:
-        with contextlib.suppress(OSError, ValueError):
-            return int((self.data_dir / "port").read_text())
-        return None
-
-    def _launch(self, programs: Binaries, account: Account, runtime: Path) -> bool:
-        """Start the server and wait until it is ready; False if somebody else took its port first."""
-        self._turn_log_over()
-        logged_before = self.log.stat().st_size if self.log.exists() else 0
-        settings = {**_SETTINGS, **({} if self._durable else _NOT_DURABLE)}
-        settings |= {"port": str(self._port), "unix_socket_directories": str(runtime)}
-        process = Supervised(
-            [
-                programs.postgres,
-                *("-D", self._location(self._cluster, account)),
-                *(part for name, value in settings.items() for part in ("-c", f"{name}={value}")),
-            ],
-            account=account,
-            folder=self._cluster,
-            environment=_ENVIRONMENT,
-            log=self.log,
-            ending=_ENDING,
-            scratch=runtime,
-        )
-        self._process = process
-        came_up = wait_until(lambda: self._ready() or not process.alive, _START_SECONDS)
-        if came_up and process.alive:
-            return True
-        process.stop()
-        self._process = None
-        complaint = self._logged_since(logged_before)
-        if "Address already in use" in complaint and self._wanted_port is None:
-            return False
-        raise EmbeddedPostgresError(f"PostgreSQL did not start; its log {self.log} ends with: {complaint[-800:].strip()}")
-
-    def _ready(self) -> bool:
+    def _is_ready(self) -> bool:
         """Whether the server says so in its lock file, whose eighth line is its state."""
         try:
             lines = (self._cluster / "postmaster.pid").read_text().splitlines()
         except OSError:
             return False
         return len(lines) > 7 and lines[7].strip() == "ready"
-
-    def _turn_log_over(self) -> None:
-        if self.log.exists() and self.log.stat().st_size > _LOG_LIMIT_BYTES:
-            self.log.replace(self.log.with_suffix(".log.old"))
-
-    def _logged_since(self, position: int) -> str:
-        with self.log.open("rb") as log:
-            log.seek(position)
-            return log.read().decode(errors="replace")

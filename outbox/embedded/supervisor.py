@@ -1,6 +1,6 @@
 """A small program that runs one server and makes sure that it ends with its owner.
 
-Started by `supervised.py` as a script, so that it needs nothing but the standard library. Its standard input is a pipe
+Started by `server.py` as a script, so that it needs nothing but the standard library. Its standard input is a pipe
 that the owner holds: each byte is the number of a signal for the server, and the end of the pipe means that the owner
 wants the server stopped, or is dead. It prints the server's process id in one line, or `error: …`.
 
@@ -26,47 +26,33 @@ _PR_SET_PDEATHSIG = 1
 def main() -> int:
     """Run the server described by the JSON argument until it exits or the owner is gone."""
     order = json.loads(sys.argv[1])
-    wake_up = _wake_up_on(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
+    # A file descriptor that becomes readable when one of these signals arrives.
+    wake_up, writable = os.pipe()
+    os.set_blocking(wake_up, False)
+    os.set_blocking(writable, False)
+    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
     try:
-        server = _launch(order)
+        server = subprocess.Popen(  # noqa: S603 — the owner's command
+            order["command"],
+            cwd=order["folder"],
+            env=order["environment"],
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr,
+            stderr=sys.stderr,
+            preexec_fn=_die_with_parent(signal.Signals(order["ending"][0][0])),  # noqa: PLW1509 — there are no threads here
+            **order["identity"],
+        )
     except (OSError, subprocess.SubprocessError) as error:
-        _tell_owner(f"error: {error}")
+        print(f"error: {error}", flush=True)  # noqa: T201  the answer to the owner
         return 1
-    _tell_owner(str(server.pid))
+    print(server.pid, flush=True)  # noqa: T201  the answer to the owner
     _obey(server, wake_up, owner=order["owner"])
     _end(server, wake_up, order["ending"])
     if order["scratch"]:
         shutil.rmtree(order["scratch"], ignore_errors=True)
     return 0
-
-
-def _tell_owner(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
-def _wake_up_on(*signals: signal.Signals) -> int:
-    """A file descriptor that becomes readable when one of the signals arrives."""
-    readable, writable = os.pipe()
-    os.set_blocking(readable, False)
-    os.set_blocking(writable, False)
-    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
-    for number in signals:
-        signal.signal(number, lambda *_: None)
-    return readable
-
-
-def _launch(order: dict) -> subprocess.Popen:  # type: ignore[type-arg]
-    return subprocess.Popen(  # noqa: S603 — the owner's command
-        order["command"],
-        cwd=order["folder"],
-        env=order["environment"],
-        stdin=subprocess.DEVNULL,
-        stdout=sys.stderr,
-        stderr=sys.stderr,
-        preexec_fn=_die_with_parent(signal.Signals(order["ending"][0][0])),  # noqa: PLW1509 — there are no threads here
-        **order["identity"],
-    )
 
 
 def _die_with_parent(number: signal.Signals) -> Callable[[], None] | None:
@@ -88,7 +74,7 @@ def _obey(server: subprocess.Popen, wake_up: int, owner: int) -> None:  # type: 
     # A child that the owner forked may hold the pipe open after the owner's death, hence the look at the parent too.
     while server.poll() is None and os.getppid() == owner:
         readable, _, _ = select.select([control, wake_up], [], [], _OWNER_CHECK_SECONDS)
-        if wake_up in readable and _asked_to_end(os.read(wake_up, 512)):
+        if wake_up in readable and {signal.SIGTERM, signal.SIGINT}.intersection(os.read(wake_up, 512)):
             return
         if control in readable:
             numbers = os.read(control, 512)
@@ -96,10 +82,6 @@ def _obey(server: subprocess.Popen, wake_up: int, owner: int) -> None:  # type: 
                 return
             for number in numbers:
                 server.send_signal(number)
-
-
-def _asked_to_end(arrived: bytes) -> bool:
-    return signal.SIGTERM in arrived or signal.SIGINT in arrived
 
 
 def _end(server: subprocess.Popen, wake_up: int, steps: list) -> None:  # type: ignore[type-arg]

@@ -12,8 +12,7 @@ import psycopg2
 import pytest
 
 from outbox.embedded.binaries import account_for
-from outbox.embedded.server import free_port, wait_until
-from outbox.embedded.supervised import Ending, Supervised
+from outbox.embedded.server import Ending, Supervised, free_port, wait_until
 from tests.servers import apt
 from tests.servers.session_folder import one_process_at_a_time
 

@@ -13,8 +13,7 @@ import httpx
 import pytest
 
 from outbox.embedded.binaries import Account, account_named
-from outbox.embedded.server import free_port, is_free, wait_until
-from outbox.embedded.supervised import Ending, Supervised
+from outbox.embedded.server import Ending, Supervised, free_port, is_free, wait_until
 from tests.servers.rabbitmq_installation import (
     is_installed,
     is_of_another_release,

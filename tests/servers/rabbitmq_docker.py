@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from outbox.embedded.binaries import Account
-from outbox.embedded.supervised import Ending, Supervised
+from outbox.embedded.server import Ending, Supervised
 from tests.servers.rabbitmq import PrivateRabbitMQ
 from tests.servers.rabbitmq_installation import DOCKER_IMAGE
 
