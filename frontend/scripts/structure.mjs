@@ -27,7 +27,7 @@ const TEXT =
 /** Values of the API, and names of keys and errors. */
 const VALUES = new Set(
   (
-    "in a queue,in hand,under way,died again,going on,stopped itself,how many,how many are new,queue names," +
+    "stopped itself,how many,how many are new,queue names," +
     "Idempotency-Key,AbortError,Failure,ArrowDown,ArrowUp,ArrowLeft,ArrowRight,PageUp,PageDown,Home,End,Enter," +
     "Escape,Backspace"
   ).split(","),

@@ -24,7 +24,7 @@ class Liveness(BaseModel):
 class Readiness(BaseModel):
     """Which part of the process can do its work; the reasons are in the log."""
 
-    status: Literal["ready", "not ready"]
+    status: Literal["ready", "not_ready"]
     parts: dict[str, Literal["ok", "unavailable"]]
 
 

@@ -30,7 +30,7 @@ class Reads:
 
     @asynccontextmanager
     async def turn(self, principal: str) -> AsyncIterator[None]:
-        """Waits until it is a request's turn. Raises `too-many-requests` for one that would wait for long."""
+        """Waits until it is a request's turn. Raises `too_many_requests` for one that would wait for long."""
         turns = self._of.setdefault(principal, _Turns(asyncio.Semaphore(self._most)))
         turns.requests += 1
         try:

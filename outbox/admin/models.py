@@ -148,7 +148,7 @@ Direction = Literal["next", "previous"]
 
 Limit = Annotated[int, Query(ge=1, le=200, description="Most items of the page.")]
 _CURSOR: dict[str, Any] = {"pattern": "^[A-Za-z0-9_-]+$"}
-"""Said in the schema only: what does not fit is answered `invalid-cursor`."""
+"""Said in the schema only: what does not fit is answered `invalid_cursor`."""
 CursorParameter = Annotated[
     str | None,
     Query(
@@ -196,7 +196,7 @@ class Cursor:
 def decode_cursor(text: str | None, bound_to: Mapping[str, Any], kinds: Sequence[type]) -> Cursor | None:
     """The cursor that `text` is, whose place has values of these JSON types; None for None.
 
-    Raises `invalid-cursor` for what never was one, and `cursor-mismatch` for one of another filter or order.
+    Raises `invalid_cursor` for what never was one, and `cursor_mismatch` for one of another filter or order.
     """
     if text is None:
         return None

@@ -100,7 +100,7 @@ class AdminRoute(HeadRoute):
         self._several = frozenset(_taking_several(endpoint))
 
     def check_address(self, request: Request) -> None:
-        """Raises `invalid-request` for an address that cannot be meant as it is written."""
+        """Raises `invalid_request` for an address that cannot be meant as it is written."""
         _require_text(request)
         counted = Counter(name for name, _ in request.query_params.multi_items())
         if repeated := sorted(name for name, count in counted.items() if count > 1 and name not in self._several):

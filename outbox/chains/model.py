@@ -19,8 +19,8 @@ class ChainState(StrEnum):
     RETRYING = "retrying"
     PARKED = "parked"
     SENT = "sent"
-    QUEUED = "in a queue"
-    IN_HAND = "in hand"
+    QUEUED = "queued"
+    IN_FLIGHT = "in_flight"
     PROCESSED = "processed"
     DEAD = "dead"
     REQUEUED = "requeued"
@@ -35,7 +35,7 @@ WORST_FIRST = (
     ChainState.STALLED,
     ChainState.BLOCKED,
     ChainState.RETRYING,
-    ChainState.IN_HAND,
+    ChainState.IN_FLIGHT,
     ChainState.QUEUED,
     ChainState.REQUEUED,
     ChainState.SENT,
@@ -58,8 +58,13 @@ class TryOutcome(StrEnum):
 
     PROCESSED = "processed"
     RETRIED = "retried"
-    DIED = "died"
+    DEAD_LETTERED = "dead_lettered"
     DUPLICATE = "duplicate"
+
+    @classmethod
+    def of_fact(cls, fact: str) -> "TryOutcome":
+        """The outcome that a fact of the history records."""
+        return cls.DEAD_LETTERED if fact == "died" else cls(fact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -181,7 +181,7 @@ def _legs(draft: _Draft, sends: Sequence[Row], traces: Traces) -> Iterable[Leg]:
             Try(
                 at=moment(fact["at"]),
                 attempt=fact["attempt"] or 1,
-                outcome=TryOutcome(fact["fact"]),
+                outcome=TryOutcome.of_fact(fact["fact"]),
                 handling=span(fact["ran"]),
                 error=_error(fact["error_type"], fact["error_message"]),
                 component=fact["component"],
@@ -271,7 +271,7 @@ def _tries_of(letters: Sequence[Row]) -> Iterable[Try]:
         yield Try(
             at=moment(letter["failed_at"]),
             attempt=letter["attempt"],
-            outcome=TryOutcome.DIED,
+            outcome=TryOutcome.DEAD_LETTERED,
             error=_error(letter["exception_type"], letter["exception_message"]),
             component=letter["worker"],
         )

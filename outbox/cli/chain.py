@@ -80,7 +80,7 @@ def _cells(node: Json, leg: Json | None, branch: str, *, first: bool) -> Sequenc
         "" if leg is None else duration(leg["waited_seconds"]),
         "" if leg is None else duration(leg["handling_seconds"]),
         "" if leg is None or not leg["attempts"] else str(leg["attempts"]),
-        one_line(state),
+        one_line(state).replace("_", " "),
         _short(by),
         _short(node["id"]) if first else "",
     )

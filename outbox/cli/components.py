@@ -53,7 +53,7 @@ def _activity(component: Mapping[str, Any]) -> str:
     """Its state, and the pauses that it applies: a paused queue does not show in the state of a worker."""
     if component["condition"] == "stopped":
         return ""
-    state = str(component["activity"].get("state", ""))
+    state = str(component["activity"].get("state", "")).replace("_", " ")
     paused = [f"{each.get('scope')} {each.get('name') or '(all)'}" for each in component["applied"]]
     return f"{state}; paused: {', '.join(paused)}" if paused else state
 

@@ -313,11 +313,11 @@ class GroupNotes:
 
 
 class Fate(StrEnum):
-    """How a life ended; `UNDER_WAY`: not yet, as far as the history knows."""
+    """How a life ended; `IN_PROGRESS`: not yet, as far as the history knows."""
 
-    UNDER_WAY = "under way"
+    IN_PROGRESS = "in_progress"
     PROCESSED = "processed"
-    DIED_AGAIN = "died again"
+    FAILED_AGAIN = "failed_again"
     DUPLICATE = "duplicate"
 
 
@@ -328,7 +328,7 @@ class Life:
     requeued_at: datetime
     requeued_by: str
     queue: str | None
-    fate: Fate = Fate.UNDER_WAY
+    fate: Fate = Fate.IN_PROGRESS
     ended_at: datetime | None = None
 
 
@@ -361,7 +361,7 @@ class Afterlife:
         return [OperationOn(**dict(row)) for row in rows]
 
 
-_FATES = {"processed": Fate.PROCESSED, "died": Fate.DIED_AGAIN, "duplicate": Fate.DUPLICATE}
+_FATES = {"processed": Fate.PROCESSED, "died": Fate.FAILED_AGAIN, "duplicate": Fate.DUPLICATE}
 
 
 def _lives(facts: Iterable[asyncpg.Record]) -> list[Life]:
@@ -372,7 +372,7 @@ def _lives(facts: Iterable[asyncpg.Record]) -> list[Life]:
             lives.append(Life(requeued_at=fact["at"], requeued_by=fact["component"], queue=fact["queue"]))
             continue
         for place, life in enumerate(lives):
-            if life.fate is Fate.UNDER_WAY and life.queue in (None, fact["queue"]):
+            if life.fate is Fate.IN_PROGRESS and life.queue in (None, fact["queue"]):
                 lives[place] = replace(life, fate=_FATES[fact["fact"]], ended_at=fact["at"])
                 break
     return lives

@@ -362,7 +362,7 @@ class Watching:
         values: dict[Topic, Any] = {
             ("statistics", ""): {"starts_at": _written(last_minute), "step_seconds": 60},
             ("backlog", ""): {name: backlog.get(name) for name in ("unsent", "oldest_due_seconds")},
-            ("dead-letters", ""): {
+            ("dead_letters", ""): {
                 **counts,
                 **{name: _written(letters[name]) for name in ("last_death", "last_parked", "last_resolution")},
             },
@@ -372,7 +372,7 @@ class Watching:
             ],
         }
         for each in known:
-            state = each.activity.get("state")
+            state = str(each.activity.get("state", "")).replace(" ", "_")
             values["component", each.id] = {
                 "id": each.id,
                 "kind": each.kind.value,

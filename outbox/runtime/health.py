@@ -39,7 +39,7 @@ class Health:
 
     def as_json(self) -> dict[str, object]:
         """The body of the readiness endpoint."""
-        return {"status": "ready" if self.ready else "not ready", "parts": dict(self.parts)}
+        return {"status": "ready" if self.ready else "not_ready", "parts": dict(self.parts)}
 
 
 class HealthChecks:

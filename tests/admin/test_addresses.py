@@ -40,14 +40,14 @@ async def test_an_address_that_is_not_there_is_a_problem_and_leads_to_no_host(vi
     for path in NO_ROUTES:
         for method in ("GET", "POST", "PROPFIND"):
             answer = await viewer.request(method, path, headers={"host": "elsewhere.example"})
-            _is_a_problem(answer, 404, "not-found")
+            _is_a_problem(answer, 404, "not_found")
             assert "elsewhere" not in str(answer.headers) + answer.text
 
 
 async def test_another_method_is_a_problem_that_names_those_there_are(viewer: httpx.AsyncClient) -> None:
     for method, path, allowed in OTHER_METHODS:
         answer = await viewer.request(method, path)
-        _is_a_problem(answer, 405, "method-not-allowed")
+        _is_a_problem(answer, 405, "method_not_allowed")
         assert answer.headers["allow"] == allowed
 
 
@@ -139,7 +139,7 @@ async def test_a_table_that_is_missing_is_told_wherever_it_is_needed(
         answer = await admin.request(method, path, json=body, headers={"idempotency-key": f"key-{number}"})
         assert answer.status_code != 500, (method, path, answer.text)
         if answer.status_code == 503:
-            assert answer.json()["code"] == "schema-outdated", (method, path, answer.text)
+            assert answer.json()["code"] == "schema_outdated", (method, path, answer.text)
             told += 1
     assert told
 

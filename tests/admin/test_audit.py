@@ -93,7 +93,7 @@ async def test_a_cursor_belongs_to_its_filter(
     await connection.execute(FILL, 5)
     _, page = await _numbers(operator, limit=1)
     answer = await operator.get("/audit", params={"cursor": str(page["next"]), "actor": "actor-1"})
-    assert (answer.status_code, answer.json()["code"]) == (400, "cursor-mismatch")
+    assert (answer.status_code, answer.json()["code"]) == (400, "cursor_mismatch")
 
 
 @pytest.mark.parametrize("place", [[10**30, 1], [-(10**30), 1], [0, 2**63], [0, -1]])
@@ -101,7 +101,7 @@ async def test_a_forged_cursor_is_refused(operator: httpx.AsyncClient, place: li
     from outbox.admin.models import Cursor
 
     answer = await operator.get("/audit", params={"cursor": Cursor("next", place).encode({})})
-    assert (answer.status_code, answer.json()["code"]) == (400, "invalid-cursor")
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_cursor")
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ async def test_a_page_is_read_from_an_index(
 
 
 FAILING = [
-    ("/operations/17/pause", None, "operations.pause", "not-found"),
-    ("/requeue", {"selector": {"filter": {}}}, "dlq.requeue", "confirmation-required"),
-    ("/discard", {"selector": 17}, "dlq.discard", "invalid-request"),
+    ("/operations/17/pause", None, "operations.pause", "not_found"),
+    ("/requeue", {"selector": {"filter": {}}}, "dlq.requeue", "confirmation_required"),
+    ("/discard", {"selector": 17}, "dlq.discard", "invalid_request"),
 ]
 
 

@@ -29,7 +29,7 @@ async def test_a_body_that_is_too_large_is_refused_however_it_comes(small: httpx
         await small.post("/requeue", content=_endless(), headers=JSON),
         await small.post("/requeue", content=_endless(), headers={**JSON, "content-length": "2001"}),
     ):
-        assert (answer.status_code, answer.json()["code"]) == (413, "body-too-large")
+        assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
 
 
 @pytest.mark.parametrize(
@@ -51,33 +51,33 @@ async def test_a_body_that_is_too_large_is_refused_however_it_comes(small: httpx
 )
 async def test_what_is_no_sensible_object_is_an_invalid_request(operator: httpx.AsyncClient, body: bytes) -> None:
     answer = await operator.post("/requeue", content=body, headers=JSON)
-    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
 
 async def test_an_address_with_nul_in_it_is_an_invalid_request(operator: httpx.AsyncClient) -> None:
     for path in ("/audit?actor=%00", "/messages/%00"):
-        assert (await operator.get(path)).json()["code"] == "invalid-request"
+        assert (await operator.get(path)).json()["code"] == "invalid_request"
 
 
 @pytest.mark.parametrize("length", [b"\xb2", b"9" * 5_000, b"-1", b"x"])
 async def test_a_length_that_is_none_is_not_believed(small: httpx.AsyncClient, length: bytes) -> None:
     headers = {b"content-type": b"application/json", b"content-length": length}
     answer = await small.post("/requeue", content=_endless(), headers=headers)
-    assert (answer.status_code, answer.json()["code"]) == (413, "body-too-large")
+    assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
 
 
 @pytest.mark.parametrize("body", [{"ids": ["17"]}, {"ids": [17]}, {"selector": {"ids": [17]}}])
 async def test_a_selector_is_understood_as_people_guess_it(operator: httpx.AsyncClient, body: dict[str, object]) -> None:
     for verb in ("requeue", "discard", "restore"):
         answer = await operator.post(f"/{verb}", json=body)
-        assert (answer.status_code, answer.json().get("counts")) == (200, {"not-found": 1}), answer.text
+        assert (answer.status_code, answer.json().get("counts")) == (200, {"not_found": 1}), answer.text
 
 
 @pytest.mark.parametrize(
     "body", [{"ids": [True]}, {"ids": [1.5]}, {"ids": [17], "selector": {"ids": ["17"]}}, {"ids": ["17"], "group_id": "g"}]
 )
 async def test_what_could_be_meant_in_two_ways_is_not_guessed(operator: httpx.AsyncClient, body: dict[str, object]) -> None:
-    assert (await operator.post("/requeue", json=body)).json()["code"] == "invalid-request"
+    assert (await operator.post("/requeue", json=body)).json()["code"] == "invalid_request"
 
 
 @pytest.mark.parametrize("kind", [None, "application/x-www-form-urlencoded", "text/plain"])
@@ -86,11 +86,11 @@ async def test_a_body_that_does_not_say_that_it_is_json_is_told_which_header_to_
 ) -> None:
     headers = {} if kind is None else {"content-type": kind}
     answer = await operator.post("/requeue", content=b'{"selector": {"ids": ["17"]}}', headers=headers)
-    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
     assert "Content-Type: application/json" in answer.json()["detail"]
     assert kind is None or kind in answer.json()["detail"]
 
 
 async def test_where_no_body_is_wanted_its_kind_does_not_matter(operator: httpx.AsyncClient) -> None:
     answer = await operator.post("/operations/17/pause", content=b"x=1")
-    assert answer.json()["code"] == "not-found"
+    assert answer.json()["code"] == "not_found"

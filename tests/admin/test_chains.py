@@ -126,7 +126,7 @@ async def test_an_id_may_be_any_text(viewer: httpx.AsyncClient, history: History
 
 async def test_nobody_knows_of_an_unknown_id(viewer: httpx.AsyncClient) -> None:
     answer = await viewer.get("/chains/nobody")
-    assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     for strange in ("/chains/-?id=a%00b", "/chains/x?max_nodes=0", "/chains/x?max_nodes=2001", "/chains/x?depth=2", "/chains/"):
         refused = await viewer.get(strange)
         assert refused.status_code == 422, strange
@@ -287,9 +287,9 @@ async def test_a_cursor_belongs_to_its_filter(viewer: httpx.AsyncClient, history
     await history.beginnings(3)
     cursor = (await viewer.get("/chains?limit=1")).json()["next"]
     other = await viewer.get("/chains", params={"limit": 1, "cursor": cursor, "state": "dead"})
-    assert (other.status_code, other.json()["code"]) == (400, "cursor-mismatch")
+    assert (other.status_code, other.json()["code"]) == (400, "cursor_mismatch")
     forged = await viewer.get("/chains?cursor=bm90aGluZw")
-    assert (forged.status_code, forged.json()["code"]) == (400, "invalid-cursor")
+    assert (forged.status_code, forged.json()["code"]) == (400, "invalid_cursor")
 
 
 async def test_chains_are_for_those_who_are_known(make_client: MakeClient) -> None:
@@ -355,9 +355,9 @@ async def test_a_delivery_that_nobody_handled_keeps_its_chain_from_being_process
     await insert(connection, tracking_ids='["unsent", "child"]')
     await insert(connection, tracking_ids='["held", "child"]', last_error="unroutable", send_after="infinity")
     await connection.close()
-    assert await both(viewer, "waits") == {"in a queue"}
+    assert await both(viewer, "waits") == {"queued"}
     assert await both(viewer, "fails") == {"retrying"}
-    assert await both(viewer, "runs") == {"in hand"}
+    assert await both(viewer, "runs") == {"in_flight"}
     assert await both(viewer, "unsent") == {"pending"}
     assert await both(viewer, "held") == {"held"}
 
@@ -373,10 +373,10 @@ async def test_at_rabbitmq_a_queue_that_told_nothing_of_a_message_holds_it_still
         await worker(connection, queue)
     await worker(connection, "silent", history=False)
     await worker(connection, "new", started="1 s")
-    assert await both(viewer, "order") == {"in a queue"}
+    assert await both(viewer, "order") == {"queued"}
     assert await both(viewer, "older") == {"processed"}  # of that time nothing is known of other workers
     [node] = (await viewer.get("/chains/order")).json()["nodes"]
-    assert [(leg["queue"], leg["state"]) for leg in node["legs"]] == [("mail", "processed"), ("stock", "in a queue")]
+    assert [(leg["queue"], leg["state"]) for leg in node["legs"]] == [("mail", "processed"), ("stock", "queued")]
     assert node["legs"][1]["waiting"]["reason"] == "next"
     await history.tells(1, "processed", "order", "order", None, "stock")
     assert await both(viewer, "order") == {"processed"}

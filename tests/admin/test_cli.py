@@ -145,7 +145,7 @@ def test_messages_are_listed_and_one_says_why_it_is_where_it_is(run: Run, on: An
     on(lambda pool: pool.execute("update outbox_table set last_error = 'unroutable', held_at = '2026-11-20 17:23:46.5Z'"))
     assert "unroutable since" in run("messages", "4").output
     gone = run("messages", "17")
-    assert (gone.exit_code, gone.output.startswith("outbox: not-found: there is no row '17' in the outbox")) == (1, True)
+    assert (gone.exit_code, gone.output.startswith("outbox: not_found: there is no row '17' in the outbox")) == (1, True)
 
 
 def test_lists_are_longer_than_a_page(run: Run, on: Any) -> None:
@@ -161,7 +161,7 @@ def test_statistics_stand_in_columns(run: Run, on: Any) -> None:
     assert answer.exit_code == 0, answer.output
     assert answer.output.split()[:4] == ["FROM", "CREATED", "SENT", "PROCESSED"]
     assert json.loads(run("stats", "--json", "--group-by", "queue").stdout)["group_by"] == "queue"
-    assert run("stats", "--from", "yesterday").output.startswith("outbox: invalid-request: ")
+    assert run("stats", "--from", "yesterday").output.startswith("outbox: invalid_request: ")
 
 
 async def be_handled_in_vain(pool: Pool) -> None:
@@ -248,7 +248,7 @@ def test_a_chain_is_told_in_seconds(run: Run, on: Any) -> None:
         {
             "at": "2026-03-01T12:00:05.000Z",
             "attempt": 1,
-            "outcome": "died",
+            "outcome": "dead_lettered",
             "handling_seconds": 1.0,
             "error": {"type": "ValueError", "message": "no"},
             "component": "w",
@@ -305,7 +305,7 @@ def test_what_fails_while_a_person_looks_at_a_dry_run_stops_the_change(
 
     monkeypatch.setattr(repair, "_confirm", confirm)
     answer = run("dlq", "discard", "--all")
-    assert (answer.exit_code, answer.output.startswith("outbox: count-drifted: ")) == (1, True)
+    assert (answer.exit_code, answer.output.startswith("outbox: count_drifted: ")) == (1, True)
     assert on(statuses) == ["open"] * 4
 
 

@@ -226,7 +226,7 @@ async def test_resuming_tells_what_still_holds(operator: httpx.AsyncClient, conn
 )
 async def test_a_pause_that_makes_no_sense_is_refused(operator: httpx.AsyncClient, wanted: dict[str, Any]) -> None:
     answer = await operator.post("/pause", json=wanted)
-    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
     assert (await operator.get("/pauses")).json()["items"] == []
 
 

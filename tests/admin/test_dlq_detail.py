@@ -186,14 +186,14 @@ async def test_what_came_of_each_requeue_is_told_and_which_operations_had_it(poo
     )
     shown = await answered(viewer, "/dlq/1")
     assert [(life["fate"], life["requeued_by"], life["queue"]) for life in shown["lives"]] == [
-        ("died again", "ann", "mail"),
+        ("failed_again", "ann", "mail"),
         ("processed", "ann", "mail"),
-        ("under way", "ann", None),
+        ("in_progress", "ann", None),
     ]
     assert shown["operation_id"] == "2"
     assert [(operation["id"], operation["outcome"]) for operation in shown["operations"]] == [
         ("2", "pending"),
-        ("1", "died-again"),
+        ("1", "failed_again"),
     ]
     assert shown["links"]["operation"] == "operations/2"
 

@@ -117,7 +117,7 @@ NO_NOTES: list[Any] = [
 async def test_a_note_that_cannot_be_kept_is_refused(operator: httpx.AsyncClient) -> None:
     for wanted in NO_NOTES:
         response = await operator.put("/dlq/groups/note", json=wanted)
-        assert (response.status_code, response.json()["code"]) == (422, "invalid-request"), wanted
+        assert (response.status_code, response.json()["code"]) == (422, "invalid_request"), wanted
 
 
 async def test_viewers_note_nothing(viewer: httpx.AsyncClient) -> None:

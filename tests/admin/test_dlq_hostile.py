@@ -52,7 +52,7 @@ async def test_cursors_that_no_page_has_shown_are_refused(viewer: httpx.AsyncCli
     raw = ["", "abc", "####", "ключ", "%", "=" * 100, "A" * 2_000, "[" * 1_000, encoded("[" * 900)]
     for cursor in [*raw, *map(encoded, FORGED)]:
         status, code = await problem(viewer, "/dlq", cursor=cursor)
-        assert (status, code in ("invalid-cursor", "cursor-mismatch")) == (400, True), cursor
+        assert (status, code in ("invalid_cursor", "cursor_mismatch")) == (400, True), cursor
 
 
 async def test_cursors_with_a_place_that_no_letter_has_are_refused(viewer: httpx.AsyncClient) -> None:
@@ -63,7 +63,7 @@ async def test_cursors_with_a_place_that_no_letter_has_are_refused(viewer: httpx
     for place in PLACES:
         for way in ("next", "previous"):
             cursor = Cursor(way, place).encode(bound_to)
-            assert await problem(viewer, "/dlq", cursor=cursor) == (400, "invalid-cursor"), place
+            assert await problem(viewer, "/dlq", cursor=cursor) == (400, "invalid_cursor"), place
 
 
 SENSELESS = [
@@ -120,7 +120,7 @@ async def test_parameters_that_make_no_sense_are_refused(viewer: httpx.AsyncClie
     for query in SENSELESS:
         for path in ("/dlq", "/dlq/groups"):
             response = await viewer.get(f"{path}?{query}")
-            assert (response.status_code, response.json()["code"]) == (422, "invalid-request"), query
+            assert (response.status_code, response.json()["code"]) == (422, "invalid_request"), query
 
 
 async def test_texts_of_any_kind_are_compared_and_find_nothing(viewer: httpx.AsyncClient) -> None:
@@ -152,9 +152,9 @@ async def test_ids_that_nothing_has_are_not_found(operator: httpx.AsyncClient) -
     for suffix in ("", "/body", "?reveal=true"):
         for id_ in map(quote_whole, NO_IDS):
             response = await operator.get(f"/dlq/{id_}{suffix}")
-            assert (response.status_code, response.json()["code"]) == (404, "not-found"), id_
+            assert (response.status_code, response.json()["code"]) == (404, "not_found"), id_
         too_long = await operator.get(f"/dlq/{'1' * 101}{suffix}")
-        assert (too_long.status_code, too_long.json()["code"]) == (422, "invalid-request")
+        assert (too_long.status_code, too_long.json()["code"]) == (422, "invalid_request")
         assert (await operator.get(f"/dlq/%FF%FE{suffix}")).status_code == 404
         assert (await operator.get(f"/dlq/1%00{suffix}")).status_code in (404, 422)
 

@@ -132,13 +132,13 @@ async def test_what_takes_one_value_is_refused_with_two_instead_of_taking_the_la
     operator: httpx.AsyncClient, path: str, name: str
 ) -> None:
     answer = await operator.get(path)
-    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
     assert answer.json()["errors"] == [{"at": f"query.{name}", "message": "it is given more than once: give it once"}]
 
 
 async def test_no_more_values_than_fifty_are_looked_for(viewer: httpx.AsyncClient) -> None:
     assert (await viewer.get("/dlq", params={"queue": [str(n) for n in range(50)]})).status_code == 200
-    assert await problem(viewer, "/dlq", queue=[str(n) for n in range(51)]) == (422, "invalid-request")
+    assert await problem(viewer, "/dlq", queue=[str(n) for n in range(51)]) == (422, "invalid_request")
 
 
 @pytest.mark.usefixtures("mixed")
@@ -276,7 +276,7 @@ async def test_a_cursor_belongs_to_its_filter_and_order_and_to_any_limit(viewer:
     cursor = (await answered(viewer, "/dlq", limit=1))["next"]
     assert message_ids(await answered(viewer, "/dlq", limit=50, cursor=cursor)) == ["m1", "p1"]
     for other in ({"sort": "oldest"}, {"status": "any"}, {"queue": "mail"}, {"q": "x"}, {"min_failures": 1}):
-        assert await problem(viewer, "/dlq", cursor=cursor, **other) == (400, "cursor-mismatch"), other
+        assert await problem(viewer, "/dlq", cursor=cursor, **other) == (400, "cursor_mismatch"), other
 
 
 # --- what the broker still has -----------------------------------------------------------------------------------------

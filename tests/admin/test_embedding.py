@@ -56,7 +56,7 @@ def test_both_keep_their_ways_behind_a_proxy(host: tuple[OurProcess, httpx.Clien
     assert client.get(f"{PREFIX}/dlq", headers=ADA).json()["items"] == []
 
     unknown = client.get(f"{PREFIX}/dlq/17", headers=ADA)
-    assert (unknown.status_code, unknown.json()["code"]) == (404, "not-found")
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")
     assert unknown.headers["content-type"] == "application/problem+json"
     nowhere = client.get("/nowhere")
     assert (nowhere.status_code, nowhere.json()) == (404, {"detail": "Not Found"})

@@ -127,7 +127,7 @@ async def test_a_stream_begins_with_a_reset_and_tells_what_changes(service: Serv
         assert (first["event"], first["data"]) == ("reset", {"reason": "the stream begins here"})
         await _looked(service)
         await connection.execute(DEATH)
-        letters = (await stream.next("dead-letters"))["data"]
+        letters = (await stream.next("dead_letters"))["data"]
         assert (letters["open"], letters["parked"]) == ({"value": 1, "relation": "eq"}, {"value": 0, "relation": "eq"})
         await pause(connection, Pause(scope=PauseScope.QUEUE, name="q"))
         assert (await stream.next("pauses"))["data"] == [{"scope": "queue", "name": "q", "until": None}]
@@ -153,10 +153,10 @@ async def test_a_client_that_comes_back_is_told_what_it_missed_or_to_read_again(
         await stream.next("reset")
         await _looked(service)
         await connection.execute(DEATH)
-        await stream.next("dead-letters")
+        await stream.next("dead_letters")
         seen = stream.last_id
         await connection.execute("delete from outbox_dead_letter")
-        missed = await stream.next("dead-letters")
+        missed = await stream.next("dead_letters")
     async with listening(service.client, seen) as stream:
         assert await stream.next() == missed
     assert seen is not None
@@ -179,7 +179,7 @@ async def test_what_changed_while_nobody_listened_is_told_to_whoever_comes_back(
     await eventually(task.done)
     await connection.execute(DEATH)
     async with listening(service.client, last) as stream:
-        assert (await stream.next())["event"] == "dead-letters"
+        assert (await stream.next())["event"] == "dead_letters"
 
 
 async def test_more_streams_than_allowed_are_turned_away_until_one_ends(service: Service) -> None:
@@ -188,7 +188,7 @@ async def test_more_streams_than_allowed_are_turned_away_until_one_ends(service:
         for stream in streams:
             await stream.next("reset")
         refused = await service.client.get("/events")
-        assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (503, "too-many-streams", "5")
+        assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (503, "too_many_streams", "5")
     await eventually(lambda: service.listeners == 0)
     async with listening(service.client) as stream:
         await stream.next("reset")

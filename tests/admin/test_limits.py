@@ -75,7 +75,7 @@ async def test_who_waits_for_too_long_is_told_when_to_try_again(
 
         await eventually(four_are_refused, timeout=60)
         for refused in [task.result() for task in asked if task.done()]:
-            assert (refused.status_code, refused.json()["code"]) == (429, "too-many-requests")
+            assert (refused.status_code, refused.json()["code"]) == (429, "too_many_requests")
             assert refused.headers["retry-after"] == "2"
         await lock.execute("rollback")
         answers = [answer.status_code for answer in await asyncio.gather(*asked)]
@@ -96,7 +96,7 @@ async def test_no_more_wait_than_may(database: str) -> None:
             await asyncio.sleep(0)
             with pytest.raises(Problem) as refused:
                 await read()
-            assert refused.value.code == "too-many-requests"
+            assert refused.value.code == "too_many_requests"
             async with reads.turn("bob"):
                 release.set()
         async with reads.turn("ann"):
@@ -112,7 +112,7 @@ async def test_one_principal_has_some_of_the_streams_and_others_find_room(databa
         mine = [broadcaster.join("ann", None) for _ in range(2)]
         with pytest.raises(Problem) as refused:
             broadcaster.join("ann", None)
-        assert (refused.value.code, refused.value.headers) == ("too-many-requests", {"retry-after": "5"})
+        assert (refused.value.code, refused.value.headers) == ("too_many_requests", {"retry-after": "5"})
         broadcaster.join("bob", None)
         broadcaster.leave(mine[0])
         broadcaster.join("ann", None)

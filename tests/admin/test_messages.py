@@ -130,7 +130,7 @@ async def test_a_filter_that_takes_too_long_says_what_to_narrow_down(
     monkeypatch.setattr(routes, "SEARCH_TIMEOUT", timedelta(milliseconds=1))
     await connection.execute("insert into outbox_table (routing_key, body) select 'k', 'x' from generate_series(1, 20000)")
     answer = await viewer.get("/messages", params={"state": "pending", "routing_key": "nobody"})
-    assert (answer.status_code, answer.json()["code"]) == (422, "filter-too-broad")
+    assert (answer.status_code, answer.json()["code"]) == (422, "filter_too_broad")
     assert "name a state" in answer.json()["detail"]
 
 
@@ -148,7 +148,7 @@ async def test_a_filter_that_takes_too_long_says_what_to_narrow_down(
 )
 async def test_parameters_that_make_no_sense_are_refused(viewer: httpx.AsyncClient, parameters: dict[str, str]) -> None:
     answer = await viewer.get("/messages", params=parameters)
-    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
 
 async def test_cursors_are_good_for_their_own_list_only(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
@@ -156,9 +156,9 @@ async def test_cursors_are_good_for_their_own_list_only(viewer: httpx.AsyncClien
         await insert(connection)
     cursor = (await listed(viewer, limit=1, state="pending"))["next"]
     for parameters, code in (
-        ({"state": "held", "cursor": cursor}, "cursor-mismatch"),
-        ({"state": "pending", "cursor": cursor[:-4]}, "invalid-cursor"),
-        ({"state": "pending", "cursor": "WzFd"}, "invalid-cursor"),
+        ({"state": "held", "cursor": cursor}, "cursor_mismatch"),
+        ({"state": "pending", "cursor": cursor[:-4]}, "invalid_cursor"),
+        ({"state": "pending", "cursor": "WzFd"}, "invalid_cursor"),
     ):
         answer = await viewer.get("/messages", params=parameters)
         assert (answer.status_code, answer.json()["code"]) == (400, code)
@@ -171,7 +171,7 @@ async def test_a_forged_place_is_no_cursor(viewer: httpx.AsyncClient, place: lis
 
     forged = Cursor("next", place).encode(MessageListParameters(state=MessageState.PENDING).bound_to())
     answer = await viewer.get("/messages", params={"state": "pending", "cursor": forged})
-    assert (answer.status_code, answer.json()["code"]) == (400, "invalid-cursor")
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_cursor")
 
 
 # --- one message -----------------------------------------------------------------------------------------------------------
@@ -246,7 +246,10 @@ async def test_what_was_sent_tells_what_became_of_it(viewer: httpx.AsyncClient, 
             (now(), 'died', 'm', 'm', 'k', 'stock', 1, 'KeyError', 'token=abc')
     """)
     handled = (await shown(viewer, id_))["handled"]
-    assert [(one["queue"], one["fact"], one["attempt"]) for one in handled] == [("mail", "processed", 2), ("stock", "died", 1)]
+    assert [(one["queue"], one["fact"], one["attempt"]) for one in handled] == [
+        ("mail", "processed", 2),
+        ("stock", "dead_lettered", 1),
+    ]
     assert [one["error"] for one in handled] == [None, {"type": "KeyError", "message": "token=***"}]
 
 
@@ -284,7 +287,7 @@ async def test_a_body_that_is_no_text_is_revealed_in_base64(
 @pytest.mark.parametrize("id_", ["1", "outbox-1", "9223372036854775808", "a8b1", "-1", "1 or 1=1"])
 async def test_what_is_gone_is_not_found_with_a_hint_to_the_chain(viewer: httpx.AsyncClient, id_: str) -> None:
     answer = await viewer.get(f"/messages/{id_}")
-    assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     assert "/chains/" in answer.json()["detail"]
 
 

@@ -68,7 +68,7 @@ async def test_an_operation_runs_under_maintenance_to_its_end_with_true_counts(
         maintenance.stop()
     found = await shown(operator)
     assert (found["state"], found["progress"], found["settled"], found["remaining_seconds"]) == ("finished", 1.0, 703, None)
-    assert found["counts"] == {"requeued": 697, "skipped": 2, "not-found": 1, "refused": 3}
+    assert found["counts"] == {"requeued": 697, "skipped": 2, "not_found": 1, "refused": 3}
     assert found["letters_per_second"] > 0
     assert len(await outbox(pool)) == 697
 
@@ -97,7 +97,7 @@ async def test_letters_that_failed_are_listed_first(database: str, pool: Pool, o
     assert page["items"][0]["reason"] == "the queue gone does not exist"
     assert (await listed(operator, path, outcome="purged"))[0] == []
     answer = await operator.get(path, params={"outcome": "refused", "cursor": cursors[1]})
-    assert problem(answer) == (400, "cursor-mismatch")
+    assert problem(answer) == (400, "cursor_mismatch")
 
 
 async def test_operations_are_listed_page_by_page_the_newest_first(pool: Pool, operator: httpx.AsyncClient) -> None:
@@ -116,7 +116,7 @@ async def test_operations_are_listed_page_by_page_the_newest_first(pool: Pool, o
     assert (await listed(operator, "/operations", going_on=True))[0] == ["6"]
     assert problem(await operator.get("/operations", params={"going_on": True, "cursor": page["next"]})) == (
         400,
-        "cursor-mismatch",
+        "cursor_mismatch",
     )
 
 
@@ -144,13 +144,13 @@ async def test_it_is_paused_resumed_and_cancelled_and_the_audit_knows(
 
 @pytest.mark.parametrize("path", ["/operations/7", "/operations/7/items", f"/operations/{2**63 - 1}"])
 async def test_what_is_not_there_is_not_found(operator: httpx.AsyncClient, path: str) -> None:
-    assert problem(await operator.get(path)) == (404, "not-found")
-    assert problem(await operator.post("/operations/7/cancel")) == (404, "not-found")
+    assert problem(await operator.get(path)) == (404, "not_found")
+    assert problem(await operator.post("/operations/7/cancel")) == (404, "not_found")
 
 
 @pytest.mark.parametrize("path", ["/operations/x", "/operations/0", f"/operations/{2**63}", "/operations?colour=red"])
 async def test_what_names_no_operation_is_refused(operator: httpx.AsyncClient, path: str) -> None:
-    assert problem(await operator.get(path)) == (422, "invalid-request")
+    assert problem(await operator.get(path)) == (422, "invalid_request")
 
 
 async def test_parked_rows_and_their_operation_are_named_alike(database: str, pool: Pool, operator: httpx.AsyncClient) -> None:
@@ -159,4 +159,4 @@ async def test_parked_rows_and_their_operation_are_named_alike(database: str, po
     await finished(database)
     assert (await listed(operator, "/operations/1/items"))[0] == [parked]
     assert (await shown(operator))["counts"] == {"discarded": 1}
-    assert (await ask(operator, "restore", [parked])).json()["counts"] == {"not-found": 1}
+    assert (await ask(operator, "restore", [parked])).json()["counts"] == {"not_found": 1}

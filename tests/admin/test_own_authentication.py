@@ -192,13 +192,13 @@ async def test_with_a_cookie_changes_come_from_the_same_site(
     answer = await client.delete("/session", headers=headers)
     assert answer.status_code == status
     if status == 403:
-        assert answer.json()["code"] == "cross-site"
+        assert answer.json()["code"] == "cross_site"
 
 
 async def test_another_site_cannot_log_anybody_in(applications: Applications) -> None:
     client = await applications.browser()
     answer = await client.post("/session", json={"token": TOKEN}, headers={"sec-fetch-site": "cross-site"})
-    assert (answer.status_code, answer.json()["code"]) == (403, "cross-site")
+    assert (answer.status_code, answer.json()["code"]) == (403, "cross_site")
 
 
 async def test_a_thousand_wrong_tokens_are_refused_and_a_right_one_is_let_in(applications: Applications, database: str) -> None:
@@ -207,7 +207,7 @@ async def test_a_thousand_wrong_tokens_are_refused_and_a_right_one_is_let_in(app
     answers = [await client.post("/session", json={"token": token}) for token in wrong]
     answers += [await client.get("/session", headers=_bearer(token)) for token in wrong]
     assert [answer.status_code for answer in answers] == [401] * 10 + [429] * 990
-    assert answers[-1].json()["code"] == "too-many-logins"
+    assert answers[-1].json()["code"] == "too_many_logins"
     assert 0 < int(answers[-1].headers["retry-after"]) <= 300
     counted = await _rows(database, "select bucket, failures from outbox_login_failure order by bucket")
     assert [tuple(row) for row in counted] == [("192.0.2.1", 11), ("everybody", 11)]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from outbox.admin.problems import Code
 
-_ROW = re.compile(r"^\| `([a-z-]+)` \| (\d{3}) \| (.+)\. \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| `([a-z_]+)` \| (\d{3}) \| (.+)\. \|$", re.MULTILINE)
 
 
 def test_every_code_is_documented_and_nothing_else() -> None:

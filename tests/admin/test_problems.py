@@ -49,7 +49,7 @@ async def test_what_the_database_lacks_is_told_instead_of_an_advice_to_try_again
 ) -> None:
     await connection.execute(lacks)
     answer = await viewer.get("/stats")
-    assert (answer.status_code, answer.json()["code"]) == (503, "schema-outdated")
+    assert (answer.status_code, answer.json()["code"]) == (503, "schema_outdated")
     assert "outbox migrate" in answer.json()["detail"]
     assert "retry-after" not in answer.headers
 

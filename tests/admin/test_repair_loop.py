@@ -141,7 +141,7 @@ async def test_a_mended_consumer_gets_what_it_failed_on_and_nothing_comes_back(
             found = await chain(pool, sample.letter.message_id or "")
             assert found.state is ChainState.PROCESSED
             tries = [(leg.queue, [each.outcome for each in leg.tries]) for leg in found.nodes[0].legs]
-            assert tries == [(QUEUE, ["died", "processed"])]
+            assert tries == [(QUEUE, ["dead_lettered", "processed"])]
             return True
 
         await eventually(second_life, timeout=90)
@@ -180,6 +180,6 @@ async def test_a_canary_stops_what_would_come_back(database: str, broker: str, p
 
         await eventually(failed_again, timeout=90)
     items = (await client.get(f"{path}/items")).json()["items"]
-    assert [(item["outcome"], item["result"]) for item in items] == [("died-again", "failed_again"), *[("skipped", None)] * 5]
+    assert [(item["outcome"], item["result"]) for item in items] == [("failed_again", "failed_again"), *[("skipped", None)] * 5]
     assert items[0]["reason"] == "ValueError: no such order: 0"
     assert items[0]["failed_attempts"] == 1

@@ -35,17 +35,17 @@ async def test_each_of_a_few_ids_is_answered_at_once(pool: Pool, operator: httpx
         parked: "requeued",
         one: "requeued",
         two: "skipped",
-        "999": "not-found",
-        "no id": "not-found",
-        "outbox-999": "not-found",
-        "٣": "not-found",
+        "999": "not_found",
+        "no id": "not_found",
+        "outbox-999": "not_found",
+        "٣": "not_found",
     }
-    assert answer.json()["counts"] == {"requeued": 2, "skipped": 1, "not-found": 4}
+    assert answer.json()["counts"] == {"requeued": 2, "skipped": 1, "not_found": 4}
     assert answer.json()["items"][2]["reason"] == "already discarded"
     assert len(await outbox(pool)) == 2
     action, target, details = (await audited(pool))[-1]
     assert (action, target) == ("dlq.requeue", "7 dead letters")
-    assert details["counts"] == {"requeued": 2, "skipped": 1, "not-found": 4}
+    assert details["counts"] == {"requeued": 2, "skipped": 1, "not_found": 4}
     assert details["selector"]["ids"][:2] == [parked, one]
 
 
@@ -149,7 +149,7 @@ async def test_more_than_a_hundred_ids_or_a_rate_make_an_operation(pool: Pool, o
 async def test_what_makes_no_sense_is_refused_whatever_it_is(
     administrator: httpx.AsyncClient, verb: str, more: dict[str, object]
 ) -> None:
-    assert problem(await administrator.post(f"/{verb}", json=more)) == (422, "invalid-request")
+    assert problem(await administrator.post(f"/{verb}", json=more)) == (422, "invalid_request")
 
 
 async def test_viewers_change_nothing_and_operators_purge_nothing(
@@ -192,10 +192,10 @@ async def test_a_body_that_is_too_deep_or_too_large_is_refused(pool: Pool, opera
     async def send(content: str | bytes) -> tuple[int, str]:
         return problem(await operator.post("/requeue", content=content, headers={"content-type": "application/json"}))
 
-    assert await send(deep % (id_, "[" * 101 + "]" * 101)) == (422, "invalid-request")
-    assert await send(deep % (id_, "[" * 100_000 + "]" * 100_000)) == (422, "invalid-request")
-    assert await send(deep % (id_, "NaN")) == (422, "invalid-request")
-    assert await send(deep % (id_, "1" * 5_000)) == (422, "invalid-request")
-    assert await send(b'{"selector": {"ids": ["\xff"]}}') == (422, "invalid-request")
-    assert await send(b" " * 50_000_000) == (413, "body-too-large")
+    assert await send(deep % (id_, "[" * 101 + "]" * 101)) == (422, "invalid_request")
+    assert await send(deep % (id_, "[" * 100_000 + "]" * 100_000)) == (422, "invalid_request")
+    assert await send(deep % (id_, "NaN")) == (422, "invalid_request")
+    assert await send(deep % (id_, "1" * 5_000)) == (422, "invalid_request")
+    assert await send(b'{"selector": {"ids": ["\xff"]}}') == (422, "invalid_request")
+    assert await send(b" " * 50_000_000) == (413, "body_too_large")
     assert await statuses(pool) == ["open"]

@@ -31,7 +31,7 @@ async def token_for(client: httpx.AsyncClient, verb: str, selector: object, **mo
 
 def reason(answer: httpx.Response) -> str:
     """Why a confirmation is required."""
-    assert problem(answer) == (428, "confirmation-required")
+    assert problem(answer) == (428, "confirmation_required")
     said: str = answer.json()["reason"]
     return said
 
@@ -56,10 +56,10 @@ async def test_a_token_is_good_for_its_request_and_its_actor_only(
     await bury(pool)
     token = await token_for(operator, "discard", ALL)
     other = make_client(Role.ADMIN)
-    assert reason(await ask(other, "discard", ALL, confirm_token=token)) == "other-actor"
-    assert reason(await ask(operator, "requeue", ALL, confirm_token=token)) == "other-request"
-    assert reason(await ask(operator, "discard", ALL, max_items=1, confirm_token=token)) == "other-request"
-    assert reason(await ask(operator, "discard", {"group_id": "f1"}, confirm_token=token)) == "other-request"
+    assert reason(await ask(other, "discard", ALL, confirm_token=token)) == "other_actor"
+    assert reason(await ask(operator, "requeue", ALL, confirm_token=token)) == "other_request"
+    assert reason(await ask(operator, "discard", ALL, max_items=1, confirm_token=token)) == "other_request"
+    assert reason(await ask(operator, "discard", {"group_id": "f1"}, confirm_token=token)) == "other_request"
     assert reason(await ask(operator, "discard", ALL, confirm_token="made up")) == "used"
     assert (await ask(operator, "discard", ALL, confirm_token=token, reason="another, and that is fine")).status_code == 202
     assert reason(await ask(operator, "discard", ALL, confirm_token=token)) == "used"
@@ -85,7 +85,7 @@ async def test_a_count_that_has_changed_is_told_and_nothing_is_done(pool: Pool, 
     token = await token_for(operator, "requeue", ALL)
     [late] = await bury(pool, queue="late")
     answer = await ask(operator, "requeue", ALL, confirm_token=token)
-    assert problem(answer) == (409, "count-drifted")
+    assert problem(answer) == (409, "count_drifted")
     assert (answer.json()["expected"], answer.json()["found"]) == (2, 3)
     assert await pool.fetchval("select count(*) from outbox_operation") == 0
     await ask(operator, "discard", [late])
@@ -113,7 +113,7 @@ async def test_a_token_is_good_for_the_dead_letters_that_were_shown_and_for_no_o
     await pool.execute(change)
     await ask(administrator, "discard", ids[3:]) if "'open'" in change else None
     answer = await ask(administrator, "discard", discarded, confirm_token=token, **purge)
-    assert problem(answer) == (409, "count-drifted")
+    assert problem(answer) == (409, "count_drifted")
     assert (answer.json()["expected"], answer.json()["found"]) == (3, 3)
     assert await pool.fetchval("select count(*) from outbox_operation") == 0
 
@@ -127,7 +127,7 @@ async def test_a_token_for_ids_is_good_for_their_state_that_was_shown(pool: Pool
     assert dry.json()["count"] == 1
     await ask(administrator, "discard", ids[1:])
     answer = await ask(administrator, "discard", ids, confirm_token=dry.json()["confirm_token"], **purge)
-    assert problem(answer) == (409, "count-drifted")
+    assert problem(answer) == (409, "count_drifted")
     assert (answer.json()["expected"], answer.json()["found"]) == (1, 2)
     assert await statuses(pool) == ["discarded", "discarded"]
 
@@ -141,7 +141,7 @@ async def test_a_token_for_more_ids_than_are_done_at_once_is_good_for_their_stat
     purge = {"purge": True, "reason": "they are tests"}
     token = await token_for(administrator, "discard", ids, **purge)
     await ask(administrator, "discard", ids[:1])
-    assert problem(await ask(administrator, "discard", ids, confirm_token=token, **purge)) == (409, "count-drifted")
+    assert problem(await ask(administrator, "discard", ids, confirm_token=token, **purge)) == (409, "count_drifted")
     assert await pool.fetchval("select count(*) from outbox_operation") == 0
     token = await token_for(administrator, "discard", ids, **purge)
     assert (await ask(administrator, "discard", ids, confirm_token=token, **purge)).status_code == 202
@@ -154,5 +154,5 @@ async def test_purging_takes_a_token_whatever_selects(pool: Pool, make_client: M
     purge = {"purge": True, "reason": "they are tests"}
     assert reason(await ask(administrator, "discard", ids, **purge)) == "missing"
     token = await token_for(administrator, "discard", ids, **purge)
-    assert reason(await ask(administrator, "discard", ids[:1], confirm_token=token, **purge)) == "other-request"
+    assert reason(await ask(administrator, "discard", ids[:1], confirm_token=token, **purge)) == "other_request"
     assert outcomes(await ask(administrator, "discard", ids, confirm_token=token, **purge)) == dict.fromkeys(ids, "purged")

@@ -96,22 +96,22 @@ async def test_a_parked_row_is_edited_too(pool: Pool, operator: httpx.AsyncClien
 async def test_another_version_than_the_one_that_was_read_is_a_conflict(pool: Pool, operator: httpx.AsyncClient) -> None:
     [id_] = await bury(pool, version=3)
     answer = await edited(operator, id_, version=2, body={"id": 8})
-    assert problem(answer) == (409, "version-conflict")
+    assert problem(answer) == (409, "version_conflict")
     assert answer.json()["version"] == 3
     assert await statuses(pool) == ["open"]
     assert outcomes(await edited(operator, id_, version=3, body={"id": 8})) == {id_: "requeued"}
     assert outcomes(await edited(operator, id_, version=4, body={"id": 9})) == {id_: "skipped"}
-    assert outcomes(await edited(operator, "999", body={"id": 9})) == {"999": "not-found"}
+    assert outcomes(await edited(operator, "999", body={"id": 9})) == {"999": "not_found"}
 
 
 @pytest.mark.parametrize(
     ("edit", "code"),
     [
-        ({"headers": {"X-Outbox-Attempt": 1}}, "header-locked"),
-        ({"headers": {"a": "\0"}}, "invalid-edit"),
-        ({"headers": {"a": "\ud800"}}, "invalid-request"),
-        ({"body": "!", "encoding": "base64"}, "invalid-edit"),
-        ({"body": "\ud800", "encoding": "text"}, "invalid-request"),
+        ({"headers": {"X-Outbox-Attempt": 1}}, "header_locked"),
+        ({"headers": {"a": "\0"}}, "invalid_edit"),
+        ({"headers": {"a": "\ud800"}}, "invalid_request"),
+        ({"body": "!", "encoding": "base64"}, "invalid_edit"),
+        ({"body": "\ud800", "encoding": "text"}, "invalid_request"),
     ],
 )
 async def test_what_cannot_be_sent_is_refused(pool: Pool, operator: httpx.AsyncClient, edit: dict[str, Any], code: str) -> None:
@@ -128,12 +128,12 @@ async def test_a_body_that_the_consumer_would_refuse_is_refused_with_the_places(
     [id_] = await bury(pool)
     await consume(pool, ORDER)
     answer = await edited(operator, id_, body={"id": "seven", "lines": [{"amount": 1}, {"amount": -1}]})
-    assert problem(answer) == (422, "invalid-edit")
+    assert problem(answer) == (422, "invalid_edit")
     assert {error["at"] for error in answer.json()["errors"]} == {"id", "lines.1.amount"}
     answer = await edited(operator, id_, body="{", encoding="text")
     assert answer.json()["errors"] == [{"at": "body", "message": "this is not JSON"}]
     dry = await ask(operator, "requeue", [id_], edit={"version": 1, "body": {}}, dry_run=True)
-    assert problem(dry) == (422, "invalid-edit")
+    assert problem(dry) == (422, "invalid_edit")
     assert await statuses(pool) == ["open"]
     assert outcomes(await edited(operator, id_, body='{"id": 7}', encoding="text")) == {id_: "requeued"}
 
@@ -173,12 +173,12 @@ async def test_an_edit_by_its_routing_key_must_fit_a_consumer_of_every_queue_tha
         "insert into outbox_subscription (exchange, queue, binding_key) "
         "values ('outbox', 'shipping', 'order.*'), ('outbox', 'billing', 'order.#'), ('outbox', 'elsewhere', 'invoice.*')"
     )
-    by_key = {"destination": "original-routing"}
+    by_key = {"destination": "original_routing"}
     answer = await edited(operator, id_, body={"id": "seven"}, **by_key)
-    assert problem(answer) == (422, "invalid-edit")
+    assert problem(answer) == (422, "invalid_edit")
     assert "billing" in answer.json()["detail"]
     parked = await park(pool)
-    assert problem(await edited(operator, parked, body={"id": "seven"})) == (422, "invalid-edit")
+    assert problem(await edited(operator, parked, body={"id": "seven"})) == (422, "invalid_edit")
     assert outcomes(await edited(operator, id_, body={"id": 7}, **by_key)) == {id_: "requeued"}
 
 
@@ -188,8 +188,8 @@ async def test_an_edit_by_its_routing_key_is_checked_by_what_workers_tell_where_
     [id_] = await bury(pool)
     await consume(pool, ORDER, queue="billing", binding_key="order.#")
     async with serving(Admin(database, broker=MemoryBroker())) as app, client_of(app) as operator:
-        by_key = {"destination": "original-routing"}
-        assert problem(await edited(operator, id_, body={"id": "seven"}, **by_key)) == (422, "invalid-edit")
+        by_key = {"destination": "original_routing"}
+        assert problem(await edited(operator, id_, body={"id": "seven"}, **by_key)) == (422, "invalid_edit")
         assert outcomes(await edited(operator, id_, body={}, force=True, **by_key)) == {id_: "requeued"}
 
 
@@ -258,6 +258,6 @@ async def test_who_edits_while_somebody_else_does_is_told_of_the_conflict(
 
     monkeypatch.setattr(changing, "edit_of", overtaken)
     answer = await edited(operator, id_, body={"id": 8})
-    assert problem(answer) == (409, "version-conflict")
+    assert problem(answer) == (409, "version_conflict")
     assert answer.json()["version"] == 2
     assert (await statuses(pool), await audited(pool)) == (["open"], [])

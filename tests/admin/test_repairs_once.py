@@ -72,15 +72,15 @@ async def test_a_key_belongs_to_one_request_of_one_person(
 ) -> None:
     ids = await bury(pool, 2)
     await keyed(operator, "discard", ids[:1])
-    assert problem(await keyed(operator, "discard", ids)) == (422, "key-reused")
-    assert problem(await keyed(operator, "restore", ids[:1])) == (422, "key-reused")
+    assert problem(await keyed(operator, "discard", ids)) == (422, "key_reused")
+    assert problem(await keyed(operator, "restore", ids[:1])) == (422, "key_reused")
     assert outcomes(await keyed(make_client(Role.ADMIN), "discard", ids)) == {ids[0]: "skipped", ids[1]: "discarded"}
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201, "two words", "sn\u00f6"])
 async def test_a_key_is_a_word(pool: Pool, operator: httpx.AsyncClient, key: str) -> None:
     answer = await operator.post("/discard", json={"selector": {"ids": ["1"]}}, headers=[(b"idempotency-key", key.encode())])
-    assert problem(answer) == (422, "invalid-request")
+    assert problem(answer) == (422, "invalid_request")
 
 
 async def test_of_many_under_one_key_at_once_one_does_it(pool: Pool, make_client: MakeClient) -> None:
@@ -90,14 +90,14 @@ async def test_of_many_under_one_key_at_once_one_does_it(pool: Pool, make_client
     done = [answer for answer in answers if answer.status_code == 200]
     assert {answer.content for answer in done} == {done[0].content}
     assert sum(REPLAYED not in answer.headers for answer in done) == 1
-    assert {problem(answer) for answer in answers if answer.status_code != 200} <= {(409, "request-running")}
+    assert {problem(answer) for answer in answers if answer.status_code != 200} <= {(409, "request_running")}
     assert (len(await outbox(pool)), len(await audited(pool))) == (50, 1)
 
 
 async def test_a_request_that_failed_leaves_its_key_free(pool: Pool, operator: httpx.AsyncClient) -> None:
     body = {"selector": {"filter": {}}}
     answer = await operator.post("/discard", json=body, headers={"idempotency-key": "a-key"})
-    assert problem(answer) == (428, "confirmation-required")
+    assert problem(answer) == (428, "confirmation_required")
     assert outcomes(await keyed(operator, "discard", await bury(pool))) == {"1": "discarded"}
 
 
@@ -108,9 +108,9 @@ async def test_a_key_whose_process_has_died_is_taken_over(pool: Pool, operator: 
         "update outbox_idempotency set status = null, headers = null, body = null, held_until = now() + interval '1 hour'"
     )
     await ask(operator, "restore", ids)
-    assert problem(await keyed(operator, "discard", ids)) == (409, "request-running")
+    assert problem(await keyed(operator, "discard", ids)) == (409, "request_running")
     await pool.execute("update outbox_idempotency set held_until = now()")
-    assert problem(await keyed(operator, "discard", [*ids, "2"])) == (422, "key-reused")
+    assert problem(await keyed(operator, "discard", [*ids, "2"])) == (422, "key_reused")
     answer = await keyed(operator, "discard", ids)
     assert (outcomes(answer), answer.headers.get(REPLAYED)) == ({ids[0]: "discarded"}, None)
 
@@ -124,7 +124,7 @@ async def test_what_a_killed_process_began_is_done_once_under_its_key(
     )
     async with asyncio.timeout(60):
         assert await dying.wait() == -signal.SIGKILL
-    assert problem(await keyed(operator, "requeue", [id_])) == (409, "request-running")
+    assert problem(await keyed(operator, "requeue", [id_])) == (409, "request_running")
     await pool.execute("update outbox_idempotency set held_until = now()")
     assert outcomes(await keyed(operator, "requeue", [id_])) == {id_: "requeued"}
     assert (await keyed(operator, "requeue", [id_])).headers[REPLAYED] == "true"
@@ -142,6 +142,6 @@ async def test_who_was_taken_for_dead_does_nothing_any_more(
         await store(self, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(keys.IdempotencyLock, "store", late)
-    assert problem(await keyed(operator, "requeue", ids)) == (409, "request-running")
+    assert problem(await keyed(operator, "requeue", ids)) == (409, "request_running")
     assert (await statuses(pool), await outbox(pool), await audited(pool)) == (["open"], [], [])
     assert await pool.fetchval("select count(*) from outbox_idempotency") == 1

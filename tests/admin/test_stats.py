@@ -129,7 +129,7 @@ async def test_more_groups_than_fit_with_any_step_are_refused(viewer: httpx.Asyn
     for number in range(9):
         await told.of_worker(told.at(3), f"q{number}", processed=1)
     answer = await viewer.get("/stats", params={"from": "-7300d", "group_by": "queue"})
-    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
     assert "2,000 points" in answer.json()["detail"]
 
 
@@ -188,7 +188,7 @@ async def test_old_statistics_are_answered_by_the_hours_and_days_that_they_are_k
 )
 async def test_times_and_steps_that_make_no_sense_are_refused(viewer: httpx.AsyncClient, parameters: dict[str, str]) -> None:
     answer = await viewer.get("/stats", params=parameters)
-    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
 
 async def test_nothing_told_is_no_series_of_zeros(viewer: httpx.AsyncClient) -> None:

@@ -59,11 +59,11 @@ async def test_relays_that_send_to_different_places_are_a_warning_and_need_atten
     first, second = MessageRelay(database, broker=database), MessageRelay(database, broker=ScriptedTransport())
     async with at_work(first):
         await eventually(lambda: connection.fetchval("select count(*) from outbox_relay"))
-        assert "relays-disagree" not in codes(await shown(viewer))
+        assert "relays_disagree" not in codes(await shown(viewer))
         with pytest.raises(ConfigurationError):
             async with asyncio.timeout(60):
                 await second.run(handle_signals=False)
-        assert codes(await shown(viewer))["relays-disagree"] == "exchange:outbox"
+        assert codes(await shown(viewer))["relays_disagree"] == "exchange:outbox"
         verdict = (await viewer.get("/health/verdict")).json()
         assert "relays_disagree" in {finding["code"] for finding in verdict["findings"]}
 
@@ -87,7 +87,7 @@ async def test_subscriptions_and_workers_are_drawn(
         topology = await eventually(drawn)
     named = {edge[end] for edge in topology["edges"] for end in ("source", "target")}
     assert named == {node["id"] for node in topology["nodes"]}
-    assert codes(topology) == {"subscription-without-consumer": "queue:old"}
+    assert codes(topology) == {"subscription_without_consumer": "queue:old"}
     assert (topology["broker"], topology["degraded"], topology["bindings_known"]) == ("postgresql", [], True)
 
 
@@ -152,11 +152,11 @@ async def test_what_is_missing_at_rabbitmq_is_found_without_its_management(
             topology = await eventually(seen)
     assert topology is not None
     assert codes(topology) == {
-        "exchange-missing": "exchange:outbox.dlx",
-        "dead-letter-queue-missing": "queue:mail.dlq",
-        "retry-queue-missing": "queue:outbox.delay_60s",
-        "queue-without-consumer": "queue:mail",
-    } | {"exchange-missing": codes(topology)["exchange-missing"]}
+        "exchange_missing": "exchange:outbox.dlx",
+        "dead_letter_queue_missing": "queue:mail.dlq",
+        "retry_queue_missing": "queue:outbox.delay_60s",
+        "queue_without_consumer": "queue:mail",
+    } | {"exchange_missing": codes(topology)["exchange_missing"]}
     assert ("exchange:outbox", "queue:mail", "binding", "order.*") in edges(topology)
     assert ("queue:mail", "queue:outbox.delay_60s", "retry", None) in edges(topology)
     assert topology["bindings_known"] is False
@@ -180,15 +180,15 @@ async def test_with_its_management_bindings_and_limits_are_seen_too(
 
             async def seen() -> dict[str, Any]:
                 topology = await shown(client)
-                assert {"dead-letters-vanish", "queue-limit", "old-binding"} <= set(codes(topology))
+                assert {"dead_letters_vanish", "queue_limit", "old_binding"} <= set(codes(topology))
                 return topology
 
             topology = await eventually(seen)
     assert topology["bindings_known"] is True
     assert ("exchange:outbox", "queue:other", "binding", "order.*") in edges(topology)
     # Limits of a queue that no worker has told of are its owner's business.
-    assert [warned["node"] for warned in topology["warnings"] if warned["code"] == "queue-limit"] == ["queue:mail"]
-    old = [warned["summary"] for warned in topology["warnings"] if warned["code"] == "old-binding"]
+    assert [warned["node"] for warned in topology["warnings"] if warned["code"] == "queue_limit"] == ["queue:mail"]
+    old = [warned["summary"] for warned in topology["warnings"] if warned["code"] == "old_binding"]
     assert len(old) == 1
     assert "'mail.old'" in old[0]
 

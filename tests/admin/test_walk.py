@@ -154,17 +154,17 @@ async def test_what_another_site_sends_changes_nothing_and_is_written_down(make_
     admin = make_client(Role.ADMIN)
     for operation in UNSAFE:
         answer = await admin.request(operation.method, operation.url, json={}, headers={"sec-fetch-site": "cross-site"})
-        assert (answer.status_code, answer.json()["code"]) == (403, "cross-site"), operation
-    assert await _denied(database, "cross-site") == sorted(_action(operation) for operation in UNSAFE)
+        assert (answer.status_code, answer.json()["code"]) == (403, "cross_site"), operation
+    assert await _denied(database, "cross_site") == sorted(_action(operation) for operation in UNSAFE)
 
 
 async def test_where_nothing_may_be_changed_nobody_changes_anything(read_only: FastAPI, database: str) -> None:
     async with client_of(read_only, Role.ADMIN) as admin:
         for operation in UNSAFE:
             answer = await admin.request(operation.method, operation.url, json={})
-            assert (answer.status_code, answer.json()["code"]) == (403, "read-only"), operation
+            assert (answer.status_code, answer.json()["code"]) == (403, "read_only"), operation
         assert (await admin.get("/session")).json()["may"]["repair"] is False
-    assert await _denied(database, "read-only") == sorted(_action(operation) for operation in UNSAFE)
+    assert await _denied(database, "read_only") == sorted(_action(operation) for operation in UNSAFE)
 
 
 def _has_our_headers(answer: httpx.Response) -> None:

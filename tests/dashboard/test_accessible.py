@@ -42,7 +42,7 @@ AWAY = {
     "title": "The database is away.",
     "status": 503,
     "detail": "It did not answer; try again in a moment.",
-    "code": "database-unavailable",
+    "code": "database_unavailable",
     "request_id": "of-the-test",
 }
 
@@ -113,7 +113,7 @@ async def test_a_screen_while_the_api_fails(loaded: Stage, visit: Visit, path: s
     page = await visit(path, expected=(UNAVAILABLE,), routes=((of_the_api, fail),))
     if path not in ("settings", "nowhere"):
         alert = page.get_by_role("alert").first
-        await expect(alert).to_contain_text("database-unavailable")
+        await expect(alert).to_contain_text("database_unavailable")
         await expect(alert).to_contain_text("of-the-test")
         await expect(alert.get_by_role("button", name="Try again")).to_be_visible()
     await assert_good(page)

@@ -297,7 +297,7 @@ def test_operations_are_seen_held_and_ended(dlq: Dlq, on: Any) -> None:
     assert (row[:3], row[-8:]) == (["1", "requeue", "paused"], ["3", "3", "0", "0", "0", "0", "cli:ada", "fixed"])
     assert dlq("resume", "1").stdout == "Operation 1 is finished: 3 requeued.\nOf 3 sent again, 3 are waiting.\n"
     assert dlq("cancel", "1").output == "outbox: conflict: operation 1 is finished and cannot be cancelled\n"
-    assert dlq("cancel", "7").output == "outbox: not-found: there is no operation 7\n"
+    assert dlq("cancel", "7").output == "outbox: not_found: there is no operation 7\n"
     shown = dlq("operations", "1").output
     assert "reason   fixed" in shown
     assert "letters  group_id f1, status open" in shown or "letters  status open, group_id f1" in shown

@@ -38,7 +38,7 @@ async def test_a_part_that_is_not_well_is_a_503_that_names_it_and_nothing_else(c
     async with _client(HealthChecks({"database": _well, "broker": _broken})) as client:
         answer = await client.get("/outbox/health/ready")
     assert answer.status_code == 503
-    assert answer.json() == {"status": "not ready", "parts": {"database": "ok", "broker": "unavailable"}}
+    assert answer.json() == {"status": "not_ready", "parts": {"database": "ok", "broker": "unavailable"}}
     assert "Not ready: broker: no route to amqp://ada:***@broker" in caplog.text
 
 

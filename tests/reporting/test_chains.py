@@ -129,7 +129,7 @@ async def test_what_is_on_its_way_shows_where_it_waits(connection: asyncpg.Conne
     assert _tree(await chain(connection, pending)) == [(0, "order.placed", "pending")]
     assert _tree(await chain(connection, scheduled)) == [(0, "order.placed", "scheduled")]
     [node] = (await chain(connection, "m")).nodes
-    assert [(leg.queue, leg.state.value) for leg in node.legs] == [("a", "in a queue"), ("b", "in hand")]
+    assert [(leg.queue, leg.state.value) for leg in node.legs] == [("a", "queued"), ("b", "in_flight")]
 
 
 async def test_an_unknown_id_is_said_to_be_unknown(connection: asyncpg.Connection) -> None:

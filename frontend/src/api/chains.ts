@@ -21,8 +21,8 @@ export const LISTED_STATES = [
   "stalled",
   "blocked",
   "retrying",
-  "in hand",
-  "in a queue",
+  "in_flight",
+  "queued",
   "requeued",
   "sent",
   "pending",
@@ -71,7 +71,7 @@ export function useChain(id: string, most: number) {
 }
 
 const EVERY = 5_000;
-const UNDER_WAY: ReadonlySet<string> = new Set(["pending", "retrying", "in a queue", "in hand", "requeued"]);
+const UNDER_WAY: ReadonlySet<string> = new Set(["pending", "retrying", "queued", "in_flight", "requeued"]);
 
 function isUnderWay({ nodes }: Chain): boolean {
   return nodes.some(({ state }) => UNDER_WAY.has(state));

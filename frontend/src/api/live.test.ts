@@ -109,7 +109,7 @@ describe("the stream", () => {
     expect(reads()).toEqual({});
     vi.advanceTimersByTime(1_000);
     expect(reads()).toEqual({ operations: 1 });
-    latest().tells("dead-letters");
+    latest().tells("dead_letters");
     vi.advanceTimersByTime(1_000);
     expect(reads()).toEqual({ operations: 1, "dead-letters": 1, groups: 1, chains: 1 });
     latest().tells("operation");

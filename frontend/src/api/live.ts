@@ -24,7 +24,7 @@ export function suspendUpdates(reason: string): () => void {
 
 const CONCERNS: Record<string, readonly Resource[]> = {
   backlog: ["backlog", "messages"],
-  "dead-letters": ["dead-letters", "groups", "chains"],
+  dead_letters: ["dead-letters", "groups", "chains"],
   operation: ["operations"],
   component: ["components", "topology"],
   pauses: ["pauses", "components", "backlog"],

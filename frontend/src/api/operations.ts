@@ -16,9 +16,9 @@ export interface Listed {
 
 /** The order in which outcomes are shown: what failed first. */
 export const FAILURES_FIRST: readonly Outcome[] = [
-  "died-again",
+  "failed_again",
   "refused",
-  "not-found",
+  "not_found",
   "skipped",
   "pending",
   "requeued",

@@ -67,7 +67,7 @@ export function useTopGroups() {
 /** Operations that have not ended. */
 export function useRunningOperations() {
   return useQuery({
-    queryKey: ["operations", "going on"] as const,
+    queryKey: ["operations", "active"] as const,
     queryFn: ({ signal }) =>
       dataOf(client.GET("/operations", { params: { query: { going_on: true, limit: 5 } }, signal })),
     placeholderData: keepPreviousData,

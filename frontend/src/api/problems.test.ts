@@ -3,9 +3,9 @@ import { Failure, inOneLine } from "./problems";
 
 describe("a failure in one line", () => {
   it("says what happened, with its code and the id of the request where there is one", () => {
-    const facts = { code: "database-unavailable", title: "Away", detail: "Try again.", status: 503 } as const;
+    const facts = { code: "database_unavailable", title: "Away", detail: "Try again.", status: 503 } as const;
     expect(inOneLine(new Failure({ ...facts, requestId: "r1" }))).toBe(
-      "Try again. Code database-unavailable, request r1.",
+      "Try again. Code database_unavailable, request r1.",
     );
     expect(inOneLine(new Failure(facts))).toBe("Try again. Code database-unavailable.");
     expect(inOneLine(new TypeError("x"))).toContain("Code unreachable.");

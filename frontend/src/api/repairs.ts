@@ -82,7 +82,7 @@ export function useRepair(told: { onAnswer(answer: RepairResult): void; onFailur
 /** Whether a request that failed may have been done all the same: its answer was lost on the way. */
 export function mayHaveBeenDone(thrown: unknown): boolean {
   const { status, code } = failureOf(thrown);
-  return status === 0 || code === "unreadable" || code === "request-running";
+  return status === 0 || code === "unreadable" || code === "request_running";
 }
 
 /** Names of queues, for suggestions. */
@@ -121,7 +121,7 @@ async function onceItRanThrough<T>(ask: () => Promise<T>): Promise<T> {
       return await ask();
     } catch (thrown) {
       const { code, retryAfter = 1 } = failureOf(thrown);
-      if (code !== "request-running" || waits === MOST_WAITS) throw thrown;
+      if (code !== "request_running" || waits === MOST_WAITS) throw thrown;
       await new Promise((resolve) => setTimeout(resolve, retryAfter * 1_000));
     }
   }

@@ -625,7 +625,7 @@ export interface paths {
          *
          *     A session that the browser had before ends.
          *
-         *     Public, and limited: after some wrong tokens, further wrong ones are answered `too-many-logins` for a while.
+         *     Public, and limited: after some wrong tokens, further wrong ones are answered `too_many_logins` for a while.
          */
         post: operations["outbox_session_begin"];
         /**
@@ -980,13 +980,13 @@ export interface components {
          * @description Where a message, or its delivery to one queue, is now, as far as that is known.
          * @enum {string}
          */
-        ChainState: "pending" | "scheduled" | "held" | "stalled" | "blocked" | "retrying" | "parked" | "sent" | "in a queue" | "in hand" | "processed" | "dead" | "requeued" | "discarded" | "unknown";
+        ChainState: "pending" | "scheduled" | "held" | "stalled" | "blocked" | "retrying" | "parked" | "sent" | "queued" | "in_flight" | "processed" | "dead" | "requeued" | "discarded" | "unknown";
         /**
          * Code
          * @description What went wrong, in a word that scripts may rely on.
          * @enum {string}
          */
-        Code: "invalid-cursor" | "cursor-mismatch" | "unauthenticated" | "forbidden" | "cross-site" | "read-only" | "not-found" | "method-not-allowed" | "conflict" | "count-drifted" | "version-conflict" | "request-running" | "body-too-slow" | "body-too-large" | "invalid-request" | "filter-too-broad" | "invalid-edit" | "header-locked" | "key-reused" | "confirmation-required" | "too-many-logins" | "too-many-requests" | "too-many-streams" | "internal" | "schema-outdated" | "database-unavailable" | "broker-unavailable";
+        Code: "invalid_cursor" | "cursor_mismatch" | "unauthenticated" | "forbidden" | "cross_site" | "read_only" | "not_found" | "method_not_allowed" | "conflict" | "count_drifted" | "version_conflict" | "request_running" | "body_too_slow" | "body_too_large" | "invalid_request" | "filter_too_broad" | "invalid_edit" | "header_locked" | "key_reused" | "confirmation_required" | "too_many_logins" | "too_many_requests" | "too_many_streams" | "internal" | "schema_outdated" | "database_unavailable" | "broker_unavailable";
         /**
          * ComponentActivity
          * @description What a component said that it was doing.
@@ -1037,7 +1037,7 @@ export interface components {
             poison_messages?: components["schemas"]["PoisonMessage"][] | null;
             /**
              * State
-             * @description `starting`, `running`, `standing by`, `paused`, `draining`, `isolating a poison message`, or `waiting for` the broker or the database.
+             * @description `starting`, `running`, `standing_by`, `paused`, `draining`, `isolating_a_poison_message`, `waiting_for_broker` or `waiting_for_database`.
              */
             state: string;
             /**
@@ -1854,10 +1854,10 @@ export interface components {
         };
         /**
          * Fate
-         * @description How a life ended; `UNDER_WAY`: not yet, as far as the history knows.
+         * @description How a life ended; `IN_PROGRESS`: not yet, as far as the history knows.
          * @enum {string}
          */
-        Fate: "under way" | "processed" | "died again" | "duplicate";
+        Fate: "in_progress" | "processed" | "failed_again" | "duplicate";
         /**
          * GroupNoted
          * @description A group, and what is noted about it now.
@@ -1891,7 +1891,7 @@ export interface components {
              * Fact
              * @enum {string}
              */
-            fact: "processed" | "retried" | "died" | "requeued" | "duplicate";
+            fact: "processed" | "retried" | "dead_lettered" | "requeued" | "duplicate";
             /** Queue */
             queue: string;
         };
@@ -1983,7 +1983,7 @@ export interface components {
              * Outcome
              * @enum {string}
              */
-            outcome: "died-again" | "refused" | "not-found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged";
+            outcome: "failed_again" | "refused" | "not_found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged";
             /**
              * Reason
              * @description Why it was not done; empty if it was.
@@ -2598,7 +2598,7 @@ export interface components {
              * Outcome
              * @enum {string}
              */
-            outcome: "died-again" | "refused" | "not-found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged";
+            outcome: "failed_again" | "refused" | "not_found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged";
             /** Position */
             position: number;
             /**
@@ -2666,7 +2666,7 @@ export interface components {
              * Outcome
              * @enum {string}
              */
-            outcome: "died-again" | "refused" | "not-found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged";
+            outcome: "failed_again" | "refused" | "not_found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged";
             /** Settled At */
             settled_at: string | null;
         };
@@ -3069,7 +3069,7 @@ export interface components {
              * Status
              * @enum {string}
              */
-            status: "ready" | "not ready";
+            status: "ready" | "not_ready";
         };
         /**
          * RepairedAnswer
@@ -3099,7 +3099,7 @@ export interface components {
              * Destination
              * @description Another queue, or every queue that is bound for the routing key now; null: where each one died.
              */
-            destination?: components["schemas"]["QueueDestination"] | "original-routing" | null;
+            destination?: components["schemas"]["QueueDestination"] | "original_routing" | null;
             /**
              * Dry Run
              * @description Say what would be done, and do nothing.
@@ -3484,7 +3484,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "binding" | "consumer" | "retry" | "dead-letter";
+            kind: "binding" | "consumer" | "retry" | "dead_letter";
             /** Source */
             source: string;
             /** Target */
@@ -3511,7 +3511,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "exchange" | "queue" | "retry" | "dead-letters" | "worker";
+            kind: "exchange" | "queue" | "retry" | "dead_letters" | "worker";
             /** Name */
             name: string;
             /**
@@ -3535,7 +3535,7 @@ export interface components {
              * @description A word for it that stays the same.
              * @enum {string}
              */
-            code: "unroutable" | "queue-without-consumer" | "subscription-without-consumer" | "exchange-missing" | "queue-missing" | "dead-letter-queue-missing" | "retry-queue-missing" | "dead-letters-vanish" | "queue-limit" | "old-binding" | "relays-disagree";
+            code: "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding" | "relays_disagree";
             /**
              * Mend
              * @description What would mend it.
@@ -3599,7 +3599,7 @@ export interface components {
          * @description How an attempt ended; `DUPLICATE`: it had been handled before.
          * @enum {string}
          */
-        TryOutcome: "processed" | "retried" | "died" | "duplicate";
+        TryOutcome: "processed" | "retried" | "dead_lettered" | "duplicate";
         /**
          * Unarchived
          * @description How many dead letters the broker still has, which are in no list.
@@ -3776,7 +3776,7 @@ export interface operations {
                     "application/json": components["schemas"]["AuditPage"];
                 };
             };
-            /** @description `invalid-cursor`: This is no cursor of ours or `cursor-mismatch`: The cursor belongs to another filter or order */
+            /** @description `invalid_cursor`: This is no cursor of ours or `cursor_mismatch`: The cursor belongs to another filter or order */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3803,7 +3803,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3812,7 +3812,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3830,7 +3830,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3880,7 +3880,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3889,7 +3889,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3907,7 +3907,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3949,7 +3949,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChainPage"];
                 };
             };
-            /** @description `invalid-cursor`: This is no cursor of ours or `cursor-mismatch`: The cursor belongs to another filter or order */
+            /** @description `invalid_cursor`: This is no cursor of ours or `cursor_mismatch`: The cursor belongs to another filter or order */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3976,7 +3976,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3985,7 +3985,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4003,7 +4003,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4058,7 +4058,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not-found`: There is no such thing */
+            /** @description `not_found`: There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4067,7 +4067,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4076,7 +4076,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4094,7 +4094,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4146,7 +4146,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4155,7 +4155,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4173,7 +4173,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4239,7 +4239,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4248,7 +4248,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The body of the request did not come */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4257,7 +4257,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `count-drifted`: What the filter means has changed since the dry run or `request-running`: The same request is still running */
+            /** @description `count_drifted`: What the filter means has changed since the dry run or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4266,7 +4266,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-large`: The body of the request is too large */
+            /** @description `body_too_large`: The body of the request is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -4275,7 +4275,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense or `key-reused`: The idempotency key was used for another request */
+            /** @description `invalid_request`: The request makes no sense or `key_reused`: The idempotency key was used for another request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4284,7 +4284,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `confirmation-required`: A dry run must come first */
+            /** @description `confirmation_required`: A dry run must come first */
             428: {
                 headers: {
                     [name: string]: unknown;
@@ -4293,7 +4293,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4311,7 +4311,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4375,7 +4375,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeadLetterPage"];
                 };
             };
-            /** @description `invalid-cursor`: This is no cursor of ours or `cursor-mismatch`: The cursor belongs to another filter or order */
+            /** @description `invalid_cursor`: This is no cursor of ours or `cursor_mismatch`: The cursor belongs to another filter or order */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4402,7 +4402,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4411,7 +4411,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4429,7 +4429,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4505,7 +4505,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4514,7 +4514,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4532,7 +4532,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4581,7 +4581,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4590,7 +4590,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The body of the request did not come */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4599,7 +4599,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-large`: The body of the request is too large */
+            /** @description `body_too_large`: The body of the request is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -4608,7 +4608,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4617,7 +4617,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4635,7 +4635,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4679,7 +4679,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site */
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4688,7 +4688,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not-found`: There is no such thing */
+            /** @description `not_found`: There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4697,7 +4697,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4706,7 +4706,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4724,7 +4724,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4765,7 +4765,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site */
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4774,7 +4774,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not-found`: There is no such thing */
+            /** @description `not_found`: There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4783,7 +4783,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4792,7 +4792,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4810,7 +4810,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4860,7 +4860,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4869,7 +4869,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4887,7 +4887,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-streams`: Too many streams are open or `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `too_many_streams`: Too many streams are open or `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4983,7 +4983,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4992,7 +4992,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5010,7 +5010,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5062,7 +5062,7 @@ export interface operations {
                     "application/json": components["schemas"]["MessagePage"];
                 };
             };
-            /** @description `invalid-cursor`: This is no cursor of ours or `cursor-mismatch`: The cursor belongs to another filter or order */
+            /** @description `invalid_cursor`: This is no cursor of ours or `cursor_mismatch`: The cursor belongs to another filter or order */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5089,7 +5089,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense or `filter-too-broad`: The filter would take too long */
+            /** @description `invalid_request`: The request makes no sense or `filter_too_broad`: The filter would take too long */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5098,7 +5098,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5116,7 +5116,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5160,7 +5160,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site */
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5169,7 +5169,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not-found`: There is no such thing */
+            /** @description `not_found`: There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5178,7 +5178,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5187,7 +5187,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5205,7 +5205,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5243,7 +5243,7 @@ export interface operations {
                     "application/json": components["schemas"]["OperationPage"];
                 };
             };
-            /** @description `invalid-cursor`: This is no cursor of ours or `cursor-mismatch`: The cursor belongs to another filter or order */
+            /** @description `invalid_cursor`: This is no cursor of ours or `cursor_mismatch`: The cursor belongs to another filter or order */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5270,7 +5270,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5279,7 +5279,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5297,7 +5297,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5347,7 +5347,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not-found`: There is no such thing */
+            /** @description `not_found`: There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5356,7 +5356,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5365,7 +5365,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5383,7 +5383,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5424,7 +5424,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5433,7 +5433,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not-found`: There is no such thing */
+            /** @description `not_found`: There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5442,7 +5442,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The body of the request did not come */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5460,7 +5460,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-large`: The body of the request is too large */
+            /** @description `body_too_large`: The body of the request is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -5469,7 +5469,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5478,7 +5478,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5496,7 +5496,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5517,7 +5517,7 @@ export interface operations {
                 /** @description Whether to count all, up to 10,000. */
                 total?: boolean;
                 /** @description Only those of which this came. */
-                outcome?: ("died-again" | "refused" | "not-found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged") | null;
+                outcome?: ("failed_again" | "refused" | "not_found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged") | null;
             };
             header?: never;
             path: {
@@ -5537,7 +5537,7 @@ export interface operations {
                     "application/json": components["schemas"]["OperationItemPage"];
                 };
             };
-            /** @description `invalid-cursor`: This is no cursor of ours or `cursor-mismatch`: The cursor belongs to another filter or order */
+            /** @description `invalid_cursor`: This is no cursor of ours or `cursor_mismatch`: The cursor belongs to another filter or order */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5564,7 +5564,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not-found`: There is no such thing */
+            /** @description `not_found`: There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5573,7 +5573,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5582,7 +5582,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5600,7 +5600,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5641,7 +5641,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5650,7 +5650,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not-found`: There is no such thing */
+            /** @description `not_found`: There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5659,7 +5659,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The body of the request did not come */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5677,7 +5677,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-large`: The body of the request is too large */
+            /** @description `body_too_large`: The body of the request is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -5686,7 +5686,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5695,7 +5695,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5713,7 +5713,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5754,7 +5754,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5763,7 +5763,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not-found`: There is no such thing */
+            /** @description `not_found`: There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5772,7 +5772,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The body of the request did not come */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5790,7 +5790,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-large`: The body of the request is too large */
+            /** @description `body_too_large`: The body of the request is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -5799,7 +5799,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5808,7 +5808,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5826,7 +5826,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5875,7 +5875,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5884,7 +5884,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The body of the request did not come */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5893,7 +5893,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-large`: The body of the request is too large */
+            /** @description `body_too_large`: The body of the request is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -5902,7 +5902,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5911,7 +5911,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5929,7 +5929,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5976,7 +5976,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5985,7 +5985,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6003,7 +6003,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6070,7 +6070,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6079,7 +6079,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The body of the request did not come */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6088,7 +6088,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `count-drifted`: What the filter means has changed since the dry run or `version-conflict`: Somebody else has changed it meanwhile or `request-running`: The same request is still running */
+            /** @description `count_drifted`: What the filter means has changed since the dry run or `version_conflict`: Somebody else has changed it meanwhile or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6097,7 +6097,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-large`: The body of the request is too large */
+            /** @description `body_too_large`: The body of the request is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6106,7 +6106,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense or `invalid-edit`: The edited message would be refused or `header-locked`: The header belongs to the system or `key-reused`: The idempotency key was used for another request */
+            /** @description `invalid_request`: The request makes no sense or `invalid_edit`: The edited message would be refused or `header_locked`: The header belongs to the system or `key_reused`: The idempotency key was used for another request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6115,7 +6115,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `confirmation-required`: A dry run must come first */
+            /** @description `confirmation_required`: A dry run must come first */
             428: {
                 headers: {
                     [name: string]: unknown;
@@ -6124,7 +6124,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6142,7 +6142,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away or `broker-unavailable`: The broker is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away or `broker_unavailable`: The broker is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6209,7 +6209,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6218,7 +6218,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The body of the request did not come */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6227,7 +6227,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `count-drifted`: What the filter means has changed since the dry run or `request-running`: The same request is still running */
+            /** @description `count_drifted`: What the filter means has changed since the dry run or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6236,7 +6236,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-large`: The body of the request is too large */
+            /** @description `body_too_large`: The body of the request is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6245,7 +6245,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense or `key-reused`: The idempotency key was used for another request */
+            /** @description `invalid_request`: The request makes no sense or `key_reused`: The idempotency key was used for another request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6254,7 +6254,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `confirmation-required`: A dry run must come first */
+            /** @description `confirmation_required`: A dry run must come first */
             428: {
                 headers: {
                     [name: string]: unknown;
@@ -6263,7 +6263,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6281,7 +6281,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6329,7 +6329,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6338,7 +6338,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The body of the request did not come */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6347,7 +6347,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-large`: The body of the request is too large */
+            /** @description `body_too_large`: The body of the request is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6356,7 +6356,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6365,7 +6365,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6383,7 +6383,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6430,7 +6430,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6439,7 +6439,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6457,7 +6457,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6504,7 +6504,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6513,7 +6513,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The body of the request did not come */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6522,7 +6522,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-large`: The body of the request is too large */
+            /** @description `body_too_large`: The body of the request is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6531,7 +6531,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6540,7 +6540,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6558,7 +6558,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6594,7 +6594,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `forbidden`: The role does not allow this or `cross-site`: The request comes from another site or `read-only`: This installation is read-only */
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6603,7 +6603,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The body of the request did not come */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6612,7 +6612,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body-too-large`: The body of the request is too large */
+            /** @description `body_too_large`: The body of the request is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6621,7 +6621,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6630,7 +6630,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6648,7 +6648,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6706,7 +6706,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6715,7 +6715,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6733,7 +6733,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6780,7 +6780,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid-request`: The request makes no sense */
+            /** @description `invalid_request`: The request makes no sense */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6789,7 +6789,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too-many-logins`: Too many failed logins or `too-many-requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6807,7 +6807,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema-outdated`: The database lacks a table, a column or a right that this release uses or `database-unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -40,8 +40,8 @@ class ComponentActivity(BaseModel):
     """What a component said that it was doing."""
 
     state: str = Field(
-        description="`starting`, `running`, `standing by`, `paused`, `draining`, `isolating a poison message`, "
-        "or `waiting for` the broker or the database."
+        description="`starting`, `running`, `standing_by`, `paused`, `draining`, `isolating_a_poison_message`, "
+        "`waiting_for_broker` or `waiting_for_database`."
     )
     totals: dict[str, int] = Field(description="Messages since it started, by what became of them: `sent`, `success`, …")
     per_second: dict[str, float] = Field(description="The same over about the last ten seconds.")
@@ -238,6 +238,8 @@ def _since(component: KnownComponent) -> Any:
 
 
 def _masked(activity: dict[str, Any], masking: Masking) -> dict[str, Any]:
+    if isinstance(state := activity.get("state"), str):
+        activity = {**activity, "state": state.replace(" ", "_")}
     error = activity.get("last_error")
     if isinstance(error, dict) and isinstance(error.get("text"), str):
         return {**activity, "last_error": {**error, "text": masking.error_text(error["text"])}}

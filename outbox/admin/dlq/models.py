@@ -12,7 +12,7 @@ from outbox.dead_letters import Action, DeadLetter, DeadLetterFilter, DeadLetter
 from outbox.dead_letters.reading import Fate
 from outbox.masking import HIDDEN, READ_LIMIT, Body, Masking, readable
 
-Outcome = Literal["died-again", "refused", "not-found", "skipped", "pending", "requeued", "discarded", "restored", "purged"]
+Outcome = Literal["failed_again", "refused", "not_found", "skipped", "pending", "requeued", "discarded", "restored", "purged"]
 """What came of a dead letter, in a word that scripts may rely on."""
 _DONE: Mapping[Action, Outcome] = {
     Action.REQUEUE: "requeued",
@@ -21,9 +21,9 @@ _DONE: Mapping[Action, Outcome] = {
     Action.PURGE: "purged",
 }
 _OTHERS: Mapping[ItemOutcome, Outcome] = {
-    ItemOutcome.DIED_AGAIN: "died-again",
+    ItemOutcome.DIED_AGAIN: "failed_again",
     ItemOutcome.REFUSED: "refused",
-    ItemOutcome.NOT_FOUND: "not-found",
+    ItemOutcome.NOT_FOUND: "not_found",
     ItemOutcome.SKIPPED: "skipped",
     ItemOutcome.PENDING: "pending",
 }

@@ -110,7 +110,7 @@ def _place(letter: DeadLetter) -> tuple[str, str]:
 
 
 def _position(cursor: Cursor) -> Position:
-    """The position that a cursor keeps. Raises `invalid-cursor` for what no page has shown."""
+    """The position that a cursor keeps. Raises `invalid_cursor` for what no page has shown."""
     at, id_ = cursor.place
     try:
         failed_at = datetime.fromisoformat(at)

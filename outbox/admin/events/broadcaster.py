@@ -99,7 +99,7 @@ class Broadcaster:
         self._ending = False
 
     def join(self, principal: str, last_event_id: str | None, session: bytes | None = None) -> Listener:
-        """A new listener. Raises `too-many-streams` if there is no place, `too-many-requests` if the principal has enough."""
+        """A new listener. Raises `too_many_streams` if there is no place, `too_many_requests` if the principal has enough."""
         if self._ending or len(self._listeners) >= self._admin.streams:
             reason = "the server is shutting down" if self._ending else f"{self._admin.streams} streams are open"
             raise Problem(Code.TOO_MANY_STREAMS, f"{reason}: try again", headers={"retry-after": "5"})

@@ -128,7 +128,7 @@ class Handled(Model):
     """The last that is known of it in a queue."""
 
     queue: str
-    fact: Literal["processed", "retried", "died", "requeued", "duplicate"]
+    fact: Literal["processed", "retried", "dead_lettered", "requeued", "duplicate"]
     attempt: int | None
     error: ErrorSummary | None
     at: Moment | None
@@ -261,7 +261,7 @@ def _headers(text: str | None) -> dict[str, Any] | None:
 def _handled(fact: Mapping[str, Any], masking: Masking) -> Handled:
     return Handled(
         queue=fact["queue"],
-        fact=fact["fact"],
+        fact="dead_lettered" if fact["fact"] == "died" else fact["fact"],
         attempt=fact["attempt"],
         error=_error(fact["error_type"], fact["error_message"], masking),
         at=moment(fact["at"]),

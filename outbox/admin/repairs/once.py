@@ -39,7 +39,7 @@ class IdempotencyLock:
     token: uuid.UUID
 
     async def store(self, connection: Connection, answer: Answer) -> None:
-        """Keeps the answer in the transaction of the change. Raises `request-running`, so that it is rolled back, if this took
+        """Keeps the answer in the transaction of the change. Raises `request_running`, so that it is rolled back, if this took
         so long that somebody else has taken the key over."""
         keys = Keys(self.context.admin.table)
         if not await keys.store(connection, answer, actor=self.context.principal.name, key=self.key, token=self.token):
@@ -52,7 +52,7 @@ async def idempotency_lock(
 ) -> AsyncIterator[IdempotencyLock | Answer | None]:
     """The key, held for the block; the answer, if there is one already; None without a key.
 
-    Raises `key-reused` and `request-running`. A block that raises gives the key back: nothing was done under it.
+    Raises `key_reused` and `request_running`. A block that raises gives the key back: nothing was done under it.
     """
     if key is None:
         yield None
@@ -104,8 +104,8 @@ _AGAIN = "ask with dry_run, look at the answer, and send the same request with i
 _REASONS: Mapping[str, str] = {
     "missing": "this could mean more than you think",
     "used": "this confirm_token was used already, or never was one",
-    "other-actor": "this confirm_token was made for somebody else",
-    "other-request": "this confirm_token was made for another request",
+    "other_actor": "this confirm_token was made for somebody else",
+    "other_request": "this confirm_token was made for another request",
     "expired": "this confirm_token is too old",
 }
 
@@ -127,7 +127,7 @@ async def issue_token(context: RequestContext, change: Change, expected: Expecte
 
 
 async def require_confirmation(context: RequestContext, change: Change) -> Confirmation | None:
-    """What the request's token allows; None where none is needed. Raises `confirmation-required`, and says why."""
+    """What the request's token allows; None where none is needed. Raises `confirmation_required`, and says why."""
     if not change.needs_token:
         return None
     if change.confirm_token is None:
@@ -137,16 +137,16 @@ async def require_confirmation(context: RequestContext, change: Change) -> Confi
     if known is None:
         raise _required("used")
     if known.actor != context.principal.name:
-        raise _required("other-actor")
+        raise _required("other_actor")
     if known.request_hash != _scope_hash(change):
-        raise _required("other-request")
+        raise _required("other_request")
     if known.is_over:
         raise _required("expired")
     return Confirmation(change.confirm_token, known.expected)
 
 
 async def use(connection: Connection, context: RequestContext, change: Change, consent: Confirmation) -> None:
-    """Uses the token up in the transaction of the change. Raises `confirmation-required` if somebody else was faster."""
+    """Uses the token up in the transaction of the change. Raises `confirmation_required` if somebody else was faster."""
     used = await Confirmations(context.admin.table).use(
         connection, consent.token, actor=context.principal.name, request_hash=_scope_hash(change)
     )

@@ -215,7 +215,7 @@ class RequeueRequest(Change):
     """Sends dead letters again. More than 100 ids, a filter, a group, a rate or a canary make an operation."""
 
     destination: Annotated[
-        QueueDestination | Literal["original-routing"] | None,
+        QueueDestination | Literal["original_routing"] | None,
         Field(description="Another queue, or every queue that is bound for the routing key now; null: where each one died."),
     ] = None
     edit: Annotated[EditRequest | None, Field(description="For one id only.")] = None
@@ -245,7 +245,7 @@ class RequeueRequest(Change):
         match self.destination:
             case QueueDestination(queue=queue):
                 return ToQueue(queue)
-            case "original-routing":
+            case "original_routing":
                 return ORIGINAL_ROUTING
             case _:
                 return None
@@ -372,7 +372,7 @@ _AWAKE = frozenset({Condition.ALIVE, Condition.LATE})
 async def edit_of(context: RequestContext, request: RequeueRequest) -> Edit | None:
     """The edit that is asked for, as the library takes it; None for none.
 
-    Raises `header-locked`, `version-conflict` if another version is there, and `invalid-edit` if the body is not what its
+    Raises `header_locked`, `version_conflict` if another version is there, and `invalid_edit` if the body is not what its
     encoding says, or would be refused where it goes.
     """
     if request.edit is None or request.selector.ids is None:
@@ -388,7 +388,7 @@ async def edit_of(context: RequestContext, request: RequeueRequest) -> Edit | No
 
 
 def require_version(letter: DeadLetter, edit: Edit) -> None:
-    """Raises `version-conflict` if `letter` is not what was read."""
+    """Raises `version_conflict` if `letter` is not what was read."""
     if letter.version != edit.version:
         raise Problem(
             Code.VERSION_CONFLICT,

@@ -60,7 +60,7 @@ def own_authentication(find: Callable[..., Any]) -> Callable[..., Awaitable[Prin
 
 
 async def entry_of(admin: Admin, token: str, request: Request) -> TokenEntry | None:
-    """Whose token this is; None if it is wrong. Raises `too-many-logins` if too many were."""
+    """Whose token this is; None if it is wrong. Raises `too_many_logins` if too many were."""
     if not _anybody_may_come_in(admin):
         return None
     entry = admin.tokens.find(token)

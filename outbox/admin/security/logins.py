@@ -48,7 +48,7 @@ class FailedLogins:
         """There is nothing to close."""
 
     async def count(self, address: str) -> None:
-        """Takes note of a wrong token from `address`. Raises `too-many-logins` if there were more than are answered.
+        """Takes note of a wrong token from `address`. Raises `too_many_logins` if there were more than are answered.
 
         While the database is away, nothing is counted.
         """

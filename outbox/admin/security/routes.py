@@ -110,7 +110,7 @@ def login_routes(find: Callable[..., Any]) -> APIRouter:
 
         A session that the browser had before ends.
 
-        Public, and limited: after some wrong tokens, further wrong ones are answered `too-many-logins` for a while.
+        Public, and limited: after some wrong tokens, further wrong ones are answered `too_many_logins` for a while.
         """
         entry = await entry_of(admin, login.token, request)
         if entry is None:

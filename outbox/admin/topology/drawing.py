@@ -9,7 +9,7 @@ from outbox.admin.brokers import BrokerKind
 from outbox.admin.models import Model
 from outbox.admin.topology.seen import Seen, SeenQueue
 
-NodeKind = Literal["exchange", "queue", "retry", "dead-letters", "worker"]
+NodeKind = Literal["exchange", "queue", "retry", "dead_letters", "worker"]
 
 
 class TopologyNode(Model):
@@ -31,7 +31,7 @@ class TopologyEdge(Model):
 
     source: str
     target: str
-    kind: Literal["binding", "consumer", "retry", "dead-letter"]
+    kind: Literal["binding", "consumer", "retry", "dead_letter"]
     key: str | None = Field(default=None, description="The binding key.")
     declared_by: Literal["broker", "worker"] = Field(
         description="`broker`: it is there; `worker`: a worker says so, and the broker does not tell."
@@ -98,7 +98,7 @@ def _deaths(seen: Seen) -> Iterable[TopologyEdge]:
     for queue in {consumer.queue for consumer in seen.consumers} | {one.queue for one in seen.bindings or ()}:
         if dead_letter_queue(queue) in seen.queues:
             yield TopologyEdge(
-                source=f"queue:{queue}", target=f"queue:{dead_letter_queue(queue)}", kind="dead-letter", declared_by="broker"
+                source=f"queue:{queue}", target=f"queue:{dead_letter_queue(queue)}", kind="dead_letter", declared_by="broker"
             )
 
 
@@ -131,7 +131,7 @@ def _kind(seen: Seen, queue: SeenQueue) -> NodeKind:
         if queue.name.startswith(f"{seen.exchange}.delay_"):
             return "retry"
         if queue.name.endswith(".dlq"):
-            return "dead-letters"
+            return "dead_letters"
     return "queue"
 
 

@@ -11,16 +11,16 @@ from outbox.postgres.relays import AGREE, disagreement
 
 WarningCode = Literal[
     "unroutable",
-    "queue-without-consumer",
-    "subscription-without-consumer",
-    "exchange-missing",
-    "queue-missing",
-    "dead-letter-queue-missing",
-    "retry-queue-missing",
-    "dead-letters-vanish",
-    "queue-limit",
-    "old-binding",
-    "relays-disagree",
+    "queue_without_consumer",
+    "subscription_without_consumer",
+    "exchange_missing",
+    "queue_missing",
+    "dead_letter_queue_missing",
+    "retry_queue_missing",
+    "dead_letters_vanish",
+    "queue_limit",
+    "old_binding",
+    "relays_disagree",
 ]
 
 
@@ -41,7 +41,7 @@ def judged(seen: Seen) -> list[Judged]:
 
 def _disagreeing(seen: Seen) -> Iterator[Judged]:
     if (problem := disagreement(seen.relays)) is not None:
-        yield Judged("relays-disagree", f"exchange:{seen.exchange}", error("topology", problem, AGREE))
+        yield Judged("relays_disagree", f"exchange:{seen.exchange}", error("topology", problem, AGREE))
 
 
 def _held(seen: Seen) -> Iterator[Judged]:
@@ -61,7 +61,7 @@ def _held(seen: Seen) -> Iterator[Judged]:
 def _unconsumed(seen: Seen) -> Iterator[Judged]:
     """Queues that messages go to and nobody takes them from."""
     bound = {binding.queue for binding in seen.bindings or ()} | {consumer.queue for consumer in seen.consumers}
-    code: WarningCode = "subscription-without-consumer" if seen.broker is BrokerKind.POSTGRESQL else "queue-without-consumer"
+    code: WarningCode = "subscription_without_consumer" if seen.broker is BrokerKind.POSTGRESQL else "queue_without_consumer"
     for name in sorted(bound):
         queue = seen.queues.get(name)
         if queue is None or not queue.there or queue.consumers != 0:
@@ -88,7 +88,7 @@ def _of_rabbitmq(seen: Seen) -> Iterator[Judged]:
 def _missing(seen: Seen) -> Iterator[Judged]:
     for name in sorted(seen.missing_exchanges):
         mend = "start a relay or a worker, which declare it, or provision it"
-        yield Judged("exchange-missing", f"exchange:{name}", error("topology", f"the exchange {name!r} is missing", mend))
+        yield Judged("exchange_missing", f"exchange:{name}", error("topology", f"the exchange {name!r} is missing", mend))
     for queue in seen.queues.values():
         if not queue.there:
             code, what, mend = _missing_queue(seen, queue.name)
@@ -98,10 +98,10 @@ def _missing(seen: Seen) -> Iterator[Judged]:
 def _missing_queue(seen: Seen, name: str) -> tuple[WarningCode, str, str]:
     declares = "start its consumer, which declares it, or provision it"
     if name.startswith(f"{seen.exchange}.delay_"):
-        return "retry-queue-missing", "the queue for retries", f"{declares}: retries with that delay fail until then"
+        return "retry_queue_missing", "the queue for retries", f"{declares}: retries with that delay fail until then"
     if name.endswith(".dlq"):
-        return "dead-letter-queue-missing", "the dead letter queue", declares
-    return "queue-missing", "the queue", declares
+        return "dead_letter_queue_missing", "the dead letter queue", declares
+    return "queue_missing", "the queue", declares
 
 
 def _losing(seen: Seen) -> Iterator[Judged]:
@@ -112,9 +112,9 @@ def _losing(seen: Seen) -> Iterator[Judged]:
     for queue in seen.queues.values():
         if not queue.settings:
             continue
-        code: WarningCode = "queue-limit"
+        code: WarningCode = "queue_limit"
         if queue.name.endswith(".dlq"):
-            code, findings = "dead-letters-vanish", losing_dead_letters(queue.name, queue.settings)
+            code, findings = "dead_letters_vanish", losing_dead_letters(queue.name, queue.settings)
         elif queue.name.startswith(f"{seen.exchange}.delay_"):
             findings = losing_retries(queue.name, queue.settings)
         elif queue.name in consumed:
@@ -132,7 +132,7 @@ def _old_bindings(seen: Seen) -> Iterable[Judged]:
     wanted = {(consumer.queue, consumer.binding_key) for consumer in seen.consumers}
     known = {queue for queue, _ in wanted}
     return [
-        Judged("old-binding", f"queue:{one.queue}", old_binding(one.queue, one.key, exchange=seen.exchange))
+        Judged("old_binding", f"queue:{one.queue}", old_binding(one.queue, one.key, exchange=seen.exchange))
         for one in seen.bindings or ()
         if one.queue in known and (one.queue, one.key) not in wanted
     ]

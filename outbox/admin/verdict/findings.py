@@ -9,7 +9,7 @@ from outbox.admin.backlog.view import Backlog
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.store.backlog import NONE, Count, MessageState, Relation
 from outbox.admin.thresholds import HealthThresholds
-from outbox.admin.topology.findings import Judged, WarningCode
+from outbox.admin.topology.findings import Judged
 from outbox.core.findings import Severity
 from outbox.reporting.components import ComponentKind, Condition, KnownComponent
 from outbox.reporting.pauses import Pause
@@ -388,7 +388,7 @@ def _letters(observed: Observations) -> Iterator[HealthFinding]:
 def _topology(observed: Observations) -> Iterator[HealthFinding]:
     held = observed.backlog.figures.counts.states[MessageState.HELD].value
     for each in observed.topology:
-        code = _code_of(each.code)
+        code = each.code
         if code == "unroutable" and held:
             continue  # told once, with how many they are and since when
         kind, _, name = (each.node or "").partition(":")
@@ -401,10 +401,6 @@ def _topology(observed: Observations) -> Iterator[HealthFinding]:
             subject_kind=kind or "outbox",
             subject=name,
         )
-
-
-def _code_of(code: WarningCode) -> FindingCode:
-    return next(each for each in get_args(FindingCode) if each == code.replace("-", "_"))
 
 
 def _unconsumed_since(observed: Observations, queue: str) -> datetime | None:

@@ -24,15 +24,15 @@ OUTCOMES = (
     "purged",
     "skipped",
     "refused",
-    "not-found",
-    "died-again",
+    "not_found",
+    "failed_again",
 )
 """What a dead letter's part in a change can end with, in the API's words, and in the order in which they are counted."""
 _DONE = frozenset({"requeued", "discarded", "restored", "purged"})
-_FAILED = frozenset({"refused", "not-found", "died-again"})
+_FAILED = frozenset({"refused", "not_found", "failed_again"})
 _NOT_DONE = frozenset({"stopped", "cancelled", "paused"})
 """States of an operation that did not do all that it was asked to."""
-_WORDS = {"died-again": "failed again", "not-found": "not found"}
+_WORDS = {"failed_again": "failed again", "not_found": "not found"}
 _STATES = {"stopped": "has stopped itself", "cancelled": "was cancelled"}
 _PLAIN_EVERY = timedelta(seconds=10)
 _MOST_ITEMS = 20

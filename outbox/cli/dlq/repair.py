@@ -75,7 +75,7 @@ async def requeue(client: Client, **given: Any) -> int:
     if queue is not None and original_routing:
         raise click.UsageError("--to-queue and --original-routing exclude each other: give one of them")
     change = {
-        "destination": "original-routing" if original_routing else None if queue is None else {"queue": queue},
+        "destination": "original_routing" if original_routing else None if queue is None else {"queue": queue},
         "edit": _edit(given.pop("body"), given.pop("headers"), given.pop("version"), given["ids"]),
         "rate_per_second": given.pop("rate"),
         "canary": None if canary is None else {"count": canary, "wait_seconds": wait.total_seconds()},
@@ -150,7 +150,7 @@ async def _repair_unseen(client: Client, path: str, change: Mapping[str, Any], r
         try:
             return await client.post(path, {**change, "reason": reason, "confirm_token": plan["confirm_token"]})
         except ApiError as error:
-            if error.code != "count-drifted" or not left:
+            if error.code != "count_drifted" or not left:
                 raise
     raise AssertionError("the last one raises or returns")
 

@@ -138,9 +138,9 @@ end
 
 -- name: delivery_state
 case
-    when lease_token is not null and leased_until > clock_timestamp() then 'in hand'
+    when lease_token is not null and leased_until > clock_timestamp() then 'in_flight'
     when available_at > clock_timestamp() and attempt > 1 then 'retrying'
-    else 'in a queue'
+    else 'queued'
 end
 
 -- name: beginnings

@@ -72,7 +72,7 @@ export default function Login({
               value={token}
               onChange={(event) => setToken(event.target.value)}
             />
-            {refused && refused.failure.code === "too-many-logins" ? (
+            {refused && refused.failure.code === "too_many_logins" ? (
               <RateLimited seconds={refused.failure.retryAfter} at={refused.at} />
             ) : (
               refused && !isWrong && <Problem of={refused.failure} />

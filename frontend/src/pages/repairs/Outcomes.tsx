@@ -6,7 +6,7 @@ import { Button, Dialog, State, Table } from "~/ui";
 import { ACTION_TEXTS } from "./action-texts";
 import styles from "./Outcomes.module.css";
 
-const ORDER = ["refused", "not-found", "skipped"];
+const ORDER = ["refused", "not_found", "skipped"];
 
 /** What came of each dead letter, those that were not done first. */
 export function Outcomes({

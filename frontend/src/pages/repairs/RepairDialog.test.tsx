@@ -145,7 +145,7 @@ describe("the dialog that repairs", () => {
   });
 
   it("waits for the answer of the same request while it is still running", async () => {
-    served.deeds = [refusal(409, "request-running"), done(["17", "requeued"])];
+    served.deeds = [refusal(409, "request_running"), done(["17", "requeued"])];
     const { user, onClose } = shown({ selector: { ids: ["17"] } });
     await user.click(await button("Requeue 2"));
     await waitFor(() => expect(onClose).toHaveBeenCalled());
@@ -156,7 +156,7 @@ describe("the dialog that repairs", () => {
     const dated = plan(224);
     const at = { headers: { date: "Fri, 20 Nov 2026 20:15:03 GMT" } };
     served.looks = [() => new Response(dated().body, at), plan(224, "second")];
-    served.deeds = [refusal(409, "count-drifted", { expected: 224, found: 226 })];
+    served.deeds = [refusal(409, "count_drifted", { expected: 224, found: 226 })];
     const { user } = shown({ selector: { group_id: "8f1c" } });
     await user.type(await screen.findByLabelText("Type 224 to confirm"), "224");
     await user.click(await button("Requeue 224"));
@@ -170,7 +170,7 @@ describe("the dialog that repairs", () => {
 
   it("looks again and says so when the dry run was too old", async () => {
     served.looks = [plan(2), plan(3)];
-    served.deeds = [refusal(428, "confirmation-required", { reason: "expired" })];
+    served.deeds = [refusal(428, "confirmation_required", { reason: "expired" })];
     const { user } = shown();
     await user.click(await button("Requeue 2"));
     expect(await screen.findByText(/The dry run expired/)).toBeDefined();
@@ -178,7 +178,7 @@ describe("the dialog that repairs", () => {
   });
 
   it("takes a filter's repair only with its number typed, and the token of its dry run", async () => {
-    served.deeds = [refusal(503, "database-unavailable")];
+    served.deeds = [refusal(503, "database_unavailable")];
     const { user } = shown({ selector: { filter: { status: "open" } } });
     const field = await screen.findByLabelText("Type 2 to confirm");
     await user.type(field, "3");
@@ -204,7 +204,7 @@ describe("the dialog that repairs", () => {
 
   it("says what the service refuses next to the field that it is about", async () => {
     const errors = [{ at: "body.rate_per_second", message: "slower, please" }];
-    served.deeds = [refusal(422, "invalid-request", { errors })];
+    served.deeds = [refusal(422, "invalid_request", { errors })];
     const { user } = shown();
     await user.type(await screen.findByLabelText("Maximum rate (messages/s)"), "9");
     await user.click(await button("Requeue 2"));

@@ -30,7 +30,7 @@ export function RepairProblem({ repairing }: { repairing: RepairForm }) {
 
 /** The outcome is unknown here: a retry under the same key returns it, and nothing runs twice. */
 function NoResponse({ thrown }: { thrown: unknown }) {
-  const running = failureOf(thrown).code === "request-running";
+  const running = failureOf(thrown).code === "request_running";
   return (
     <Notice title={running ? texts.stillRunning : texts.responseLost}>{texts.tryAgainHint(running)}</Notice>
   );
@@ -51,7 +51,7 @@ function Refused({ thrown, onRetry }: { thrown: unknown; onRetry?: () => void })
   const { code } = failureOf(thrown);
   const misfits = fieldProblemsOf(thrown);
   if (
-    code === "invalid-request" &&
+    code === "invalid_request" &&
     Object.keys(errorsOf(thrown)).length === misfits.length &&
     misfits.length > 0
   )

@@ -9,7 +9,7 @@ describe("the options of a repair", () => {
     const asked = (options: Partial<typeof DEFAULT_OPTIONS>) =>
       requestOf({ action: "requeue", selector: filter }, { ...DEFAULT_OPTIONS, ...options });
     expect(asked({})).toMatchObject({ destination: undefined, maxItems: undefined, force: false });
-    expect(asked({ where: "routing" })?.destination).toBe("original-routing");
+    expect(asked({ where: "routing" })?.destination).toBe("original_routing");
     expect(asked({ where: "queue", queue: " mail.late " })?.destination).toEqual({ queue: "mail.late" });
     expect(asked({ where: "queue" })).toBeUndefined();
     expect(asked({ maxItems: "1,204" })?.maxItems).toBe(1204);

@@ -112,7 +112,7 @@ export function numberIn(text: string): number | undefined {
 }
 
 function destinationOf({ where, queue }: Options): RepairRequest["destination"] {
-  if (where === "routing") return "original-routing";
+  if (where === "routing") return "original_routing";
   return where === "queue" ? { queue: queue.trim() } : undefined;
 }
 

@@ -39,7 +39,7 @@ export function errorsOf(thrown: unknown): Errors {
 /** Why another dry run follows by itself; undefined where none does. */
 export function whyNewDryRun(thrown: unknown): string | undefined {
   const { code, more } = failureOf(thrown);
-  if (code !== "confirmation-required") return undefined;
+  if (code !== "confirmation_required") return undefined;
   return texts.newDryRunBecause(AGAIN[String(more.reason)] ?? texts.dryRunInvalid);
 }
 
@@ -49,7 +49,7 @@ export const DRY_RUN_EXPIRED = texts.dryRunTooOld;
 export function countChangeOf(thrown: unknown): string | undefined {
   if (!thrown) return undefined;
   const { code, more } = failureOf(thrown);
-  if (code !== "count-drifted") return undefined;
+  if (code !== "count_drifted") return undefined;
   const [expected, found] = [Number(more.expected), Number(more.found)];
   return texts.drift(expected, found);
 }
@@ -57,8 +57,8 @@ export function countChangeOf(thrown: unknown): string | undefined {
 const AGAIN: Record<string, string> = {
   expired: texts.expired,
   used: texts.used,
-  "other-request": texts.otherRequest,
-  "other-actor": texts.otherActor,
+  other_request: texts.otherRequest,
+  other_actor: texts.otherActor,
 };
 
 function isFieldProblem(found: unknown): found is FieldProblem {

@@ -51,7 +51,7 @@ export function useRepairOutcome(
 function isPlain(answer: RepairResult): boolean {
   if (answer.at !== "once") return false;
   const { items, counts } = answer.repaired;
-  const bad = ["refused", "skipped", "not-found"];
+  const bad = ["refused", "skipped", "not_found"];
   return items.length === 1 && !Object.keys(counts).some((outcome) => bad.includes(outcome));
 }
 
@@ -62,7 +62,7 @@ function summary(answer: RepairResult, participle: string): string {
   }
   const { counts, items } = answer.repaired;
   const done = Object.entries(counts)
-    .filter(([outcome]) => !["refused", "skipped", "not-found"].includes(outcome))
+    .filter(([outcome]) => !["refused", "skipped", "not_found"].includes(outcome))
     .reduce((sum, [, count]) => sum + count, 0);
   return texts.summary(done, items.length, participle);
 }

@@ -83,7 +83,7 @@ function Words({ of, below }: { of: Box; below: string }) {
   return (
     <>
       <text x="12" y={tall ? 19 : middle} className={styles.title}>
-        {cut(of.kind === "dead-letters" ? `† ${of.name}` : of.name, room)}
+        {cut(of.kind === "dead_letters" ? `† ${of.name}` : of.name, room)}
       </text>
       {tall && (
         <text x="12" y="36" className={styles.small}>

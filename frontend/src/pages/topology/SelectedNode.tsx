@@ -10,7 +10,7 @@ const KINDS: Record<Node["kind"], string> = {
   exchange: texts.exchange,
   queue: texts.queue,
   retry: texts.retryQueue,
-  "dead-letters": texts.deadLetterQueue,
+  dead_letters: texts.deadLetterQueue,
   worker: texts.worker,
 };
 
@@ -55,7 +55,7 @@ export function SelectedNode({
             />
           )}
           {node.kind === "worker" && <Link href="/components?kind=worker">{texts.showWorkers}</Link>}
-          {node.kind === "dead-letters" && (
+          {node.kind === "dead_letters" && (
             <Link
               href={`/dead-letters?${new URLSearchParams({ queue: neighbours(node, topology)[0] ?? "" })}`}
             >

@@ -3,20 +3,20 @@ import { commandsFor, lossOf } from "./commands";
 
 describe("commands that repair", () => {
   it("name the queue so that a shell and a database take it as one word", () => {
-    expect(commandsFor("queue-without-consumer", "it's; rm", "rabbitmq")).toContain(
+    expect(commandsFor("queue_without_consumer", "it's; rm", "rabbitmq")).toContain(
       "rabbitmqctl delete_queue --if-empty 'it'\\''s; rm'",
     );
-    expect(commandsFor("subscription-without-consumer", "it's", "postgresql")).toContain(
+    expect(commandsFor("subscription_without_consumer", "it's", "postgresql")).toContain(
       "DELETE FROM outbox_subscription WHERE queue = 'it''s';",
     );
-    expect(commandsFor("queue-without-consumer", "orders.mail", "rabbitmq")).toContain(
+    expect(commandsFor("queue_without_consumer", "orders.mail", "rabbitmq")).toContain(
       "rabbitmqctl delete_queue --if-empty orders.mail",
     );
   });
 
   it("say what they destroy, and only where they do", () => {
-    expect(lossOf("subscription-without-consumer", "postgresql")).toContain("ends the subscription");
-    expect(lossOf("queue-without-consumer", "rabbitmq")).toContain("deletes the queue");
+    expect(lossOf("subscription_without_consumer", "postgresql")).toContain("ends the subscription");
+    expect(lossOf("queue_without_consumer", "rabbitmq")).toContain("deletes the queue");
     expect(lossOf("unroutable", "rabbitmq")).toBeUndefined();
   });
 

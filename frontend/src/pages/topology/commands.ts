@@ -4,7 +4,7 @@ import * as texts from "~/texts/topology";
 
 /** What running the commands of a warning would destroy, where one of them does. */
 export function lossOf(code: string, broker: string): string | undefined {
-  if (code !== "queue-without-consumer" && code !== "subscription-without-consumer") return undefined;
+  if (code !== "queue_without_consumer" && code !== "subscription_without_consumer") return undefined;
   return broker === "postgresql" ? texts.subscriptionLoss : texts.queueLoss;
 }
 
@@ -13,26 +13,26 @@ export function commandsFor(code: string, name: string, broker: string): readonl
   switch (code) {
     case "unroutable":
       return ["outbox messages --state held"];
-    case "queue-without-consumer":
-    case "subscription-without-consumer":
+    case "queue_without_consumer":
+    case "subscription_without_consumer":
       return [
         "outbox components",
         broker === "postgresql"
           ? `DELETE FROM outbox_subscription WHERE queue = '${name.replaceAll("'", "''")}';`
           : `rabbitmqctl delete_queue --if-empty ${quoted(name)}`,
       ];
-    case "old-binding":
+    case "old_binding":
       return ["rabbitmqctl list_bindings source_name routing_key destination_name"];
-    case "dead-letters-vanish":
-    case "queue-limit":
+    case "dead_letters_vanish":
+    case "queue_limit":
       return [
         "rabbitmqctl list_policies",
         `rabbitmqctl list_queues name arguments policy | grep -F ${quoted(name)}`,
       ];
-    case "exchange-missing":
-    case "queue-missing":
-    case "retry-queue-missing":
-    case "dead-letter-queue-missing":
+    case "exchange_missing":
+    case "queue_missing":
+    case "retry_queue_missing":
+    case "dead_letter_queue_missing":
       return ["outbox components", "outbox doctor"];
     default:
       return [];

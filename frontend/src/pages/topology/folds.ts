@@ -23,11 +23,11 @@ export function folds(topology: Drawn): boolean {
 
 function foldEmpty({ nodes, edges }: Drawn): Drawn {
   if (nodes.filter(({ kind }) => kind === "queue").length < MANY) return { nodes, edges };
-  const kept = nodes.filter(({ kind, exists, queued }) => kind !== "dead-letters" || !exists || queued !== 0);
+  const kept = nodes.filter(({ kind, exists, queued }) => kind !== "dead_letters" || !exists || queued !== 0);
   const ids = new Set(kept.map(({ id }) => id));
   return {
     nodes: kept,
-    edges: edges.filter(({ kind, target }) => kind !== "dead-letter" || ids.has(target)),
+    edges: edges.filter(({ kind, target }) => kind !== "dead_letter" || ids.has(target)),
   };
 }
 

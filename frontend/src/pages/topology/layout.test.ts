@@ -27,14 +27,14 @@ function shop(queues: number, workers: number) {
   return {
     nodes: [
       node("exchange", "outbox"),
-      ...names.flatMap((name) => [node("queue", name, 3), node("dead-letters", `${name}.dlq`, 0)]),
+      ...names.flatMap((name) => [node("queue", name, 3), node("dead_letters", `${name}.dlq`, 0)]),
       ...delays.map((name) => node("retry", name, 2)),
       ...living.map((name) => node("worker", name)),
     ],
     edges: names.flatMap((name) => [
       edge("binding", "exchange:outbox", `queue:${name}`, "a"),
       edge("binding", "exchange:outbox", `queue:${name}`, "b"),
-      edge("dead-letter", `queue:${name}`, `queue:${name}.dlq`),
+      edge("dead_letter", `queue:${name}`, `queue:${name}.dlq`),
       ...delays.map((delay) => edge("retry", `queue:${name}`, `queue:${delay}`)),
       ...living.map((worker) => edge("consumer", `queue:${name}`, `worker:${worker}`)),
     ]),
@@ -75,7 +75,7 @@ describe("the layout", () => {
   it("draws one way for several keys, and none to what is not there", () => {
     const { ways } = layout(shop(1, 1), true);
     expect(ways.map(({ kind }) => kind).sort()).toEqual(
-      ["binding", "consumer", "dead-letter", "retry", "retry", "retry", "retry"].sort(),
+      ["binding", "consumer", "dead_letter", "retry", "retry", "retry", "retry"].sort(),
     );
     const lonely = layout(
       { nodes: [node("queue", "a")], edges: [edge("consumer", "queue:a", "worker:x")] },
@@ -103,7 +103,7 @@ describe("folding", () => {
 
   it("leaves out empty dead letter queues where there are many", () => {
     const letters = (topology: ReturnType<typeof shop>) =>
-      folded(topology).nodes.filter(({ kind }) => kind === "dead-letters").length;
+      folded(topology).nodes.filter(({ kind }) => kind === "dead_letters").length;
     expect([letters(shop(3, 1)), letters(shop(60, 1))]).toEqual([3, 0]);
   });
 

@@ -60,11 +60,11 @@ export function layout(topology: Pick<Topology, "nodes" | "edges">, unfolded: bo
 /** Queues by name, each with its dead letters right below it; queues of retries, which many share, at the end. */
 function queuesInOrder(nodes: readonly Node[], edges: readonly Edge[]): readonly Box[] {
   const deaths = new Map(
-    edges.flatMap(({ kind, source, target }) => (kind === "dead-letter" ? [[source, target]] : [])),
+    edges.flatMap(({ kind, source, target }) => (kind === "dead_letter" ? [[source, target]] : [])),
   );
   const byName = (kind: Node["kind"]) =>
     nodes.filter((node) => node.kind === kind).sort((a, b) => a.name.localeCompare(b.name));
-  const letters = new Map(byName("dead-letters").map((node) => [node.id, node]));
+  const letters = new Map(byName("dead_letters").map((node) => [node.id, node]));
   const boxes: Box[] = [];
   let y = EDGE;
   function put(node: Node, indent: number, height: number): void {
@@ -132,7 +132,7 @@ function waysBetween(edges: readonly Edge[], boxes: ReadonlyMap<string, Box>): r
 
 function pathOf(kind: Edge["kind"], from: Box, to: Box): string {
   const end = to.y + to.height / 2;
-  if (kind === "retry" || kind === "dead-letter") {
+  if (kind === "retry" || kind === "dead_letter") {
     const trunk = from.x + (kind === "retry" ? 8 : 17);
     return `M${trunk} ${from.y + from.height}V${end}H${to.x}`;
   }

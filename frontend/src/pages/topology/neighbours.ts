@@ -26,6 +26,6 @@ export function neighboursOf(
       .map(({ source, key }) => ({ exchange: byId.get(source)?.name ?? source, key: key ?? "" })),
     workers: leading("consumer").map(({ name }) => name),
     retries: leading("retry"),
-    deadLetters: leading("dead-letter")[0],
+    deadLetters: leading("dead_letter")[0],
   };
 }

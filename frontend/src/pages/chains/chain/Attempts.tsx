@@ -8,7 +8,7 @@ import { OUTCOMES } from "./descriptions";
 const ICONS: Record<string, IconName> = {
   processed: "check",
   retried: "operations",
-  died: "dead",
+  dead_lettered: "dead",
   duplicate: "copy",
 };
 

@@ -52,7 +52,7 @@ export function Bars({
             title={texts.attemptOutcome(attempt, OUTCOMES[outcome] ?? outcome)}
             style={{ left: x(at) }}
           >
-            {outcome === "died" && <Icon name="dead" />}
+            {outcome === "dead_lettered" && <Icon name="dead" />}
           </span>
         )),
       )}

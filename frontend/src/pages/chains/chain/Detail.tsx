@@ -110,7 +110,8 @@ function Ways({ item: { message } }: { item: Item }) {
     MAY_HAVE_DIED.has(message.state) ||
     message.requeue_count > 0 ||
     message.legs.some(
-      ({ state, tries }) => MAY_HAVE_DIED.has(state) || tries.some(({ outcome }) => outcome === "died"),
+      ({ state, tries }) =>
+        MAY_HAVE_DIED.has(state) || tries.some(({ outcome }) => outcome === "dead_lettered"),
     );
   return (
     <p className={styles.ways}>

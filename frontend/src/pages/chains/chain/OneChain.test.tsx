@@ -10,7 +10,7 @@ const DEAD = leg({
   queue: "billing",
   state: "dead",
   attempts: 2,
-  tries: [attempt(3, "retried"), attempt(6, "died", 1, 2)],
+  tries: [attempt(3, "retried"), attempt(6, "dead_lettered", 1, 2)],
 });
 
 function opened(of: Chain, search = ""): ReturnType<typeof userEvent.setup> {

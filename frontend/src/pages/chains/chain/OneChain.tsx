@@ -37,7 +37,7 @@ export default function OneChain({ id }: { id: string }) {
       actions={<Search />}
       wide
     >
-      {query.error && failureOf(query.error).code === "not-found" ? (
+      {query.error && failureOf(query.error).code === "not_found" ? (
         <Empty title={texts.notFound}>
           {texts.notFoundHint} <code className={styles.id}>{id}</code>
           {texts.notFoundHistory}

@@ -18,7 +18,7 @@ export const KINDS = {
 export const OUTCOMES: Record<string, string> = {
   processed: texts.doneOutcome,
   retried: texts.retriedOutcome,
-  died: texts.diedOutcome,
+  dead_lettered: texts.diedOutcome,
   duplicate: texts.duplicateOutcome,
 };
 

@@ -17,7 +17,7 @@ describe("lanes", () => {
     );
 
   it("tell the outbox, the broker, each attempt, and what lay between them", () => {
-    const tries = [attempt(4, "retried"), attempt(9, "died", 2, 2), attempt(30, "processed", 1, 3)];
+    const tries = [attempt(4, "retried"), attempt(9, "dead_lettered", 2, 2), attempt(30, "processed", 1, 3)];
     const lanes = lanesOf(message("a", null, { legs: [leg({ tries })] }), now);
     expect(drawn(lanes)).toEqual([
       "outbox 0-1",
@@ -28,7 +28,7 @@ describe("lanes", () => {
       "dead 9-29",
       "handling 29-30",
     ]);
-    expect(lanes.legs[0]?.marks.map(({ outcome }) => outcome)).toEqual(["retried", "died"]);
+    expect(lanes.legs[0]?.marks.map(({ outcome }) => outcome)).toEqual(["retried", "dead_lettered"]);
   });
 
   it("go on until now for what has not ended", () => {
@@ -36,7 +36,7 @@ describe("lanes", () => {
     expect(drawn(lanesOf(held, now))).toEqual(["outbox 0-100…"]);
     const retrying = leg({ state: "retrying", tries: [attempt(4, "retried")] });
     expect(drawn(lanesOf(message("a", null, { legs: [retrying] }), now)).at(-1)).toBe("retry 4-100…");
-    const queued = leg({ state: "in a queue", attempts: 0 });
+    const queued = leg({ state: "queued", attempts: 0 });
     expect(drawn(lanesOf(message("a", null, { legs: [queued] }), now)).at(-1)).toBe("broker 1-100…");
   });
 

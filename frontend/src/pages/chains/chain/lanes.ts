@@ -98,7 +98,7 @@ function inOutbox(
   return IN_OUTBOX.has(state) ? [{ kind: "outbox", from, to: Math.max(now, from), open: true }] : [];
 }
 
-const WAITS: ReadonlySet<string> = new Set(["in a queue", "retrying", "requeued"]);
+const WAITS: ReadonlySet<string> = new Set(["queued", "retrying", "requeued"]);
 
 function legLane(message: ChainMessage, leg: Delivery, now: number): Lane {
   const pieces: Piece[] = [];
@@ -115,7 +115,7 @@ function legLane(message: ChainMessage, leg: Delivery, now: number): Lane {
       marks.push({ at: ended, outcome: attempt.outcome, attempt: attempt.attempt });
     }
     at = ended;
-    waitingAs = attempt.outcome === "died" ? "dead" : "retry";
+    waitingAs = attempt.outcome === "dead_lettered" ? "dead" : "retry";
   }
   const last = underWay(leg, at, waitingAs, now);
   return { pieces: last ? [...pieces, last] : pieces, marks };
@@ -124,7 +124,7 @@ function legLane(message: ChainMessage, leg: Delivery, now: number): Lane {
 /** What it does at this moment, drawn until now. */
 function underWay(leg: Delivery, at: number | undefined, waitingAs: Kind, now: number): Piece | undefined {
   if (at === undefined || now <= at) return undefined;
-  if (leg.state === "in hand") return { kind: "handling", from: at, to: now, open: true };
+  if (leg.state === "in_flight") return { kind: "handling", from: at, to: now, open: true };
   if (!WAITS.has(leg.state)) return undefined;
   return { kind: waitingAs === "dead" ? "broker" : waitingAs, from: at, to: now, open: true };
 }

@@ -37,7 +37,7 @@ export function Detail(props: DetailProps) {
     [{ keys: "Escape", label: texts.close, run: () => onGo(undefined) }],
     !selecting,
   );
-  if (query.error && failureOf(query.error).code === "not-found")
+  if (query.error && failureOf(query.error).code === "not_found")
     return <Gone {...props} heading={heading} />;
   return (
     <section aria-labelledby={heading} className={styles.letter}>

@@ -65,8 +65,8 @@ function Decision({
 }
 
 const OUTCOMES = {
-  "under way": texts.outcomeUnderWay,
+  in_progress: texts.outcomeUnderWay,
   processed: texts.outcomeProcessed,
-  "died again": texts.outcomeFailedAgain,
+  failed_again: texts.outcomeFailedAgain,
   duplicate: texts.outcomeDuplicate,
 };

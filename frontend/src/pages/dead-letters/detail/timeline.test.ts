@@ -25,7 +25,13 @@ function letter(changes: Partial<DeadLetter>): DeadLetter {
   } as unknown as DeadLetter;
 }
 
-const life = { requeued_by: "ada", requeued_at: at(5), queue: "orders", ended_at: at(6), fate: "died again" };
+const life = {
+  requeued_by: "ada",
+  requeued_at: at(5),
+  queue: "orders",
+  ended_at: at(6),
+  fate: "failed_again",
+};
 
 describe("what happened to a dead letter", () => {
   it("is told in its order, with the time in between", () => {

@@ -69,7 +69,7 @@ function lived(life: Requeue, index: number): readonly TimelineEvent[] {
     key: `requeued ${index}`,
     at: life.requeued_at,
     what: texts.requeuedBy(life.requeued_by, life.queue),
-    more: life.fate === "under way" ? texts.noOutcomeYet : undefined,
+    more: life.fate === "in_progress" ? texts.noOutcomeYet : undefined,
     tone: "info",
     icon: "operations",
   };
@@ -78,8 +78,8 @@ function lived(life: Requeue, index: number): readonly TimelineEvent[] {
 }
 
 const ENDS: Record<Requeue["fate"], Omit<TimelineEvent, "key" | "at"> | undefined> = {
-  "under way": undefined,
-  "died again": { what: texts.failedAgainEvent, tone: "bad", icon: "dead" },
+  in_progress: undefined,
+  failed_again: { what: texts.failedAgainEvent, tone: "bad", icon: "dead" },
   processed: { what: texts.processed, tone: "good", icon: "check" },
   duplicate: {
     what: texts.duplicate,
@@ -100,7 +100,7 @@ function decided({
   failures,
 }: DeadLetter) {
   const decisions: TimelineEvent[] = [];
-  if (!lives.some(({ fate, ended_at }) => fate === "died again" && ended_at === failed_at)) {
+  if (!lives.some(({ fate, ended_at }) => fate === "failed_again" && ended_at === failed_at)) {
     decisions.push({
       key: "given up",
       at: failed_at,

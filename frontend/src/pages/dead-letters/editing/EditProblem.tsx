@@ -34,8 +34,8 @@ export function EditProblem({
   }
   if (!error) return null;
   const failure = failureOf(error);
-  if (failure.code === "version-conflict") return <Conflict letter={letter} base={base} onBase={onBase} />;
-  const misfits = failure.code === "invalid-edit" ? schemaViolationsIn(failure.more.errors) : [];
+  if (failure.code === "version_conflict") return <Conflict letter={letter} base={base} onBase={onBase} />;
+  const misfits = failure.code === "invalid_edit" ? schemaViolationsIn(failure.more.errors) : [];
   if (misfits.length === 0) return <Problem of={error} />;
   return (
     <div role="alert" className={styles.refusal}>

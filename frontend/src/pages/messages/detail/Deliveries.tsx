@@ -22,7 +22,7 @@ export function Deliveries({ message: { handled, message_id, state } }: { messag
               <th scope="row">{fact.queue}</th>
               <td>
                 <State of={fact.fact} />
-                {fact.fact === "died" && message_id !== null && (
+                {fact.fact === "dead_lettered" && message_id !== null && (
                   <>
                     {" "}
                     <Link href={`/dead-letters?status=any&message_id=${encodeURIComponent(message_id)}`}>

@@ -27,7 +27,7 @@ interface Around {
 export function Detail({ id, ...around }: Around & { id: string }) {
   const query = useQuery({ ...message(id), refetchInterval: useFallbackInterval() });
   useShortcuts(texts.message, [{ keys: "Escape", label: texts.close, run: around.onClose }]);
-  const gone = query.error && failureOf(query.error).code === "not-found";
+  const gone = query.error && failureOf(query.error).code === "not_found";
   return (
     <article className={styles.detail} aria-label={texts.titleOf(id)}>
       <Head id={id} message={query.data} {...around} />

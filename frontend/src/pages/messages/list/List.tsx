@@ -36,7 +36,7 @@ export function List({
     { keys: "j", label: texts.next, run: () => step(1) },
     { keys: "k", label: texts.previous, run: () => step(-1) },
   ]);
-  const lost = query.error && ["invalid-cursor", "cursor-mismatch"].includes(failureOf(query.error).code);
+  const lost = query.error && ["invalid_cursor", "cursor_mismatch"].includes(failureOf(query.error).code);
   if (lost) return <LostPlace onFirst={() => onTurn(undefined)} />;
   return (
     <Loaded query={query} loading={<Loading lines={8} />}>
