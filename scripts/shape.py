@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     "Python files": 263,
-    "lines of Python": 44_574,
+    "lines of Python": 44_580,
     "modules with one importer": 61,
     "private functions named once, %": 24.9,
     "modules named …ing": 22,
