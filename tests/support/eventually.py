@@ -5,16 +5,22 @@ import inspect
 import textwrap
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
 _INTERVAL_SECONDS = 0.02
 
 
+@overload
 async def eventually(
-    predicate: Callable[[], T | Awaitable[T]], *, timeout: float = 30.0, message: str = "", interval: float = _INTERVAL_SECONDS
-) -> T:
+    predicate: Callable[[], Awaitable[T]], *, timeout: float = ..., message: str = ..., interval: float = ...
+) -> T: ...
+@overload
+async def eventually(predicate: Callable[[], T], *, timeout: float = ..., message: str = ..., interval: float = ...) -> T: ...
+async def eventually(
+    predicate: Callable[[], Any], *, timeout: float = 30.0, message: str = "", interval: float = _INTERVAL_SECONDS
+) -> Any:
     """Call the predicate, sync or async, until it answers something truthy, and return that answer.
 
     An AssertionError inside the predicate counts as "not yet". After `timeout` seconds the test fails with the last
