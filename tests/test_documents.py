@@ -290,7 +290,8 @@ def test_the_requests_of_the_page_on_the_api_are_answered(database_url: str) -> 
 
 def _requested(client: httpx.Client, address: str, words: list[str]) -> httpx.Response:
     """What curl would be answered."""
-    url, method, headers, body = "", None, {}, None
+    url, method, body = "", None, None
+    headers: dict[str, str] = {}
     rest = iter(words[1:])
     for word in rest:
         match word:
@@ -357,6 +358,7 @@ async def test_the_definitions_are_what_a_worker_declares(broker_url: str) -> No
             await channel.declare_exchange(exchange["name"], exchange["type"], durable=exchange["durable"])
         for queue in definitions["queues"]:
             arguments = dict(queue["arguments"])
+            assert connection.transport is not None
             if broker_version(connection.transport.connection) < (4, 0):
                 arguments.pop("x-delivery-limit", None)
             await channel.declare_queue(queue["name"], durable=queue["durable"], arguments=arguments)

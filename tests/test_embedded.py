@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg2
@@ -42,7 +43,8 @@ def query(url: str, statement: str) -> object:
         connection.autocommit = True
         with connection.cursor() as cursor:
             cursor.execute(statement)
-            return cursor.fetchone()[0] if cursor.description else None
+            row = cursor.fetchone() if cursor.description else None
+            return None if row is None else row[0]
 
 
 # Its address and who may use it
@@ -70,7 +72,7 @@ def test_a_password_is_required_on_its_socket_in_a_private_folder(server: Embedd
     address = urlsplit(server.url)
     folder = Path(str(query(server.url, "show unix_socket_directories")))
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    at_socket = {"host": str(folder), "port": address.port, "user": "outbox", "dbname": "outbox"}
+    at_socket: dict[str, Any] = {"host": str(folder), "port": address.port, "user": "outbox", "dbname": "outbox"}
     with pytest.raises(psycopg2.OperationalError, match="password"):
         psycopg2.connect(**at_socket, passfile="/dev/null")
     psycopg2.connect(**at_socket, password=address.password).close()

@@ -102,6 +102,7 @@ async def test_a_number_for_eta_is_milliseconds_and_a_small_one_is_warned_of(
     for eta, waits in ((60, timedelta(milliseconds=60)), (60_000, timedelta(seconds=60)), (timedelta(seconds=60), None)):
         await Publisher().publish(connection, "timer", {}, eta=eta)
         row = await connection.fetchrow("select send_after - created_at as waits from outbox_table order by id desc limit 1")
+        assert row is not None
         assert abs(row["waits"] - (waits or timedelta(seconds=60))) < timedelta(seconds=5 if waits is None else 2)
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING and "eta" in record.msg]
     assert [("milliseconds" in text, "timedelta(seconds=60)" in text) for text in warnings] == [(True, True)]
@@ -355,7 +356,7 @@ async def test_sent_rows_that_were_kept_stay_unless_a_relay_is_told_how_long_to_
             await eventually(lambda: _is_held(connection))
 
             async def old_are_gone() -> bool:
-                return await connection.fetchval("select count(*) from outbox_table where routing_key = 'old'") == 1
+                return bool(await connection.fetchval("select exists (select from outbox_table where routing_key = 'old')"))
 
             if isinstance(kept, timedelta):
                 await eventually(old_are_gone)
@@ -391,7 +392,7 @@ async def test_dead_letters_of_a_queue_without_a_worker_are_archived_when_it_is_
             tasks.create_task(archiver.run())
 
             async def is_archived() -> bool:
-                return await connection.fetchval("select count(*) from outbox_dead_letter where queue = 'billing'") == 1
+                return bool(await connection.fetchval("select exists (select from outbox_dead_letter where queue = 'billing')"))
 
             await eventually(is_archived)
             archiver.stop()

@@ -46,7 +46,7 @@ async def test_on_a_direct_connection_statements_are_kept_and_their_plans_are_no
     pool = await open_pool(database_url, size=2, application_name="tests", preparing=True)
     try:
         async with pool.acquire(), pool.acquire() as second:
-            assert await is_direct(second)
+            assert await is_direct(second)  # type: ignore[arg-type]  # a proxy of one
         assert await kept(pool) == 1
         assert await pool.fetchval("select generic_plans from pg_prepared_statements where statement = $1", STATEMENT) == 0
     finally:
@@ -67,7 +67,7 @@ async def test_through_a_pooler_none_is_kept_whoever_gets_the_session(pooled_url
         counts = await asyncio.gather(*(kept(pool) for _ in range(3 * SESSIONS)))
         assert counts == [0] * (3 * SESSIONS)
         async with pool.acquire() as connection:
-            assert not await is_direct(connection)
+            assert not await is_direct(connection)  # type: ignore[arg-type]  # a proxy of one
             assert await connection.fetchval("show plan_cache_mode") == "auto"
     finally:
         await pool.close()
@@ -81,7 +81,7 @@ async def test_relays_and_workers_share_the_sessions_of_a_pooler(database_url: s
         handled.append(body["n"])
 
     consumer = Consumer("order.placed", note, queue="orders")
-    parts = [
+    parts: list[MessageRelay | Worker] = [
         *(MessageRelay(db_engine_url=pooled_url, broker=pooled_url, enable_metrics=False) for _ in range(2)),
         *(Worker(consumers=[consumer], broker=pooled_url, db_engine_url=pooled_url, enable_metrics=False) for _ in range(2)),
     ]

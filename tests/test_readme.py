@@ -85,6 +85,7 @@ def test_the_complete_example_brings_an_event_from_a_route_to_a_letter(
         variables["BROKER_URL"] = request.getfixturevalue(broker)
     with started(folder, "uvicorn", "service:app", "--port", str(port), **variables):
         answer = eventually_sync(lambda: posted(f"http://127.0.0.1:{port}/users", {"name": "Ada"}), timeout=30)
+        assert answer is not None
         assert answer.status_code == 201
         eventually_sync(lambda: execute(database_url, "select name from letters") == [("Ada",)], timeout=30)
         assert execute(database_url, "select name from users") == [("Ada",)]
@@ -104,6 +105,7 @@ def test_the_tutorial_brings_an_event_from_a_route_to_a_letter(folder: Path, dat
         started(folder, *service, **variables),
     ):
         answer = eventually_sync(lambda: posted(f"http://127.0.0.1:{port}/users", {"name": "Ada"}))
+        assert answer is not None
         assert answer.status_code == 201
         eventually_sync(lambda: execute(database_url, "select name from letters") == [("Ada",)])
         eventually_sync(lambda: execute(database_url, "select 1 from outbox_table") == [])

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import aio_pika
 import asyncpg
@@ -147,7 +147,7 @@ async def test_a_frozen_broker_keeps_its_connections_and_answers_nothing(own_rab
 
 
 @pytest.fixture
-async def echo_url() -> str:
+async def echo_url() -> AsyncIterator[str]:
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while line := await reader.read(1000):

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,8 +27,12 @@ def test_it(request):
 """
 
 
+StartSession = Callable[..., tuple["subprocess.Popen[str]", Path]]
+"""Starts pytest on one test that holds the named fixtures."""
+
+
 @pytest.fixture
-def session_with(tmp_path: Path) -> Iterator[object]:
+def session_with(tmp_path: Path) -> Iterator[StartSession]:
     """Start pytest on one test that holds the named fixtures, and return it with its servers' folder."""
     started: list[subprocess.Popen[str]] = []
 
@@ -55,7 +59,7 @@ def session_with(tmp_path: Path) -> Iterator[object]:
 
 @pytest.mark.slow
 @pytest.mark.rabbitmq
-def test_an_interrupted_session_ends_its_servers_and_removes_their_data(session_with) -> None:
+def test_an_interrupted_session_ends_its_servers_and_removes_their_data(session_with: StartSession) -> None:
     session, folder = session_with("database_url", "broker_url", "own_postgres")
     assert len(processes_in(folder)) > 2
     session.send_signal(signal.SIGINT)
@@ -66,7 +70,7 @@ def test_an_interrupted_session_ends_its_servers_and_removes_their_data(session_
 
 @pytest.mark.slow
 @pytest.mark.rabbitmq
-def test_a_killed_session_ends_its_servers_and_the_next_one_removes_their_data(session_with) -> None:
+def test_a_killed_session_ends_its_servers_and_the_next_one_removes_their_data(session_with: StartSession) -> None:
     session, folder = session_with("database_url", "broker_url")
     session.kill()
     eventually_sync(lambda: processes_in(folder) == [])

@@ -17,7 +17,7 @@ async def die(self: IdempotencyLock, *given: object) -> None:
 
 async def main(database: str, id_: str, key: str) -> None:
     """Asks for a requeue, and does not live to see the answer."""
-    IdempotencyLock.store = die  # type: ignore[method-assign]
+    IdempotencyLock.store = die  # type: ignore[method-assign, assignment]
     async with serving(Admin(database)) as app, client_of(app) as client:
         await client.post("/requeue", json={"selector": {"ids": [id_]}}, headers={"idempotency-key": key})
 

@@ -1,6 +1,7 @@
 """`GET /audit`: pages of who did what."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import asyncpg
 import httpx
@@ -131,7 +132,7 @@ async def test_a_page_is_read_from_an_index(
         assert "Sort" not in plan
 
 
-FAILING = [
+FAILING: list[tuple[str, dict[str, Any] | None, str, str]] = [
     ("/operations/17/pause", None, "operations.pause", "not_found"),
     ("/requeue", {"selector": {"filter": {}}}, "dlq.requeue", "confirmation_required"),
     ("/discard", {"selector": 17}, "dlq.discard", "invalid_request"),

@@ -42,7 +42,9 @@ async def told(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:
 
 async def shown(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:
     """The whole of it, which a busy machine may not have at once."""
-    return await eventually(lambda: _whole(client, **parameters))
+    found: dict[str, Any] | None = await eventually(lambda: _whole(client, **parameters))
+    assert found is not None
+    return found
 
 
 async def _whole(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any] | None:
@@ -237,7 +239,7 @@ async def test_a_broker_that_is_away_takes_only_its_part_of_the_answer(database:
         own_rabbitmq.start()
 
         async def well() -> bool:
-            return (await shown(client))["degraded"] == []
+            return bool((await shown(client))["degraded"] == [])
 
         await eventually(well)
 
@@ -293,7 +295,7 @@ async def test_queues_that_workers_have_told_of_are_looked_up_at_rabbitmq(
             if not queues or queues["mail"]["queued"] is None:
                 return False
             assert (queues["gone"]["exists"], queues["gone.dlq"]["exists"]) == (False, False)
-            return queues["mail"]["queued"]["value"] == 3
+            return bool(queues["mail"]["queued"]["value"] == 3)
 
         await eventually(seen)
 

@@ -313,7 +313,8 @@ def test_what_fails_meanwhile_is_changed_with_the_rest_if_there_is_no_person_to_
     run: Run, on: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on(lambda pool: bury(pool, 3))
-    post, buried = Client.post, []
+    post = Client.post
+    buried: list[Any] = []
 
     async def post_slowly(client: Client, path: str, body: Any = None) -> Any:
         answer = await post(client, path, body)

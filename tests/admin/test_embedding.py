@@ -4,6 +4,7 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg2
@@ -66,7 +67,7 @@ def test_both_keep_their_ways_behind_a_proxy(host: tuple[OurProcess, httpx.Clien
 
     assert client.get("/openapi.json").json()["servers"] == [{"url": "/shop"}]
 
-    everything = {"selector": {"filter": {}}}
+    everything: dict[str, Any] = {"selector": {"filter": {}}}
     token = client.post(f"{PREFIX}/requeue", json={**everything, "dry_run": True}, headers=ADA).json()["confirm_token"]
     begun = client.post(f"{PREFIX}/requeue", json={**everything, "confirm_token": token}, headers=ADA)
     assert begun.status_code == 202

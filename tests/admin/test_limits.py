@@ -51,7 +51,7 @@ async def test_slow_reads_of_one_principal_hold_up_neither_repairs_nor_others(
         asked = [asyncio.create_task(viewer.get(SLOW, params={"q": f"word{n}"})) for n in range(20)]
 
         async def held() -> bool:
-            return await looking.fetchval(WAITING) == 4
+            return bool(await looking.fetchval(WAITING) == 4)
 
         await eventually(held, timeout=60)
         async with asyncio.timeout(60):

@@ -14,7 +14,7 @@ from tests.admin.repairing import ask, audited, confirmed, problem
 from tests.dead_letters.repairs import bury, outbox, park
 from tests.support import eventually
 
-ALL = {"filter": {}}
+ALL: dict[str, Any] = {"filter": {}}
 
 
 @pytest.fixture
@@ -126,10 +126,10 @@ async def test_it_is_paused_resumed_and_cancelled_and_the_audit_knows(
     await bury(pool, 3)
     await confirmed(operator, "requeue", ALL)
     assert problem(await viewer.post("/operations/1/pause")) == (403, "forbidden")
-    for verb, state in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
-        answer = await operator.post(f"/operations/1/{verb}")
-        assert answer.json()["state"] == state
-    assert (answer.json()["settled"], answer.json()["progress"], answer.json()["letters_per_second"]) == (0, 0.0, None)
+    answers = [(await operator.post(f"/operations/1/{verb}")).json() for verb in ("pause", "resume", "cancel")]
+    assert [answer["state"] for answer in answers] == ["paused", "running", "cancelled"]
+    ended = answers[-1]
+    assert (ended["settled"], ended["progress"], ended["letters_per_second"]) == (0, 0.0, None)
     answer = await operator.post("/operations/1/resume")
     assert problem(answer) == (409, "conflict")
     assert answer.json()["detail"] == "operation 1 is cancelled and cannot be resumed"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
@@ -12,7 +13,7 @@ from tests.admin.repairing import ask, audited, outcomes, problem
 from tests.admin.support import MakeClient
 from tests.dead_letters.repairs import bury, statuses
 
-ALL = {"filter": {}}
+ALL: dict[str, Any] = {"filter": {}}
 
 
 @pytest.fixture

@@ -173,7 +173,7 @@ async def test_an_edit_by_its_routing_key_must_fit_a_consumer_of_every_queue_tha
         "insert into outbox_subscription (exchange, queue, binding_key) "
         "values ('outbox', 'shipping', 'order.*'), ('outbox', 'billing', 'order.#'), ('outbox', 'elsewhere', 'invoice.*')"
     )
-    by_key = {"destination": "original_routing"}
+    by_key: dict[str, Any] = {"destination": "original_routing"}
     answer = await edited(operator, id_, body={"id": "seven"}, **by_key)
     assert problem(answer) == (422, "invalid_edit")
     assert "billing" in answer.json()["detail"]
@@ -188,7 +188,7 @@ async def test_an_edit_by_its_routing_key_is_checked_by_what_workers_tell_where_
     [id_] = await bury(pool)
     await consume(pool, ORDER, queue="billing", binding_key="order.#")
     async with serving(Admin(database, broker=MemoryBroker())) as app, client_of(app) as operator:
-        by_key = {"destination": "original_routing"}
+        by_key: dict[str, Any] = {"destination": "original_routing"}
         assert problem(await edited(operator, id_, body={"id": "seven"}, **by_key)) == (422, "invalid_edit")
         assert outcomes(await edited(operator, id_, body={}, force=True, **by_key)) == {id_: "requeued"}
 
@@ -225,7 +225,8 @@ async def test_a_schema_that_cannot_be_followed_judges_nothing(schema: dict[str,
     ids=str,
 )
 async def test_a_schema_keeps_nobody_waiting_with_expressions(schema: dict[str, Any]) -> None:
-    for body in ("a" * 50 + "!", {"a" * 50 + "!": 1, "a": "a" * 50 + "!"}, [{}] * 3):
+    bodies: tuple[Any, ...] = ("a" * 50 + "!", {"a" * 50 + "!": 1, "a": "a" * 50 + "!"}, [{}] * 3)
+    for body in bodies:
         assert await misfits(schema, body) == []
 
 
@@ -249,7 +250,7 @@ async def test_who_edits_while_somebody_else_does_is_told_of_the_conflict(
     pool: Pool, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [id_] = await bury(pool)
-    checked = changing.edit_of
+    checked: Any = vars(changing)["edit_of"]
 
     async def overtaken(*given: Any) -> Any:
         edit = await checked(*given)

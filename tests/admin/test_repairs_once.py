@@ -7,6 +7,7 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -95,7 +96,7 @@ async def test_of_many_under_one_key_at_once_one_does_it(pool: Pool, make_client
 
 
 async def test_a_request_that_failed_leaves_its_key_free(pool: Pool, operator: httpx.AsyncClient) -> None:
-    body = {"selector": {"filter": {}}}
+    body: dict[str, Any] = {"selector": {"filter": {}}}
     answer = await operator.post("/discard", json=body, headers={"idempotency-key": "a-key"})
     assert problem(answer) == (428, "confirmation_required")
     assert outcomes(await keyed(operator, "discard", await bury(pool))) == {"1": "discarded"}

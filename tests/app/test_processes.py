@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def installation(database_url: str, broker_url: str, tmp_path: Path) -> Iterator
             for name, port in ports.items()
         }
         for port in ports.values():
-            eventually_sync(lambda port=port: _is_healthy(port), timeout=40, interval=0.3)
+            eventually_sync(partial(_is_healthy, port), timeout=40, interval=0.3)
         yield Service(started["api"], f"http://127.0.0.1:{ports['api']}")
 
 

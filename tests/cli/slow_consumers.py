@@ -1,6 +1,7 @@
 """Consumers for tests that end a process under load: each message takes a while, and leaves two marks."""
 
 import asyncio
+from typing import Any
 
 import asyncpg
 
@@ -19,7 +20,8 @@ async def work(number: int, connection: asyncpg.Connection) -> None:
 
 async def note(connection: asyncpg.Connection, what: str, number: int) -> None:
     """A mark that stays, whatever becomes of the handler's transaction."""
-    server, params = connection._addr, connection._params
+    inner: Any = connection
+    server, params = inner._addr, inner._params
     outside = await asyncpg.connect(
         host=server[0], port=server[1], user=params.user, password=params.password, database=params.database
     )

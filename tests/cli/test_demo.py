@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from outbox.cli import main
 
-PLACED = {"id": "1", "status": "placed"}
-CONFIRMED = {
+PLACED: dict[str, object] = {"id": "1", "status": "placed"}
+CONFIRMED: dict[str, object] = {
     "id": "1",
     "status": "confirmed",
     "placed_at": "2026-01-01T00:00:00.000000Z",

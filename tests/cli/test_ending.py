@@ -142,9 +142,8 @@ async def _in_queue(settings: dict[str, str], url: str, count: int) -> None:
         return
     import aio_pika
 
-    connection = await aio_pika.connect(settings["OUTBOX_BROKER_URL"])
-    async with connection:
-        channel = await connection.channel()
+    async with await aio_pika.connect(settings["OUTBOX_BROKER_URL"]) as broker:
+        channel = await broker.channel()
         queue = await channel.declare_queue("tests.work", passive=True)
         assert queue.declaration_result.message_count == count
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ async def test_what_a_handler_gets_as_message_has_the_attributes_that_are_read(b
     async with taking(broker, "mail", "order.placed") as taken:
         sent = message("order.placed", b"{}", headers={"tenant": "acme"})
         await send(broker, sent)
-        incoming = (await taken.next()).incoming
+        incoming: Any = (await taken.next()).incoming
         assert incoming.body == b"{}"
         assert incoming.message_id == sent.id
         assert incoming.routing_key == "order.placed"
@@ -142,7 +143,8 @@ async def test_a_retry_comes_back_to_its_queue_only_after_its_delay_and_keeps_ev
         assert (again.message.tracking_ids, again.message.content_type) == (sent.tracking_ids, "application/json")
         assert dict(again.message.headers) == {"tenant": "acme"}
         assert abs(again.message.created_at - sent.created_at) <= timedelta(seconds=1)
-        assert again.incoming.routing_key == "order.placed"
+        incoming: Any = again.incoming
+        assert incoming.routing_key == "order.placed"
         assert again.attempt == 2
         await again.settle(DONE)
         await stock.nothing_more()
@@ -312,7 +314,8 @@ async def test_a_malformed_message_says_so_and_can_be_buried(broker: Broker, har
         delivery = await taken.next()
         with pytest.raises(MalformedMessageError):
             _ = delivery.message
-        assert delivery.incoming.body == b"broken"
+        incoming: Any = delivery.incoming
+        assert incoming.body == b"broken"
         await delivery.settle(Dead(Cause.UNDECODABLE, FAILURE))
         [dead] = await _dead(harness, "mail", 1)
         assert (dead.body, dead.exception_type) == (b"broken", "shop.PaymentError")

@@ -401,7 +401,7 @@ async def test_neighbours_go_on_while_a_poison_message_waits_for_a_long_handler(
 
     consumers = (Consumer("long.*", long, queue="long"), Consumer("order.*", ordinary, queue="mail"))
     poison = Consumer("risky.*", risky, queue="risky", max_deliveries=1)
-    async with working(Late(broker, "risky", begun), *consumers, poison, started=2) as worker:  # type: ignore[arg-type]
+    async with working(Late(broker, "risky", begun), *consumers, poison, started=2) as worker:
         try:
             await send(broker, message("long.thing"))
             await eventually(lambda: worker.steps[:1] == [IsolationStep.WAITING], timeout=SOON * 2)

@@ -56,7 +56,7 @@ class Running:
         self.stopping = Stopping()
         settings = WorkSettings(exchange_name=EXCHANGE, retry_delays=(), prefetch_count=prefetch_count)
         self.broker = Watched(broker)
-        work = Work(self.broker, consumers, None, self.recorder, settings)  # type: ignore[arg-type]  by __getattr__
+        work = Work(self.broker, consumers, None, self.recorder, settings)
         self.task = asyncio.create_task(
             run_until_stopped(work.run, self.stopping, grace_period=grace_period, handle_signals=False)
         )

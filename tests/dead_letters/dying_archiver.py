@@ -19,6 +19,6 @@ async def record_and_die(archive: PostgresArchive, dead: Sequence[DeadMessage]) 
 
 
 if __name__ == "__main__":
-    PostgresArchive.record = record_and_die  # type: ignore[method-assign]
+    PostgresArchive.record = record_and_die  # type: ignore[method-assign, assignment]
     database, broker, queue = sys.argv[1:]
     asyncio.run(Archiver(database, broker=broker, queues=[queue], enable_metrics=False).run())

@@ -278,8 +278,21 @@ async def test_a_requeued_message_is_what_it_was_in_rabbitmq(
 ) -> None:
     """Types that JSON does not know, and properties that the outbox does not; a queue named in CC gets nothing again."""
     when, given = datetime(2026, 3, 1, 12, tzinfo=UTC), {"small": RawField(b"b\xff"), "raw": bytearray(b"\x00\xff")}
-    headers = {**given, "when": when, "sum": Decimal("12.50"), "deep": {"list": [1, when]}, "n": 3, "CC": ["billing"]}
-    properties = {"content_encoding": "gzip", "correlation_id": "c1", "message_type": "t", "app_id": "shop", "priority": 3}
+    headers: dict[str, Any] = {
+        **given,
+        "when": when,
+        "sum": Decimal("12.50"),
+        "deep": {"list": [1, when]},
+        "n": 3,
+        "CC": ["billing"],
+    }
+    properties: dict[str, Any] = {
+        "content_encoding": "gzip",
+        "correlation_id": "c1",
+        "message_type": "t",
+        "app_id": "shop",
+        "priority": 3,
+    }
     await bound(broker, "billing", "billing")
     async with consuming(broker) as inbox:
         await publish(broker_url, "order.placed", Basic.Properties(headers=headers, message_id="m1", **properties))

@@ -1,6 +1,6 @@
 """What the doctor says of a database: nothing of a healthy one, and of a sick one what ails it."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 
 import asyncpg
@@ -17,7 +17,7 @@ from outbox.schema import ensure_outbox_schema_async, migrate
 
 
 @pytest.fixture
-async def connection(database_url: str):
+async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     await ensure_outbox_schema_async(database_url)
     connection = await asyncpg.connect(database_url)
     yield connection

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from typing import Any
 
 import asyncpg
 import pytest
@@ -139,6 +140,7 @@ async def test_passwords_in_a_crash_reach_no_report(caplog: pytest.LogCaptureFix
     crash = RuntimeError("cannot reach postgresql://ada:hunter2@db/orders")
     async with supervised({"relay": lambda: Working(crash)}, grace_period=GRACE) as running:
         problem = await eventually(lambda: running.problem("relay"))
+    assert problem is not None
     assert "postgresql://ada:***@db/orders" in problem
     assert "hunter2" not in problem
 
@@ -151,7 +153,8 @@ async def test_a_lifespan_runs_every_part_that_it_is_given() -> None:
 
     names = ("relay", "worker", "archiver", "maintainer")
     health = HealthChecks()
-    app = FastAPI(lifespan=outbox_lifespan(**{name: part(name) for name in names}, health=health))
+    parts: dict[str, Any] = {name: part(name) for name in names}
+    app = FastAPI(lifespan=outbox_lifespan(**parts, health=health))
     async with app.router.lifespan_context(app):
         await eventually(lambda: [name for name in names if name in made and made[name].running] == list(names))
         assert set((await health.report()).parts) == {*names, "server"}
@@ -164,7 +167,7 @@ async def test_a_host_can_run_maintenance(database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
 
     async def is_doing_it() -> bool:
-        return await connection.fetchval("select count(*) from outbox_lease") == 1
+        return bool(await connection.fetchval("select count(*) from outbox_lease") == 1)
 
     try:
         async with app.router.lifespan_context(app):

@@ -1,6 +1,7 @@
 """One process at a time does the duties, whoever else stands by."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import asyncpg
@@ -34,7 +35,7 @@ class Noting:
 
 
 @pytest.fixture
-async def pool(database_url: str):
+async def pool(database_url: str) -> AsyncIterator[asyncpg.Pool]:
     await ensure_outbox_schema_async(database_url)
     pool = await open_pool(database_url, size=5, application_name="tests")
     yield pool

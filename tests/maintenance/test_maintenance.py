@@ -156,4 +156,4 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
 
 
 async def _is(connection: asyncpg.Connection, query: str, expected: int) -> bool:
-    return await connection.fetchval(query) == expected
+    return bool(await connection.fetchval(query) == expected)

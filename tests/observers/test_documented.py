@@ -20,7 +20,7 @@ def registered() -> dict[str, tuple[str, tuple[str, ...]]]:
     collectors = {id(collector): collector for collector in REGISTRY._names_to_collectors.values()}.values()
     families = [collector for collector in collectors if getattr(collector, "_name", "").startswith("outbox_")]
     return {
-        family._name + ("_total" if family._type == "counter" else ""): (family._type, tuple(family._labelnames))
+        family._name + ("_total" if family._type == "counter" else ""): (family._type, tuple(family._labelnames))  # type: ignore[attr-defined]
         for family in families
     }
 

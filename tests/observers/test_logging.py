@@ -210,6 +210,7 @@ def test_a_binding_key_of_an_enum_is_shown_as_what_it_is(caplog: pytest.LogCaptu
 
     caplog.set_level(logging.INFO, logger="outbox")
     (event,) = events.of(ConsumerStarted)
+    assert isinstance(event, ConsumerStarted)
     observer.notify(replace(event, binding_key=Event.PLACED))
     assert caplog.records[-1].getMessage() == "consumes queue mail, bound to exchange orders with 'order.placed'"
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
@@ -210,10 +211,10 @@ def test_archived_dead_letters_are_counted(observer: PrometheusObserver, exchang
     assert exchange.value("outbox_archived_total", queue=exchange.name) == 8
 
 
-def _in(exchange: Exchange, event: object) -> object:
+def _in(exchange: Exchange, event: Any) -> Any:
     from dataclasses import replace
 
-    return replace(event, **exchange.queue)  # type: ignore[type-var]
+    return replace(event, **exchange.queue)
 
 
 WITHOUT_CLIENT = """

@@ -90,6 +90,7 @@ async def test_a_retry_that_its_worker_leaves_behind_is_taken_in_time_by_a_sleep
         delivery = await taken.next()
         async with taking(other_broker, "mail", "#") as other:
             await delivery.settle(Retry(timedelta(seconds=1), FAILURE))
+            assert taken.intake is not None
             await taken.intake.stop()
             again = await other.next(timedelta(seconds=5))
             assert again.attempt == 2
@@ -103,6 +104,7 @@ async def test_what_a_stopping_worker_gives_back_is_taken_at_once_by_a_sleeping_
         await send(broker, message("order.placed"))
         delivery = await taken.next()
         async with taking(other_broker, "mail", "#") as other:
+            assert taken.intake is not None
             await taken.intake.stop()
             await delivery.settle(RETURNED)
             assert (await other.next(timedelta(seconds=5))).attempt == 1
@@ -201,7 +203,7 @@ async def test_a_row_that_cannot_be_read_says_so_and_can_be_settled(broker: Post
         delivery = await taken.next()
         assert delivery.attempt == 1
         with pytest.raises(MalformedMessageError):
-            assert delivery.message
+            assert delivery.message is not None
         await delivery.settle(Dead(Cause.UNDECODABLE, FAILURE))
     assert await broker.count_dead_letters("mail") == 1
 

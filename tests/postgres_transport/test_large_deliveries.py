@@ -97,6 +97,7 @@ async def test_a_message_above_the_limit_is_a_dead_letter_and_the_others_are_han
     await broker.close()
     assert handlers.sizes == [100] * 5
     row = await pool.fetchrow("select cause, exception_message, octet_length(body) as size from outbox_dead_letter")
+    assert row is not None
     assert dict(row) == {
         "cause": "undecodable",
         "exception_message": "the body has 50000 bytes, and max_body_bytes is 40000",

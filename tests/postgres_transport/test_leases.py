@@ -31,6 +31,7 @@ async def test_an_outcome_under_a_stale_token_changes_nothing(
     async with taking(broker, "mail", "#") as taken:
         await send(broker, message("order.placed"))
         stale = await taken.next()
+        assert taken.intake is not None
         await taken.intake.stop()
         await pool.execute("update outbox_delivery set leased_until = now(), available_at = now()")
         async with taking(other_broker, "mail", "#") as other:
@@ -59,6 +60,7 @@ async def test_a_stale_outcome_does_not_spoil_those_written_with_it(broker: Post
     async with taking(broker, "mail", "#", prefetch_count=20) as taken:
         await send(broker, *(message("order.placed", str(number).encode()) for number in range(20)))
         held = await taken.several(20)
+        assert taken.intake is not None
         await taken.intake.stop()
         await pool.execute("update outbox_delivery set lease_token = gen_random_uuid() where body = '7'")
         results = await asyncio.gather(*(delivery.settle(DONE) for delivery in held), return_exceptions=True)
@@ -129,6 +131,7 @@ async def test_a_killed_workers_isolated_message_is_blamed_and_others_are_not(da
         await send(broker, message("order.placed", b"guilty"), message("order.placed", b"neighbour"))
         [guilty, _neighbour] = await taken.several(2)
         assert await guilty.isolate()
+        assert taken.intake is not None
         await taken.intake.stop()
         await pool.execute("update outbox_delivery set leased_until = now(), available_at = now()")
         async with taking(broker, "mail", "#") as again:
@@ -145,6 +148,7 @@ async def test_stopping_gives_back_what_was_claimed_ahead_at_once(
     async with taking(broker, "mail", "#", prefetch_count=5) as taken:
         for _ in range(1000):  # fast enough to claim ahead
             await (await taken.next()).settle(DONE)
+        assert taken.intake is not None
         await taken.intake.stop()
         leased = "select count(*) from outbox_delivery where lease_token is not null"
         await eventually(lambda: _is(pool, leased, 5))

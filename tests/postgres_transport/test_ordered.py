@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Postponed, Retry
+from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Postponed, Retry
 from outbox.errors import StaleDeliveryError
 from outbox.ports import Broker, Delivery
 from outbox.postgres.pool import Connection, Pool
@@ -211,7 +211,8 @@ async def test_every_key_is_handled_in_its_order_by_workers_that_fail_stop_and_a
         if body not in seen[key]:
             seen[key].append(body)
         await asyncio.sleep(0.002)
-        outcome = chance.choices([DONE, RETURNED, Retry(timedelta(milliseconds=20), FAILURE)], (18, 1, 1))[0]
+        outcomes: list[DeliveryOutcome] = [DONE, RETURNED, Retry(timedelta(milliseconds=20), FAILURE)]
+        [outcome] = chance.choices(outcomes, (18, 1, 1))
         with suppress(StaleDeliveryError):
             await delivery.settle(outcome)
 

@@ -171,7 +171,22 @@ async def test_a_hand_over_of_keys_reads_no_more_than_it_takes(pool: Pool) -> No
             "select distinct hashtextextended(ordering_key, 0) as lane from outbox_table where send_after < 'infinity'"
         )
     ]
-    arguments = (EXCHANGE, 500, False, False, [], [], timedelta(seconds=1), None, 10**6, None, 10**6, lanes, ["block"] * 500, 4)
+    arguments: tuple[object, ...] = (
+        EXCHANGE,
+        500,
+        False,
+        False,
+        [],
+        [],
+        timedelta(seconds=1),
+        None,
+        10**6,
+        None,
+        10**6,
+        lanes,
+        ["block"] * 500,
+        4,
+    )
     async with pool.acquire() as connection:
         for node in await explained(connection, handover_queries(TABLES)["hand_over_keyed"], *arguments):
             seen = f"{node['Node Type']} on {node.get('Relation Name')} read {rows_read(node)} rows"

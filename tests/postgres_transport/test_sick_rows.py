@@ -103,6 +103,7 @@ async def test_a_row_that_is_refused_backs_off_as_with_any_broker(pool: Pool) ->
     assert [row["routing_key"] for row in await deliveries(pool)] == ["order.a", "order.b"]
     assert [type(message.refused) for message in handed if message.refused] == [Retry]
     row = await pool.fetchrow("select *, send_after > now() + interval '30 minutes' as later from outbox_table")
+    assert row is not None
     assert (row["attempts"], row["failed_at"], row["later"], row["last_error"]) == (1, None, True, "RaiseError: not this one")
     await pool.execute("update outbox_table set send_after = now()")
     report = await (await HandoverRounds(handover(pool, max_attempts=2), exchange_name=EXCHANGE).start(10)).finish()  # type: ignore[union-attr]

@@ -41,8 +41,8 @@ class Onlooker:
         """Inside, each ring of the doorbell puts its payload, an empty text, into the queue."""
         rings: asyncio.Queue[str] = asyncio.Queue()
 
-        def heard(_connection: object, _pid: int, _channel: str, payload: str) -> None:
-            rings.put_nowait(payload)
+        def heard(_connection: object, _pid: int, _channel: str, payload: object) -> None:
+            rings.put_nowait(str(payload))
 
         await self.connection.add_listener(BELL.channel, heard)
         await self.connection.execute("select pg_advisory_lock_shared(key) from unnest($1::bigint[]) as key", BELL.asleep_keys)

@@ -36,6 +36,7 @@ async def test_a_row_is_what_a_publisher_writes(connection: asyncpg.Connection) 
     own, other = await connection.fetch(f"select {COLUMNS} from outbox_table order by id")
     assert other == own
     stored = await connection.fetchrow("select tracking_ids, send_after <= now() as due from outbox_table where id = 2")
+    assert stored is not None
     assert (json.loads(stored["tracking_ids"]), stored["due"]) == ([id_], True)
 
 
@@ -100,6 +101,7 @@ async def test_an_eta_is_when_it_is_due_and_one_in_the_past_overtakes_nothing(
     )
     due = await connection.fetchval("select send_after from outbox_table")
 
+    assert row is not None
     assert due == (row["now"] if is_due else at)
 
 
@@ -135,7 +137,7 @@ async def test_a_relay_that_sleeps_wakes_and_a_handler_gets_it(database_url: str
         received.append((order, tracking_ids))
 
     await ensure_outbox_schema_async(database_url)
-    relay = MessageRelay(db_engine_url=database_url, broker=database_url, notification_timeout=timedelta(hours=1))
+    relay = MessageRelay(db_engine_url=database_url, broker=database_url, notification_timeout=3_600.0)
     worker = Worker(broker=database_url, consumers=[note])
     connection = await asyncpg.connect(database_url)
     try:
@@ -144,7 +146,8 @@ async def test_a_relay_that_sleeps_wakes_and_a_handler_gets_it(database_url: str
             tasks.create_task(worker.run())
             for number in range(3):
                 id_ = await connection.fetchval("select outbox_publish('order.placed', $1)", json.dumps({"id": number}))
-                await eventually(lambda expected=({"id": number}, (id_,)): received[-1:] == [expected])
+                expected = ({"id": number}, (id_,))
+                await eventually(lambda: received[-1:] == [expected])  # noqa: B023  awaited here
             relay.stop()
             worker.stop()
     finally:

@@ -252,7 +252,7 @@ async def test_what_makes_handles_is_refused_with_advice(outbox_url: str, engine
         (coroutine, "Await it first"),
     ):
         with pytest.raises(UnsupportedHandleError, match=advice):
-            publisher.publish(handle, "key", {})
+            publisher.publish(handle, "key", {})  # type: ignore[arg-type]
     coroutine.close()
     old_pool.closeall()
 

@@ -41,7 +41,7 @@ async def _left(pool: Pool) -> list[bytes]:
 
 
 NACKED = Failure("Nack", "the broker refused it")
-COMING_BACK = {
+COMING_BACK: dict[str, RelayOutcome] = {
     "returned": RETURNED,
     "backing off": Retry(timedelta(minutes=5), NACKED),
     "held": Held(None),

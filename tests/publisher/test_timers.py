@@ -77,10 +77,10 @@ async def test_timers_fire_when_they_are_due_also_when_they_were_moved_and_not_w
         await eventually(lambda: _sleeps(connection))
         async with connection.transaction():
             moved = {"eta": timedelta(seconds=0.3), "dedup_key": "sooner", "on_conflict": "replace"}
-            await timers.publish("timer", "sooner", **moved)  # type: ignore[arg-type]
+            await timers.publish("timer", "sooner", **moved)  # type: ignore[call-overload]
         async with connection.transaction():
             moved = {"eta": timedelta(seconds=1.2), "dedup_key": "later", "on_conflict": "replace"}
-            await timers.publish("timer", "later", **moved)  # type: ignore[arg-type]
+            await timers.publish("timer", "later", **moved)  # type: ignore[call-overload]
         async with connection.transaction():
             assert await timers.cancel("withdrawn") is True
         due = dict(await connection.fetch("select dedup_key, send_after from outbox_table where dedup_key <> 'as set'"))

@@ -13,7 +13,7 @@ from yarl import URL
 from outbox.core import codec
 from outbox.core.events import DependencyLost, DependencyRestored
 from outbox.core.failures import decode_trail
-from outbox.core.outcome import DONE, MESSAGE_LIMIT, RETURNED, TRACEBACK_LIMIT, Cause, Dead, Failure, Retry
+from outbox.core.outcome import DONE, MESSAGE_LIMIT, RETURNED, TRACEBACK_LIMIT, Cause, Dead, DeliveryOutcome, Failure, Retry
 from outbox.errors import BrokerUnavailableError, MalformedMessageError, StaleDeliveryError
 from outbox.ports import CONFIRMED
 from outbox.transports.rabbitmq import RabbitBroker
@@ -437,7 +437,8 @@ async def test_stop_is_idempotent_and_lets_what_is_in_hand_be_settled_in_any_way
         assert inbox.intake is not None
         await inbox.intake.stop()
         await inbox.intake.stop()
-        for delivery, outcome in zip(deliveries, (DONE, RETURNED, Retry(INSTANT, FAILURE), DEAD), strict=True):
+        outcomes: list[DeliveryOutcome] = [DONE, RETURNED, Retry(INSTANT, FAILURE), DEAD]
+        for delivery, outcome in zip(deliveries, outcomes, strict=True):
             await delivery.settle(outcome)
         await inbox.nothing_more()
     async with consuming(broker) as inbox:

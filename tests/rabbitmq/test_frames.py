@@ -92,7 +92,7 @@ def test_all_properties_are_read_back_as_they_were_written() -> None:
     assert header.properties == properties
 
 
-texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
 @given(
@@ -105,7 +105,12 @@ texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)
 def test_the_properties_of_a_first_sending_are_those_that_any_message_may_have(
     headers: dict[str, Any], content_type: str | None, expiration: str | None, message_id: str, timestamp: datetime
 ) -> None:
-    usual = {"content_type": content_type, "expiration": expiration, "message_id": message_id, "timestamp": timestamp}
+    usual: dict[str, Any] = {
+        "content_type": content_type,
+        "expiration": expiration,
+        "message_id": message_id,
+        "timestamp": timestamp,
+    }
     assert encode_usual(headers, **usual) == encode_named({**usual, "headers": headers, "delivery_mode": PERSISTENT})
 
 

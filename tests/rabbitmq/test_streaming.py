@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from pamqp.body import ContentBody
@@ -40,7 +41,8 @@ PROPERTIES = Basic.Properties(
 def _delivery(channel: int, *pieces: bytes, properties: Basic.Properties = PROPERTIES) -> list[bytes]:
     method = Basic.Deliver("ctag", 2**33, True, "shop", "order.placed")
     header = ContentHeader(body_size=sum(map(len, pieces)), properties=properties)
-    return [marshal(frame, channel) for frame in (method, header, *map(ContentBody, pieces))]
+    frames: list[Any] = [method, header, *map(ContentBody, pieces)]
+    return [marshal(frame, channel) for frame in frames]
 
 
 async def _read(frames: list[bytes], *, chunk: int) -> tuple[list[Arrival], list[bytes]]:

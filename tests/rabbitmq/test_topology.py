@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -552,7 +553,7 @@ async def test_checks_take_no_channels_of_a_connection_that_an_alarm_blocks(
             channels = connection.transport.connection.channels
             with memory_alarm(own_rabbitmq.server):
                 sending = asyncio.create_task(send(broker, message(body=b"meanwhile")))
-                await eventually(lambda: is_blocked(connection.transport.connection))  # type: ignore[union-attr]
+                await eventually(partial(is_blocked, connection.transport.connection))
                 await _more(checks, 1)  # one may have begun before the alarm
                 before = set(channels)
                 await _more(checks, 3)

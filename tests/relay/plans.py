@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import asyncpg
 
@@ -11,7 +12,9 @@ from outbox.postgres.names import TableName
 SQL = outbox_queries(TableName("outbox_table"), longest_send=timedelta(seconds=10))
 
 
-async def explained(connection: asyncpg.Connection, statement: str, *arguments: object, analyze: bool = False) -> list[dict]:
+async def explained(
+    connection: asyncpg.Connection, statement: str, *arguments: object, analyze: bool = False
+) -> list[dict[str, Any]]:
     """The nodes of the statement's plan; what it changes is rolled back."""
     await connection.execute(SQL["begin"])
     options = "analyze, format json" if analyze else "format json"
@@ -20,5 +23,5 @@ async def explained(connection: asyncpg.Connection, statement: str, *arguments: 
     return flattened(json.loads(text)[0]["Plan"])
 
 
-def flattened(node: dict) -> list[dict]:
+def flattened(node: dict[str, Any]) -> list[dict[str, Any]]:
     return [node, *(inner for child in node.get("Plans", ()) for inner in flattened(child))]

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 import asyncpg
 
@@ -63,6 +64,9 @@ class ScriptedTransport:
         return
 
 
+E = TypeVar("E")
+
+
 @dataclass
 class Recorder:
     """Keeps the events."""
@@ -72,7 +76,7 @@ class Recorder:
     def notify(self, event: Event) -> None:
         self.events.append(event)
 
-    def of(self, kind: type[Event]) -> list[Event]:
+    def of(self, kind: type[E]) -> list[E]:
         return [event for event in self.events if isinstance(event, kind)]
 
 

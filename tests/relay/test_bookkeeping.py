@@ -114,7 +114,7 @@ class Stage:
 async def stage(url: str, connection: asyncpg.Connection) -> AsyncIterator[Stage]:
     gate = Gate()
 
-    class Gated(asyncpg.Connection):  # type: ignore[misc]
+    class Gated(asyncpg.Connection):
         async def execute(self, query: str, *args: object, timeout: float | None = None) -> str:
             if query == "commit" and gate.closed:
                 gate.reached.set()

@@ -62,7 +62,7 @@ class LatePeace:
 async def test_a_claim_taken_while_falling_asleep_is_given_back(pool: asyncpg.Pool, connection: asyncpg.Connection) -> None:
     bell = LatePeace(lambda: connection.execute(INSERT, "a"))
     store = store_on(pool)
-    relay = Relay(SendingRounds(store, ScriptedTransport(), policy()), store, bell, Recorder(), SETTINGS)  # type: ignore[arg-type]
+    relay = Relay(SendingRounds(store, ScriptedTransport(), policy()), store, bell, Recorder(), SETTINGS)
     task = asyncio.create_task(relay.run(Stopping()))
     async with asyncio.timeout(30):
         await bell.rising.wait()

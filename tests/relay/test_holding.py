@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import asyncpg
 
-from outbox.core.message import Message
+from outbox.core.message import Message, Way
 from outbox.core.outcome import Held
-from outbox.engine.holding import LONGEST_PROBE, LONGEST_WAIT, MOST_KEYS, Holds, Way
+from outbox.engine.holding import LONGEST_PROBE, LONGEST_WAIT, MOST_KEYS, Holds
 from outbox.ports import CONFIRMED, SendResult
 from outbox.ports import Unroutable as NoQueue
 from outbox.transports.postgres.handover import HandedMessage, HandedOver, HandedState
@@ -24,7 +24,7 @@ def test_probes_of_more_keys_than_are_remembered_are_far_between() -> None:
     keys = [f"key{number}" for number in range(3 * MOST_KEYS)]
     for key in keys:
         holds.hold(Way(key), was_held=False, now=NOW)
-    now = NOW
+    now, outcomes = NOW, list[Held]()
     for _ in range(5):
         now += timedelta(seconds=20)
         outcomes = [holds.hold(Way(key), was_held=True, now=now) for key in keys]

@@ -38,7 +38,9 @@ async def test_a_message_above_the_limit_is_parked_and_the_others_go_on(
         await eventually(lambda: rows_are(connection, 1, "failed_at is not null"))
         await eventually(lambda: relay.recorder.of(SendFailed))
     assert transport.routing_keys == ["small"]
-    assert dict(await connection.fetchrow("select attempts, last_error, octet_length(body) as size from outbox_table")) == {
+    row = await connection.fetchrow("select attempts, last_error, octet_length(body) as size from outbox_table")
+    assert row is not None
+    assert dict(row) == {
         "attempts": 1,
         "last_error": "too large: the message has 20004 bytes, and max_body_bytes is 20000",
         "size": 20_000,
@@ -125,7 +127,7 @@ async def test_what_waits_for_a_stalled_route_is_claimed_within_the_same_limits(
 @pytest.mark.parametrize("value", [0, -1, 2**31, 1.5, "64 MiB", True])
 def test_limits_are_positive_numbers_of_bytes(name: str, value: object) -> None:
     with pytest.raises(ConfigurationError, match=name):
-        MessageRelay("postgresql://x/y", broker="postgresql://x/y", **{name: value})
+        MessageRelay("postgresql://x/y", broker="postgresql://x/y", **{name: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+from contextlib import nullcontext
 from datetime import timedelta
 
 import asyncpg
@@ -84,7 +85,7 @@ async def test_a_limit_that_ends_what_a_worker_does_before_a_handler_is_told_as_
     inbox = Inbox(TableName("outbox_inbox"))
     marks = Marks(queue="mail", message_ids=("1",), patience=timedelta(seconds=5))
     async with (
-        open_units(url=url, pool=None, sessions=1, connections=1, bind=lambda _: None, inbox=inbox) as units,
+        open_units(url=url, pool=None, sessions=1, connections=1, bind=lambda _: nullcontext(), inbox=inbox) as units,
         connection.transaction(),
     ):
         await connection.execute("lock table outbox_inbox in access exclusive mode")

@@ -108,7 +108,7 @@ async def test_park_what_is_behind_a_message_that_was_given_up_is_parked_with_it
         for name in ("bad", "a3"):
             await connection.execute(REQUEUE, name)
             await connection.execute(RING)
-            await eventually(lambda name=name: transport.routing_keys[-1] == name or name in transport.routing_keys[-3:])
+            await eventually(lambda: transport.routing_keys[-1] == name or name in transport.routing_keys[-3:])  # noqa: B023  awaited here
     sent = without(transport.routing_keys, "bell", "b1")
     assert sent == ["a1", "bad", "bad", "bad", "a3"]
 
@@ -127,7 +127,7 @@ async def test_park_a_message_that_may_still_succeed_only_holds_back_its_key(url
 async def test_skip_a_refused_held_or_scheduled_message_is_set_aside_alone(url: str, connection: asyncpg.Connection) -> None:
     await publish(connection, "a", "a1", "bad", "unbound", "later", "a5", "a6")
     await connection.execute("update outbox_table set send_after = now() + interval '1 h' where routing_key = 'later'")
-    answers = {"bad": REFUSED, "unbound": UNROUTABLE}
+    answers: dict[str, SendResult] = {"bad": REFUSED, "unbound": UNROUTABLE}
     transport = ScriptedTransport(lambda message: answers.get(message.routing_key, CONFIRMED))
     async with relaying(url, transport, ordering=by(rest="skip"), sending=policy(max_attempts=1)):
         await eventually(lambda: rows_are(connection, 3))

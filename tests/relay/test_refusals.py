@@ -77,8 +77,9 @@ async def transactions(url: str) -> int:
     connection = await asyncpg.connect(url)
     try:
         await asyncio.sleep(1.2)  # sessions report what they did a second later
-        return await connection.fetchval(
+        count: int = await connection.fetchval(
             "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
         )
+        return count
     finally:
         await connection.close()

@@ -117,7 +117,7 @@ async def test_an_idle_relay_tells_that_the_broker_is_back(url: str) -> None:
 
 
 async def test_what_was_confirmed_before_the_broker_went_is_settled(url: str, connection: asyncpg.Connection) -> None:
-    answers = {"a": CONFIRMED, "b": NotSent(Failure("Gone", "away"))}
+    answers: dict[str, SendResult] = {"a": CONFIRMED, "b": NotSent(Failure("Gone", "away"))}
     transport = ScriptedTransport(lambda message: answers[message.routing_key])
     await connection.executemany(INSERT, [("a",), ("b",)])
     async with relaying(url, transport):
@@ -200,7 +200,7 @@ async def test_three_hundred_messages_one_by_one_never_wait_for_a_poll(url: str,
         for number in range(300):
             await connection.execute(INSERT, f"n{number}")
             if number % 3 == 0:
-                await eventually(lambda n=number: len(transport.sent) == n + 1, interval=0.001)
+                await eventually(lambda: len(transport.sent) == number + 1, interval=0.001)  # noqa: B023  awaited here
         await eventually(lambda: len(transport.sent) == 300)
     assert transport.routing_keys == [f"n{number}" for number in range(300)]
 

@@ -68,7 +68,7 @@ async def test_of_a_silent_route_no_more_than_one_batch_of_each_lane_and_one_mes
         assert sum(size for size in first if size > 1) <= 2 * 100, "two batches were under way"
         transport.sick.clear()
         await eventually(lambda: rows_are(connection, 0))
-        assert [event.routing_key for event in relay.recorder.of(RouteResumed)] == ["sick"]  # type: ignore[attr-defined]
+        assert [event.routing_key for event in relay.recorder.of(RouteResumed)] == ["sick"]
     probed = transport.copies("sick").most_common(1)
     assert sum(1 for copies in transport.copies("sick").values() if copies > 2) <= 1, probed
 

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 from click.testing import CliRunner
 
-from outbox import Consumer, MessageRelay, Publisher, Reject, Worker
+from outbox import BoundPublisher, Consumer, MessageRelay, Reject, Worker
 from outbox.chains import Chain, ChainState, TryError, chain, recent
 from outbox.chains import traces as chains
 from outbox.chains.traces import ChainReader
@@ -43,10 +43,10 @@ async def orders(connection: asyncpg.Connection, database_url: str) -> str:
     """The id of an order that was placed, paid at the second attempt, and whose mail was rejected."""
     attempts = 0
 
-    async def take_payment(body: dict[str, Any], publisher: Publisher) -> None:
+    async def take_payment(body: dict[str, Any], publisher: BoundPublisher[Any]) -> None:
         await publisher.publish("payment.taken", {"order": body["order"]})
 
-    async def reserve(body: dict[str, Any], publisher: Publisher) -> None:
+    async def reserve(body: dict[str, Any], publisher: BoundPublisher[Any]) -> None:
         nonlocal attempts
         attempts += 1
         if attempts == 1:

@@ -103,7 +103,7 @@ async def test_facts_wait_for_a_database_that_is_away_and_are_counted_when_there
 
 
 async def _adds_up(connection: asyncpg.Connection, written: str, told: Told) -> bool:
-    return await connection.fetchval(written) + told.lost == 151
+    return bool(await connection.fetchval(written) + told.lost == 151)
 
 
 async def test_text_that_no_database_holds_is_written_in_other_words(connection: asyncpg.Connection, database_url: str) -> None:

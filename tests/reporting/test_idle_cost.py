@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import asyncpg
 import pytest
@@ -28,7 +29,8 @@ NEVER = timedelta(hours=1)
 async def reporter_of(url: str, **settings: timedelta) -> AsyncIterator[Reporter]:
     """The reporter of a relay, which looks for pauses and gives a heartbeat only when something tells it to."""
     component = Component(kind=ComponentKind.RELAY, name="relay-1")
-    seldom = ReportingSettings(**{"heartbeat": NEVER, "look_every": NEVER, "poll_every": NEVER, **settings})
+    given: dict[str, Any] = {"heartbeat": NEVER, "look_every": NEVER, "poll_every": NEVER, **settings}
+    seldom = ReportingSettings(**given)
     connect = connect_to(url, application_name="test")
     async with reporting(connect, TableName("outbox_table"), component, Observers(()), Stopping(), seldom) as reporter:
         yield reporter

@@ -19,7 +19,8 @@ from tests.support import eventually
 
 async def _applied(connection: asyncpg.Connection, name: str) -> list[dict[str, str]]:
     text = await connection.fetchval("select applied from outbox_component where name = $1 and stopped_at is null", name)
-    return json.loads(text or "[]")
+    found: list[dict[str, str]] = json.loads(text or "[]")
+    return found
 
 
 async def test_a_paused_relay_takes_nothing_until_it_is_resumed(connection: asyncpg.Connection, database_url: str) -> None:
@@ -35,7 +36,7 @@ async def test_a_paused_relay_takes_nothing_until_it_is_resumed(connection: asyn
         await published(connection, body=2)
         for _ in range(2):
             beat = await connection.fetchval("select seen_at from outbox_component")
-            await eventually(lambda beat=beat: connection.fetchval("select seen_at > $1 from outbox_component", beat))
+            await eventually(lambda: connection.fetchval("select seen_at > $1 from outbox_component", beat))  # noqa: B023  awaited here
         assert await connection.fetchval("select activity ->> 'state' from outbox_component") == "paused"
         assert await connection.fetchval("select count(*) from outbox_table") == 1
         assert box.bodies == [1]
@@ -125,7 +126,7 @@ async def test_pauses_are_listed_replaced_and_taken_back(connection: asyncpg.Con
 @pytest.mark.parametrize(("scope", "name"), [("engine", ""), ("queue", ""), ("relay", "a\0b"), ("relay", "a" * 1001)])
 async def test_a_pause_that_makes_no_sense_is_refused(connection: asyncpg.Connection, scope: str, name: str) -> None:
     with pytest.raises(ConfigurationError):
-        await pause(connection, Pause(scope=scope, name=name))
+        await pause(connection, Pause(scope=scope, name=name))  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError):
         await resume(connection, scope, name)
 

@@ -116,7 +116,9 @@ async def test_a_relay_and_a_worker_add_up_what_they_did(connection: asyncpg.Con
             await published(connection, body=body)
         await eventually(lambda: connection.fetchval("select count(*) = 5 from outbox_history where queue is not null"))
     totals = "select sum(created), sum(sent), sum(processed), sum(failed), sum(dead) from outbox_stats"
-    assert tuple(await connection.fetchrow(totals)) == (5, 5, 4, 1, 1)
+    counted = await connection.fetchrow(totals)
+    assert counted is not None
+    assert tuple(counted) == (5, 5, 4, 1, 1)
 
 
 _TOTALS = """

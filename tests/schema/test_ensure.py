@@ -30,7 +30,7 @@ INSERT = "insert into outbox_table (routing_key, body) values ('order.placed', '
 
 
 async def is_there(connection: asyncpg.Connection, table: str = "outbox_table") -> bool:
-    return await connection.fetchval("select to_regclass($1) is not null", table)
+    return bool(await connection.fetchval("select to_regclass($1) is not null", table))
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class Ear:
         for channel in (*self._channels, "marks"):
             await self._connection.remove_listener(channel, self._hear)
 
-    def _hear(self, _connection: object, _pid: int, channel: str, _payload: str) -> None:
+    def _hear(self, _connection: object, _pid: int, channel: str, _payload: object) -> None:
         self.heard.append(channel)
 
     async def everything_so_far(self, by: asyncpg.Connection) -> list[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from typing import Any
 
 import asyncpg
 import pytest
@@ -231,7 +232,7 @@ async def test_autogenerate_does_not_drop_our_tables(connection: asyncpg.Connect
     await ensure_outbox_table_async(database_url, "orders_outbox")
 
     async def differences(filter_: object) -> list[str]:
-        def compare(sync: object) -> list[str]:
+        def compare(sync: Any) -> list[str]:
             context = MigrationContext.configure(sync, opts={"include_name": filter_, "include_object": None})
             return [change[1].name for change in compare_metadata(context, MetaData()) if change[0] == "remove_table"]
 
@@ -265,7 +266,7 @@ async def test_the_printed_sql_can_be_for_another_table(connection: asyncpg.Conn
 
 
 async def _as_host(url: str, do: object) -> None:
-    def revision(sync: object) -> None:
+    def revision(sync: Any) -> None:
         do(Operations(MigrationContext.configure(sync)))  # type: ignore[operator]
 
     engine = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://"))

@@ -45,7 +45,7 @@ class Handler:
     def consumer(self, write: Callable[[bytes], object]) -> Consumer:
         """The consumer, which writes a line when a handler begins and one when it ends."""
         handling = _Handling(self, write)
-        callbacks = {
+        callbacks: dict[str, Callable[..., Any]] = {
             "nothing": handling.handle,
             "effect": handling.make_effect,
             "deposit": handling.deposit,

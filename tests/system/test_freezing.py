@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,7 @@ async def test_a_worker_frozen_inside_a_handler_loses_the_message_to_another_and
     database_url: str, broker: str | None, make_system: MakeSystem
 ) -> None:
     """Its handler ends well after the other's has failed three times: the verdict that stands is the other's."""
+    impatient: dict[str, Any]
     if broker is None:
         system, impatient = await make_system(database_url), {"lease": LEASE}
     else:

@@ -50,6 +50,7 @@ async def deposits_are_exact(system: System, proxy: Proxy, messages: int, blows:
     async with system.connection() as connection:
         assert await connection.fetchval("select balance from account") == messages * (messages - 1) // 2
         counted = await connection.fetchrow("select count(*), count(distinct number) from children")
+        assert counted is not None
         assert tuple(counted) == (messages, messages)
         assert await connection.fetchval("select count(*) from outbox_inbox") == 2 * messages
     begun = system.journal.begun()

@@ -22,7 +22,7 @@ async def test_three_hundred_messages_one_by_one_while_everybody_idles_and_wakes
         for number in range(300):
             await write_orders(connection, range(number, number + 1))
             if chance.random() < 0.2:
-                await eventually(lambda n=number: system.journal.numbers("mail") >= {n})
+                await eventually(lambda: system.journal.numbers("mail") >= {number})  # noqa: B023  awaited here
             await some_time(0.02)
     await system.everything_is_handled("mail")
     assert set(system.journal.ended().values()) == {1}

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urljoin
 
 import httpx
@@ -56,7 +57,8 @@ def sources(packages: tuple[Path, Path], tmp_path: Path) -> Path:
     """The source distribution of this working copy, unpacked."""
     with tarfile.open(packages[1]) as packed:
         # Before 3.11.4 there is no filter; the archive is ours.
-        packed.extractall(tmp_path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+        filtered: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        packed.extractall(tmp_path, **filtered)
     (unpacked,) = (path for path in tmp_path.iterdir() if path.is_dir())
     return unpacked
 

@@ -144,8 +144,8 @@ def test_a_bound_publisher_takes_the_same_without_the_handle() -> None:
 
 
 def test_an_outbox_message_has_these_fields() -> None:
-    positional_ones = {"expiration": None, "eta": None}
-    others = {name: default for name, default in MESSAGE_OPTIONS.items() if name not in positional_ones}
+    positional_ones: dict[str, object] = {"expiration": None, "eta": None}
+    others: dict[str, object] = {name: default for name, default in MESSAGE_OPTIONS.items() if name not in positional_ones}
     assert parameters(OutboxMessage) == positional("routing_key", "body") | optional(positional_ones) | keyword_only(others)
 
 

@@ -48,7 +48,7 @@ async def test_tasks_inherit_the_chain_and_do_not_share_it() -> None:
 
     with tracking(["root"]):
         chains = await asyncio.gather(publish_in(["a"]), publish_in(["b"]))
-    assert chains == [("root", "a"), ("root", "b")]
+    assert list(chains) == [("root", "a"), ("root", "b")]
 
 
 @pytest.mark.parametrize("ids", ["root", [1, 2], ["root", None], [b"root"]])

@@ -61,7 +61,9 @@ async def test_an_effect_sorts_after_its_cause_across_machines_whose_clocks_diff
     cause = await at_a.fetchval("select hlc from outbox_table")
     worker = Worker(broker=broker, consumers=[react], db_engine_url=other_database_url, clock=clock_of_b)
     async with running(MessageRelay(db_engine_url=database_url, broker=broker), worker):
-        effect, due = await eventually(lambda: at_b.fetchrow("select hlc, send_after from outbox_table"))
+        row = await eventually(lambda: at_b.fetchrow("select hlc, send_after from outbox_table"))
+    assert row is not None
+    effect, due = row
 
     assert clock_of_b._wall_clock() < cause
     assert effect > cause

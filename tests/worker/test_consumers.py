@@ -188,7 +188,7 @@ async def test_methods_partials_callable_objects_and_wrapped_functions_work() ->
         return wrapper
 
     handler = Handler()
-    callbacks = [
+    callbacks: list[Callable[..., Any]] = [
         handler,
         handler.method,
         handler.sync,

@@ -50,4 +50,5 @@ async def test_the_page_s_consumer_does_what_it_says(module: ModuleType, capsys:
 
 def test_the_page_s_redaction_takes_card_numbers_out(module: ModuleType) -> None:
     assert isinstance(module.worker, Worker)
+    assert module.worker._redact is not None
     assert module.worker._redact("card 4111111111111111 was refused") == "card [card] was refused"

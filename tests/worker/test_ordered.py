@@ -39,13 +39,13 @@ class Streaming(MemoryBroker):
 
     def __init__(self) -> None:
         super().__init__(exchange_name="shop")
-        self.settling: Callable[[Delivery, DeliveryOutcome], None] = lambda delivery, outcome: None
+        self.settling: Callable[[Any, DeliveryOutcome], None] = lambda delivery, outcome: None
         self.watched: type[_Watched] = _Watched
 
     @asynccontextmanager
     async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
         def receive_watched(delivery: Delivery) -> None:
-            receive(self.watched(delivery, self))  # type: ignore[arg-type]  by __getattr__
+            receive(self.watched(delivery, self))
 
         async with super().subscribe(replace(subscription, ordered=False), receive_watched) as intake:
             yield intake
@@ -60,7 +60,7 @@ class _Watched:
         return getattr(self._delivery, name)
 
     async def settle(self, outcome: DeliveryOutcome) -> None:
-        self._broker.settling(self, outcome)  # type: ignore[arg-type]
+        self._broker.settling(self, outcome)
         await self._delivery.settle(outcome)
 
 

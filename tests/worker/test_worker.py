@@ -390,7 +390,7 @@ async def test_a_database_that_is_away_is_waited_for(own_postgres: Any) -> None:
     broker = MemoryBroker(exchange_name="shop")
     attempts: list[int] = []
 
-    async def handle(body: bytes, connection: asyncpg.Connection, attempt_count: int) -> None:  # type: ignore[type-arg]
+    async def handle(body: bytes, connection: asyncpg.Connection, attempt_count: int) -> None:
         attempts.append(attempt_count)
         await connection.execute("create table if not exists handled ()")
 
