@@ -80,9 +80,18 @@ def _server(host: str, port: int, app: "Page") -> WSGIServer:
 
 
 def _pages(health: HealthChecks, loop: asyncio.AbstractEventLoop, *, metrics: bool) -> "Page":
+    def ready(_environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        asked = asyncio.run_coroutine_threadsafe(health.report(), loop)
+        try:
+            report = asked.result(ANSWER_SECONDS)
+        except TimeoutError:
+            asked.cancel()
+            report = Health({"event loop": "unavailable"})
+        return _answer(start, "200 OK" if report.ready else "503 Service Unavailable", report.as_json())
+
     pages: dict[str, Page] = {
         "/outbox/health/live": lambda _, start: _answer(start, "200 OK", {"status": "alive"}),
-        "/outbox/health/ready": lambda _, start: _ready(start, health, loop),
+        "/outbox/health/ready": ready,
     }
     if metrics and find_spec("prometheus_client") is not None:
         from prometheus_client import make_wsgi_app
@@ -96,16 +105,6 @@ def _pages(health: HealthChecks, loop: asyncio.AbstractEventLoop, *, metrics: bo
         return page(environ, start)
 
     return app
-
-
-def _ready(start: "StartResponse", health: HealthChecks, loop: asyncio.AbstractEventLoop) -> Iterable[bytes]:
-    asked = asyncio.run_coroutine_threadsafe(health.report(), loop)
-    try:
-        report = asked.result(ANSWER_SECONDS)
-    except TimeoutError:
-        asked.cancel()
-        report = Health({"event loop": "unavailable"})
-    return _answer(start, "200 OK" if report.ready else "503 Service Unavailable", report.as_json())
 
 
 def _answer(start: "StartResponse", status: str, content: dict[str, object]) -> Iterable[bytes]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -28,17 +29,13 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in newer ve
         """The time that `value` names."""
         if isinstance(value, timedelta):
             return value
+        number: float | str = value
+        with suppress(ValueError):
+            number = float(value)
         try:
-            return as_delay(_number(value))
+            return as_delay(number)
         except DurationError as error:
             self.fail(str(error), param, ctx)
-
-
-def _number(value: str) -> float | str:
-    try:
-        return float(value)
-    except ValueError:
-        return value
 
 
 class Retention(Seconds):
@@ -135,31 +132,29 @@ def setting(name: str, **attributes: Any) -> Callable[[F], F]:
     `attributes` are what is different about the option of one command.
     """
     row = SETTINGS[name]
+    type_: click.ParamType[Any] | type[bool] | None
+    match row.kind:
+        case Kind.SWITCH:
+            type_ = bool
+        case Kind.NUMBER:
+            type_ = click.IntRange(*row.bounds)
+        case Kind.CHOICE:
+            type_ = click.Choice(row.choices, case_sensitive=False)
+        case Kind.TEXT:
+            type_ = None
+        case _:
+            type_ = Parsed(row)
     given: dict[str, Any] = {
         "envvar": row.variable,
         "show_envvar": True,
         "default": row.default,
         "show_default": row.unset.replace("`", "") or True,
-        "type": _type_of(row),
+        "type": type_,
         "help": row.help.replace("`", ""),
     }
     if row.secret:
         given["cls"] = _Secret
     return click.option(f"--{name.replace('_', '-')}", name, **given | attributes)
-
-
-def _type_of(row: Setting) -> click.ParamType[Any] | type[bool] | None:
-    match row.kind:
-        case Kind.SWITCH:
-            return bool
-        case Kind.NUMBER:
-            return click.IntRange(*row.bounds)
-        case Kind.CHOICE:
-            return click.Choice(row.choices, case_sensitive=False)
-        case Kind.TEXT:
-            return None
-        case _:
-            return Parsed(row)
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:

@@ -1,7 +1,7 @@
 """Bulk operations as rows: created with their items, read with progress and results, paused, resumed, cancelled."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -237,7 +237,11 @@ async def end(
 
 
 def operation_of(row: Any) -> Operation:
-    """The operation that a row with the columns and `counts` is."""
+    """The operation that a row with the columns and `counts` is. Outcomes that no letter came to are left out."""
+    counts = {ItemOutcome(name): count for name, count in json.loads(row["counts"]).items()}
+    # What was done and has failed again has that outcome now.
+    counts[ItemOutcome.DONE] = row["done"] - counts.get(ItemOutcome.DIED_AGAIN, 0)
+    counts[ItemOutcome.PENDING] = row["total"] - sum(counts.values())
     return Operation(
         id=row["id"],
         action=Action(row["action"]),
@@ -252,20 +256,11 @@ def operation_of(row: Any) -> Operation:
         continue_at=row["continue_at"],
         canary_until=row["canary_until"],
         total=row["total"],
-        counts=_counts(row),
+        counts={outcome: count for outcome, count in counts.items() if count},
         stopped_because=row["stopped_because"],
         canary_since=row["canary_since"],
         results=_results(row) if row["action"] == Action.REQUEUE else Results(),
     )
-
-
-def _counts(row: Any) -> Mapping[ItemOutcome, int]:
-    """How many letters came to each outcome; those that none came to are left out."""
-    counts = {ItemOutcome(name): count for name, count in json.loads(row["counts"]).items()}
-    done = row["done"] - counts.get(ItemOutcome.DIED_AGAIN, 0)
-    pending = row["total"] - done - sum(counts.values())
-    counts |= {ItemOutcome.DONE: done, ItemOutcome.PENDING: pending}
-    return {outcome: count for outcome, count in counts.items() if count}
 
 
 def _results(row: Any) -> Results:
