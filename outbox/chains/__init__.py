@@ -58,7 +58,7 @@ async def recent(
     database: "Pool | Connection | str", limit: int = 50, *, table_name: str = "outbox_table"
 ) -> Sequence[Beginning]:
     """The chains that began last, newest first, as far as the history goes; the first facts of each are counted."""
-    from outbox.chains.listing import BeginningFilter, beginnings
+    from outbox.chains.beginnings import BeginningFilter, beginnings
     from outbox.chains.traces import BeginningsReader, reading
     from outbox.postgres.schema.objects import outbox_table
 

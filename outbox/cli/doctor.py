@@ -106,7 +106,7 @@ async def _examine(installation: Installation, thresholds: Mapping[str, Any]) ->
         since = parse_time(each["since"])
         when = "" if since is None else f" (since {since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC)"
         severity = Severity(each["severity"])
-        found.append(Finding("health", severity, f"{each['summary']}{when}", each["hint"]))
+        found.append(Finding(check="health", severity=severity, summary=f"{each['summary']}{when}", advice=each["hint"]))
     healthy = well("health", "messages are on their way in time, and nothing needs attention")
     return Report((*report.findings, *(found or [healthy])))
 

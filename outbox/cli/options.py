@@ -179,6 +179,9 @@ def process(reader: Reader, *, port: int) -> Callable[[F], F]:
 
     `port` is that of metrics and health, or a free one, if none is asked for. A worker's consumers are an argument.
     """
-    attributes = {"database_url": {"show_default": False}, "monitoring_port": {"show_default": f"{port}, or a free port"}}
+    attributes: dict[str, dict[str, Any]] = {
+        "database_url": {"show_default": False},
+        "monitoring_port": {"show_default": f"{port}, or a free port"},
+    }
     names = [name for name, each in SETTINGS.items() if reader in each.readers and name != "consumers"]
     return together(*(setting(name, **attributes.get(name, {})) for name in names))

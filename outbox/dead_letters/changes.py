@@ -25,7 +25,7 @@ from outbox.dead_letters.actions import (
 )
 from outbox.dead_letters.filters import Arguments, Selecting, dead_ids, parked_ids
 from outbox.dead_letters.model import PARKED_PREFIX, DeadLetterFilter
-from outbox.dead_letters.reading import DeadLetterListing
+from outbox.dead_letters.reader import DeadLetterListing
 from outbox.errors import CountDriftedError, MalformedMessageError, SchemaError
 from outbox.masking import Masking, preview, searchable
 from outbox.postgres.deaths import Storable

@@ -29,7 +29,7 @@ from outbox.dead_letters.changes import Changes, Editing, Planning, Request, sub
 from outbox.dead_letters.filters import oldest_ids, sensible
 from outbox.dead_letters.model import DeadLetter, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, Position, Sort
 from outbox.dead_letters.operations import OperationItem, Operations
-from outbox.dead_letters.reading import EVERYTHING, DeadLetterListing
+from outbox.dead_letters.reader import EVERYTHING, DeadLetterListing
 from outbox.dead_letters.runner import OperationsRunner
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
