@@ -44,7 +44,8 @@ def make_worker(installation: Installation) -> Worker | None:
 
 def make_maintenance(installation: Installation) -> Maintenance:
     """What keeps the tables small, and does operations."""
-    given = arguments_of(Maintenance, dict(installation.settings))
+    # The name in the settings is that of what sends and handles messages.
+    given = arguments_of(Maintenance, dict(installation.settings) | {"name": None})
     return Maintenance(db_engine_url=installation.database_url, broker=installation.broker_url, **given)
 
 
