@@ -1,7 +1,7 @@
 """The admin API as the commands use it: a running service over HTTP, or the API's own routes in this process.
 
 Both answer the same requests with the same validation, masking and audit. Without `--url` the routes run in this process on the
-database of `--database-url`, for the operating system's user: whoever has the database's password has every right there is.
+database of `--database-url`, for the operating system's user: a user who has the database's password has every right there is.
 """
 
 import asyncio

@@ -175,7 +175,7 @@ health = together(*(setting(name) for name in SETTINGS if name.startswith("healt
 
 
 def process(reader: Reader, *, port: int) -> Callable[[F], F]:
-    """The options of a command that runs until it is told to end: one for each setting that it reads, in the table's order.
+    """The options of a command that runs until it is asked to end: one for each setting that it reads, in the table's order.
 
     `port` is that of metrics and health, or a free one, if none is asked for. A worker's consumers are an argument.
     """

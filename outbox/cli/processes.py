@@ -52,7 +52,7 @@ class Component(Protocol):
     """A relay, a worker, an archiver, or maintenance."""
 
     async def run(self) -> None:
-        """Works until it is told to end."""
+        """Works until it is asked to end."""
         ...
 
 

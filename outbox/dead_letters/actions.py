@@ -22,7 +22,7 @@ STOP_RATIO = 0.1
 """Past which share of failed messages a requeue stops itself, unless it says otherwise."""
 T = TypeVar("T")
 Also = Callable[[Connection, T], Awaitable[None]]
-"""What is done in the transaction of an action, before its commit; it is told the action's answer."""
+"""What is done in the transaction of an action, before its commit; it is given the action's answer."""
 
 
 class Action(StrEnum):
@@ -123,7 +123,7 @@ class Options:
 class ItemOutcome(StrEnum):
     """What came of one dead letter.
 
-    `SKIPPED`: there was nothing to do, or somebody else is at it. `REFUSED`: it could not be done; the reason says why.
+    `SKIPPED`: there was nothing to do, or another change is at it. `REFUSED`: it could not be done; the reason says why.
     `DIED_AGAIN`: it was requeued, and has come back.
     """
 

@@ -35,7 +35,7 @@ from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import satellite_names
 
 LOCK_TIMEOUT = timedelta(seconds=5)
-"""Longest wait for a row that somebody else is changing."""
+"""Longest wait for a row that another transaction is changing."""
 IDLE_TIMEOUT = timedelta(seconds=15)
 """How long the server lets a transaction of ours idle: one that froze gives back its rows."""
 TIMEOUT = COMMAND_TIMEOUT.total_seconds()
@@ -81,7 +81,7 @@ class Statements:
 
 
 HasQueue = Callable[[str], Awaitable[bool]]
-"""Whether a queue is there to send to. Raises `BrokerUnavailableError` if nobody can say now."""
+"""Whether a queue is there to send to. Raises `BrokerUnavailableError` if the broker cannot say now."""
 
 _GONE = "there is no such dead letter: it was purged, or sent, or never was"
 
@@ -111,7 +111,7 @@ class Changes:
     """Applies actions to dead letters of the outbox table `table`.
 
     `history`: whether requeueing writes facts. Everything happens in the caller's transaction, which locks the letters until
-    its end; a letter that somebody else is changing is waited for.
+    its end; a letter that another transaction is changing is waited for.
     """
 
     def __init__(self, pool: Pool, table: TableName, has_queue: HasQueue, *, history: bool = True) -> None:
@@ -129,7 +129,7 @@ class Changes:
     ) -> Repaired:
         """Does it in one transaction of its own, `also` in it, and says what came of each of `ids`, in their order.
 
-        `require` is called before, when nobody else changes them any more; what it raises rolls everything back.
+        `require` is called before, when no other transaction changes them any more; what it raises rolls everything back.
         """
         queues = await self.known_queues(request, ids)
         async with self._sql.transaction(f"{request.action} of dead letters") as connection:
@@ -143,9 +143,9 @@ class Changes:
         return repaired
 
     async def known_queues(self, request: Request, ids: Sequence[str]) -> frozenset[str]:
-        """Those of the queues that `ids` would be requeued to that exist; asked before the transaction, which waits for nobody.
+        """Those of the queues that `ids` would be requeued to that exist; asked before the transaction, which waits for none.
 
-        Raises `BrokerUnavailableError` if nobody can say now.
+        Raises `BrokerUnavailableError` if the broker cannot say now.
         """
         if request.action is not Action.REQUEUE:
             return frozenset()
@@ -184,7 +184,7 @@ class Changes:
         return [changes.get(id_) or Change(Item(id_, ItemOutcome.NOT_FOUND, _GONE)) for id_ in ids]
 
     async def lock(self, connection: Connection, request: Request, ids: Sequence[str]) -> None:
-        """Afterwards nobody else changes them until the transaction ends. What is in flight is not waited for."""
+        """Afterwards no other transaction changes them until the transaction ends. What is in flight is not waited for."""
         split = _Ids.of(ids)
         if request.action is Action.REQUEUE and split.parked:
             await connection.execute(self._sql["lock_dedup_keys"], split.parked, timeout=TIMEOUT)
@@ -273,13 +273,13 @@ class Editing:
                 await self._edit(connection, request, id_, edit)
                 [change] = await self._changes.apply(connection, request, [id_], queues)
                 _require_done(change.item)
-                return await _told(connection, Repaired(request.action, [change.item]), also)
+                return await _finish(connection, Repaired(request.action, [change.item]), also)
         except _UndoneError as undone:
             async with self._sql.transaction("telling of an edit that was refused") as connection:
-                return await _told(connection, Repaired(request.action, [undone.item]), also)
+                return await _finish(connection, Repaired(request.action, [undone.item]), also)
 
     async def _edit(self, connection: Connection, request: Request, id_: str, edit: Edit) -> None:
-        """Changes what is there; what is not, or is no dead letter any more, is told by the requeue that follows."""
+        """Changes what is there; what is not, or is no dead letter any more, the requeue that follows reports."""
         if id_.startswith(PARKED_PREFIX):
             await self._edit_parked(connection, request, id_, edit)
             return
@@ -353,7 +353,7 @@ class _Payload:
     headers: str | None
 
 
-async def _told(connection: Connection, repaired: Repaired, also: Also[Repaired] | None) -> Repaired:
+async def _finish(connection: Connection, repaired: Repaired, also: Also[Repaired] | None) -> Repaired:
     if also is not None:
         await also(connection, repaired)
     return repaired

@@ -153,7 +153,7 @@ def is_letter_id(text: str) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    """Written as we write it: "017" would be answered under a name that nobody gave."""
+    """Written as we write it: "017" would be answered under another name."""
     return text.isascii() and text.isdecimal() and len(text) < 20 and text == str(int(text)) and int(text) <= _LARGEST_ID
 
 

@@ -129,7 +129,7 @@ class Operations:
             if expected is not None:
                 require_expected(expected, row)
             await connection.execute(self._sql["created"], id_, row["count"], timeout=TIMEOUT)
-            return await self._told(connection, id_, also)
+            return await self._finish(connection, id_, also)
 
     async def get(self, id_: int) -> Operation | None:
         """The operation as it is now; None if there is none of that number."""
@@ -197,17 +197,17 @@ class Operations:
         """Ends it; what is done stays done, and its other letters are free. Raises `RefusedError` if it has ended."""
         async with self._sql.transaction("cancelling an operation") as connection:
             if await end(connection, self._sql, id_, OperationState.CANCELLED, None, CANCELLED):
-                return await self._told(connection, id_, also)
+                return await self._finish(connection, id_, also)
             raise await self._refusal(connection, "cancelled", id_)
 
     async def _change(self, name: str, id_: int, also: Also[Operation] | None) -> Operation:
         async with self._sql.transaction(f"changing operation {id_}") as connection:
             if await connection.fetchval(self._sql[name], id_, timeout=TIMEOUT) is None:
                 raise await self._refusal(connection, f"{name}d", id_)
-            return await self._told(connection, id_, also)
+            return await self._finish(connection, id_, also)
 
-    async def _told(self, connection: Connection, id_: int, also: Also[Operation] | None) -> Operation:
-        """The operation as it is at the end of the transaction, of which `also` has been told."""
+    async def _finish(self, connection: Connection, id_: int, also: Also[Operation] | None) -> Operation:
+        """The operation as it is at the end of the transaction, after `also` was called with it."""
         operation = operation_of(await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT))
         if also is not None:
             await also(connection, operation)

@@ -45,7 +45,7 @@ class OperationsRunner:
         self._batch = batch
 
     async def run(self, stopping: Stopping, *, operation: int | None = None, failed: Callable[[Exception], None]) -> None:
-        """Works until `stopping` is requested; the batch in hand is finished. `failed` is told when a server is away."""
+        """Works until `stopping` is requested; a batch that has begun is finished. `failed` is called when a server is away."""
         while not stopping.requested:
             try:
                 worked = await self.run_once(operation)
@@ -59,8 +59,8 @@ class OperationsRunner:
         """Does one batch of an operation that is due, of `operation` if it is given; how many letters, 0 if none was due.
 
         Each letter is changed and noted in one transaction: after a crash, either both happened or neither. Raises
-        `DatabaseUnavailableError`, and `BrokerUnavailableError` if nobody can say whether a queue is there; then that operation
-        waits a while, and others go on.
+        `DatabaseUnavailableError`, and `BrokerUnavailableError` if the broker cannot say whether a queue is there; then that
+        operation waits a while, and others go on.
         """
         async with self._sql.transaction("looking for operations") as connection:
             due = await self._fetchrow(connection, "due", operation)

@@ -62,7 +62,7 @@ class Parts:
 AT_ONCE = 100
 """So many dead letters named by their ids are changed in one transaction; more, and filters, become an operation."""
 INBOX_RETENTION = RETENTION
-"""How long inboxes remember messages, unless somebody says otherwise."""
+"""How long inboxes remember messages, unless the caller says otherwise."""
 
 Selector: TypeAlias = str | Iterable[str] | DeadLetterFilter
 """One id, several, or all that a filter fits; a group is `DeadLetterFilter(group_id=…)`."""
@@ -211,10 +211,9 @@ class DeadLetters:
         maintenance, or any `runner`, does in batches. `edit` is for one id: what it replaces is kept as an edition. Past
         `stop_ratio` of messages that failed an attempt, and were not handled since, an operation stops itself: 0.1 unless it is
         given, and 1 is never. A canary waits for the results of its messages, and without a `stop_ratio` it stops at the first
-        that fails an attempt. What is
-        older than the inbox retention is refused without `force`. `max_items`: the oldest so many. Raises
-        `BrokerUnavailableError` if nobody can say whether the queues are there, and `EncodingError` for an edit that cannot be
-        stored.
+        that fails an attempt. What is older than the inbox retention is refused without `force`. `max_items`: the oldest so
+        many. Raises `BrokerUnavailableError` if the broker cannot say whether the queues are there, and `EncodingError` for an
+        edit that cannot be stored.
 
         `expected` is what `plan(…).expected` has found: if other letters are meant by now, or some of them have changed,
         `CountDriftedError` is raised. A number says only how many a filter shall mean. `also` is awaited with the connection

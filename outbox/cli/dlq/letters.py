@@ -180,9 +180,9 @@ def _echo_letter(letter: Mapping[str, Any]) -> None:
     if letter["error"]["traceback"]:
         echo()
         echo(indented(letter["error"]["traceback"]))
-    if trail := letter["trail"]:
-        echo_heading(f"{counted(len(trail), 'failure')} on record{', oldest first' if len(trail) > 1 else ''}")
-        for failure in trail:
+    if failures := letter["trail"]:
+        echo_heading(f"{counted(len(failures), 'failure')} on record{', oldest first' if len(failures) > 1 else ''}")
+        for failure in failures:
             at = parse_time(failure["at"])
             when = "" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}  "
             worker = f"  [{failure['worker']}]" if failure["worker"] else ""

@@ -19,7 +19,7 @@ from outbox.cli.output import age, counted, echo, echo_facts, echo_json, echo_ta
 from outbox.dead_letters import CANARY_WAIT
 
 _DRY_RUNS = 5
-"""Dry runs for one change that nobody looks at: dead letters that fail meanwhile make the one before outdated."""
+"""Dry runs for one change that no person looks at: dead letters that fail meanwhile make the one before outdated."""
 
 _common = options.together(
     click.argument("ids", nargs=-1, metavar="[ID]..."),
