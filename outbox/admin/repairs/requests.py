@@ -433,7 +433,7 @@ async def _require_fitting(context: RequestContext, request: RequeueRequest, let
         known = await components(connection, schema=context.admin.table.schema)
     consumers = [consumer for each in known if each.condition in _AWAKE for consumer in each.consumers]
     for queue in await _queues(context, request, letter, consumers):
-        schemas = [consumer.get("body") for consumer in consumers if consumer.get("queue") == queue]
+        schemas: list[Any] = [consumer.get("body") for consumer in consumers if consumer.get("queue") == queue]
         if not schemas or not all(isinstance(schema, dict) for schema in schemas):
             continue  # a consumer takes anything
         body = edit.body.root if isinstance(edit.body, RootModel) else edit.body

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from outbox.admin.backlog.view import Backlog
 from outbox.admin.brokers import BrokerKind
@@ -317,7 +317,7 @@ def _unwell(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
     for one in observed.components:
         name = f"the {one.kind.value} {one.name!r}"
         replaced = any(each.kind is one.kind and _lives(each) and each.started_at > one.seen_at for each in observed.components)
-        about = {"subject_kind": one.kind.value, "subject": one.name}
+        about: dict[str, Any] = {"subject_kind": one.kind.value, "subject": one.name}
         if one.condition is Condition.LATE:
             yield HealthFinding(
                 code="component_late",
