@@ -53,7 +53,15 @@ class DeferredBody(Request):
             return
         announced = self.headers.get("content-length", "")
         self._require_size(int(announced) if _LENGTH.fullmatch(announced) else 0, limit)
-        self._raw = await self._read(limit)
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT.total_seconds()):
+                async for chunk in self.stream():
+                    body += chunk
+                    self._require_size(len(body), limit)
+        except TimeoutError:
+            raise Problem(Code.BODY_TOO_SLOW, f"a body has to come within {BODY_TIMEOUT.seconds} seconds") from None
+        self._raw = bytes(body)
         if not self._raw:
             return
         media_type = self.headers.get("content-type", "").strip()
@@ -69,17 +77,6 @@ class DeferredBody(Request):
         if length is not None:
             return length != "0"
         return "transfer-encoding" in self.headers or not self.scope.get("http_version", "1.1").startswith("1")
-
-    async def _read(self, limit: int) -> bytes:
-        body = bytearray()
-        try:
-            async with asyncio.timeout(BODY_TIMEOUT.total_seconds()):
-                async for chunk in self.stream():
-                    body += chunk
-                    self._require_size(len(body), limit)
-        except TimeoutError:
-            raise Problem(Code.BODY_TOO_SLOW, f"a body has to come within {BODY_TIMEOUT.seconds} seconds") from None
-        return bytes(body)
 
     def _require_size(self, size: int, limit: int) -> None:
         if size > limit:
@@ -98,7 +95,10 @@ def _parsed(raw: bytes) -> dict[str, Any]:
     if raw.count(b"{") + raw.count(b"[") > DEEPEST and _is_deeper(fields, DEEPEST):
         raise _unreadable(_TOO_DEEP)
     if _HALF_PAIR.search(raw):
-        _require_text(fields)
+        try:
+            json.dumps(fields, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # no database, no log and no broker takes it
+            raise _unreadable("half of a surrogate pair is no character") from None
     return fields
 
 
@@ -121,14 +121,6 @@ def _is_deeper(value: Any, limit: int) -> bool:
         if not level:
             return False
     return True
-
-
-def _require_text(value: Any) -> None:
-    """Half of a surrogate pair is no character: no database, no log and no broker takes it."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise _unreadable("half of a surrogate pair is no character") from None
 
 
 def _unreadable(what: str) -> Problem:

@@ -40,7 +40,7 @@ async def chain(
 
     `database` is a pool of asyncpg, a connection that is in no transaction, or a URL. Made of the history, and of what still is
     in the outbox, in queues of the Postgres transport, and among the dead letters; also where there is no history. Changes
-    nothing and blocks nobody. Each table is read for a few seconds at most. With `bounded`, of large tables of messages on
+    nothing and blocks nothing. Each table is read for a few seconds at most. With `bounded`, of large tables of messages on
     their way only the newest rows are looked at, and `unknown` says so. Raises the driver's errors.
     """
     from outbox.chains.traces import ChainReader
@@ -58,7 +58,7 @@ async def recent(
     database: "Pool | Connection | str", limit: int = 50, *, table_name: str = "outbox_table"
 ) -> Sequence[Beginning]:
     """The chains that began last, newest first, as far as the history goes; the first facts of each are counted."""
-    from outbox.chains.listing import BeginningFilter, beginnings
+    from outbox.chains.beginnings import BeginningFilter, beginnings
     from outbox.chains.traces import BeginningsReader, reading
     from outbox.postgres.schema.objects import outbox_table
 

@@ -45,7 +45,7 @@ WORST_FIRST = (
     ChainState.PROCESSED,
     ChainState.UNKNOWN,
 )
-"""A chain has the state of its messages that comes first here: what needs somebody, what is on its way, what is over."""
+"""A chain has the state of its messages that comes first here: what needs attention, what is on its way, what is over."""
 
 
 def worst(states: Iterable[ChainState]) -> ChainState:

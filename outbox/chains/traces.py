@@ -48,8 +48,8 @@ class Traces:
 class ChainReader:
     """Reads chains over one connection, in one snapshot that changes nothing and waits for no row lock.
 
-    The tables of messages on their way are searched through; with `bounded` only what is newest in them, and what waits for
-    somebody.
+    The tables of messages on their way are searched through; with `bounded` only what is newest in them, and what needs
+    attention.
     """
 
     def __init__(self, connection: Connection, table: TableName, *, bounded: bool = False) -> None:
@@ -70,7 +70,7 @@ class ChainReader:
             deliveries = await self._read("deliveries", root, most + 1, timeout=SCAN_TIMEOUT)
             consumers, pauses = await self._read("consumers"), await self._read("pauses")
             subscribed = frozenset(row["queue"] for row in await self._read("subscribed"))
-            for place in ("components", "pauses", "subscriptions"):  # they only add to what is told of a waiting message
+            for place in ("components", "pauses", "subscriptions"):  # they only add to what is known of a waiting message
                 self._unseen.pop(place, None)
             for name, place in _LEFT_OUT.items() if self._bounded else ():
                 left_out = await self._read(name)
@@ -153,7 +153,7 @@ def statements(table: TableName, *, bounded: bool = False) -> Mapping[str, str]:
 def expecting(consumers: Sequence[Row], subscribed: frozenset[str], routing_key: str, sent_at: float) -> Sequence[str]:
     """The queues of RabbitMQ that got a message, as far as workers tell that were there when it was sent, and write history.
 
-    What none of them has told anything of waits there still.
+    What none of them has reported anything of waits there still.
     """
     return [
         each["queue"]
@@ -253,7 +253,7 @@ class BeginningsReader:
         return frozenset(place_of(beginnings[row["number"] - 1]) for row in rows)
 
     async def resolved(self, message_ids: Sequence[str]) -> Mapping[tuple[str, str], str]:
-        """What somebody made of the dead letters of these messages, by message and queue."""
+        """What became of the dead letters of these messages, by message and queue."""
         rows = await self._connection.fetch(self._sql["resolved"], list(message_ids)) if message_ids else []
         return {(row["message_id"], row["queue"]): row["status"] for row in rows}
 
@@ -265,7 +265,7 @@ class BeginningsReader:
         return rows
 
     async def consumers(self) -> tuple[Sequence[Mapping[str, Any]], frozenset[str]]:
-        """What workers have told of their consumers, and the queues that are in the database."""
+        """What workers have reported of their consumers, and the queues that are in the database."""
         subscribed = await self._if_there("subscribed")
         return await self._if_there("consumers"), frozenset(row["queue"] for row in subscribed)
 

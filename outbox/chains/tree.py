@@ -259,8 +259,8 @@ def _error(type_: str | None, message: str | None) -> TryError | None:
 def _tries_of(letters: Sequence[Row]) -> Iterable[Try]:
     """The attempts that a dead letter remembers, where the history does not."""
     for letter in letters[-1:]:
-        trail = decode_trail(letter["failures"])
-        for failed in trail[:-1]:
+        failures = decode_trail(letter["failures"])
+        for failed in failures[:-1]:
             yield Try(
                 at=failed.at,
                 attempt=failed.attempt,

@@ -81,18 +81,19 @@ def _echo_backlog(answer: Mapping[str, Any]) -> None:
     elif answer["queues"]:
         echo_heading("Queues")
         headings = ("QUEUE", "QUEUED", "IN FLIGHT", "RETRYING", "CONSUMERS", "OLDEST")
-        echo_table(headings, [_queue(queue) for queue in answer["queues"]], right=frozenset(headings[1:]))
+        lines = []
+        for queue in answer["queues"]:
+            name = one_line(queue["queue"])
+            if queue["exists"]:
+                counts = (count(queue[each]) for each in ("queued", "in_hand", "retrying", "consumers"))
+                lines.append((name, *counts, duration(queue["oldest_seconds"])))
+            else:
+                lines.append((f"{name} (does not exist)", "-", "-", "-", "-", ""))
+        echo_table(headings, lines, right=frozenset(headings[1:]))
 
 
 def _counts(states: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(count(states[state]) for state in _COUNTED)
-
-
-def _queue(queue: Mapping[str, Any]) -> tuple[str, ...]:
-    if not queue["exists"]:
-        return (f"{one_line(queue['queue'])} (does not exist)", "-", "-", "-", "-", "")
-    counts = (count(queue[name]) for name in ("queued", "in_hand", "retrying", "consumers"))
-    return (one_line(queue["queue"]), *counts, duration(queue["oldest_seconds"]))
 
 
 def _rate(per_second: float | None) -> str:
@@ -135,27 +136,24 @@ async def messages(client: Client, id_: str | None, *, as_json: bool, limit: int
 
 
 def _echo_messages(answer: Mapping[str, Any]) -> None:
-    rows = [
-        (
-            message["id"],
-            message["state"],
-            age(message["created_at"]),
-            _due(message),
-            str(message["attempts"]),
-            one_line(message["routing_key"]),
-            one_line(message["last_error"] or message["preview"]),
+    rows = []
+    for message in answer["items"]:
+        due = parse_time(message["due_at"]) if message["state"] in _DUE else None
+        rows.append(
+            (
+                message["id"],
+                message["state"],
+                age(message["created_at"]),
+                "" if due is None else f"{due.astimezone():%Y-%m-%d %H:%M:%S}",
+                str(message["attempts"]),
+                one_line(message["routing_key"]),
+                one_line(message["last_error"] or message["preview"]),
+            )
         )
-        for message in answer["items"]
-    ]
     headings = ("ID", "STATE", "WRITTEN", "DUE", "REFUSED", "ROUTING KEY", "ERROR OR BODY")
     echo_table(headings, rows, right=frozenset({"ID", "WRITTEN", "REFUSED"}))
     more = ", and there are more: --limit shows them" if answer["next"] else ""
     echo(f"\n{counted(len(rows), 'message')}{more}.")
-
-
-def _due(message: Mapping[str, Any]) -> str:
-    due = parse_time(message["due_at"]) if message["state"] in _DUE else None
-    return "" if due is None else f"{due.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def _echo_message(message: Mapping[str, Any], *, reveal: bool) -> None:

@@ -10,7 +10,7 @@ from outbox.chains import MOST_NODES
 from outbox.cli.client import Client, with_client
 from outbox.cli.command import Command
 from outbox.cli.options import json_output
-from outbox.cli.output import Styled, cut, duration, echo, echo_json, one_line, parse_time, styled
+from outbox.cli.output import cut, duration, echo, echo_json, one_line, parse_time, styled
 
 _HEADINGS = ("EVENT", "QUEUE", "PUBLISHED", "OUTBOX", "BROKER", "HANDLER", "ATTEMPTS", "STATE", "BY", "ID")
 _COLOURS = {"dead": "red", "parked": "red", "processed": "green", "retrying": "yellow", "held": "yellow"}
@@ -38,24 +38,19 @@ async def chain(client: Client, id_: str, *, max_nodes: int, as_json: bool) -> N
     if as_json:
         echo_json(found)
         return
-    for parts in _lines(found):
-        echo(*parts)
-
-
-def _lines(found: Json) -> Iterator[tuple[str | Styled, ...]]:
     rows = [(_HEADINGS, ""), *_rows(found["nodes"])]
     widths = [max(len(cells[column]) for cells, _ in rows) for column in range(len(_HEADINGS))]
     for cells, error in rows:
         padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
         colour = _COLOURS.get(cells[_STATE])
         before, after = _GAP.join((*padded[:_STATE], "")), _GAP.join(("", *padded[_STATE + 1 :])).rstrip()
-        yield (before, styled(padded[_STATE], fg=colour) if colour else padded[_STATE], after)
+        echo(before, styled(padded[_STATE], fg=colour) if colour else padded[_STATE], after)
         if error:
-            yield (" " * (widths[0] + len(_GAP)), styled(error, fg="red"))
+            echo(" " * (widths[0] + len(_GAP)), styled(error, fg="red"))
     if found["truncated"]:
-        yield (f"There are more than {len(found['nodes'])} messages: --max-nodes shows more.",)
+        echo(f"There are more than {len(found['nodes'])} messages: --max-nodes shows more.")
     for reason in found["unknown"]:
-        yield (f"Not known: {reason}.",)
+        echo(f"Not known: {reason}.")
 
 
 def _rows(nodes: Sequence[Json]) -> Iterator[tuple[Sequence[str], str]]:
@@ -63,27 +58,24 @@ def _rows(nodes: Sequence[Json]) -> Iterator[tuple[Sequence[str], str]]:
     for node, (own, below) in zip(nodes, _branches([node["depth"] for node in nodes]), strict=True):
         legs: Sequence[Json | None] = node["legs"] or (None,)
         for index, leg in enumerate(legs):
-            yield _cells(node, leg, own if index == 0 else below, first=index == 0), _error(node, leg)
-
-
-def _cells(node: Json, leg: Json | None, branch: str, *, first: bool) -> Sequence[str]:
-    name = _short(node["routing_key"] or "(unknown message)")
-    state = node["state"] if leg is None else leg["state"]
-    if leg is not None and first and node["state"] not in {each["state"] for each in node["legs"]}:
-        state = node["state"]  # it was requeued, and is on its way once more
-    by = node["relay"] if leg is None else _last(leg).get("component") or ""
-    return (
-        branch + (name if first else ""),
-        "" if leg is None else _short(leg["queue"]),
-        _time(node["published_at"]) if first else "",
-        duration(node["waited_seconds"]) if first else "",
-        "" if leg is None else duration(leg["waited_seconds"]),
-        "" if leg is None else duration(leg["handling_seconds"]),
-        "" if leg is None or not leg["attempts"] else str(leg["attempts"]),
-        one_line(state).replace("_", " "),
-        _short(by),
-        _short(node["id"]) if first else "",
-    )
+            first = index == 0
+            state = node["state"] if leg is None else leg["state"]
+            if leg is not None and first and node["state"] not in {each["state"] for each in node["legs"]}:
+                state = node["state"]  # it was requeued, and is on its way once more
+            by = node["relay"] if leg is None else _last(leg).get("component") or ""
+            cells = (
+                own + _short(node["routing_key"] or "(unknown message)") if first else below,
+                "" if leg is None else _short(leg["queue"]),
+                _time(node["published_at"]) if first else "",
+                duration(node["waited_seconds"]) if first else "",
+                "" if leg is None else duration(leg["waited_seconds"]),
+                "" if leg is None else duration(leg["handling_seconds"]),
+                "" if leg is None or not leg["attempts"] else str(leg["attempts"]),
+                one_line(state).replace("_", " "),
+                _short(by),
+                _short(node["id"]) if first else "",
+            )
+            yield cells, _error(node, leg)
 
 
 def _error(node: Json, leg: Json | None) -> str:

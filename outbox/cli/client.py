@@ -1,7 +1,7 @@
 """The admin API as the commands use it: a running service over HTTP, or the API's own routes in this process.
 
 Both answer the same requests with the same validation, masking and audit. Without `--url` the routes run in this process on the
-database of `--database-url`, for the operating system's user: whoever has the database's password has every right there is.
+database of `--database-url`, for the operating system's user: a user who has the database's password has every right there is.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ import logging
 import sys
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from datetime import datetime, timedelta
 from functools import wraps
 from http import HTTPStatus
@@ -26,11 +26,11 @@ from click.core import ParameterSource
 from outbox import __version__
 from outbox.cli import options
 from outbox.cli.command import CliError
-from outbox.cli.options import SECONDS, masking_of
+from outbox.cli.options import SECONDS
 from outbox.core.codec import encode_instant
 from outbox.errors import ConfigurationError, MissingExtraError
 from outbox.runtime.environment import secret
-from outbox.runtime.settings import PREFIX
+from outbox.runtime.settings import PREFIX, arguments_of
 
 if TYPE_CHECKING:
     import httpx
@@ -91,22 +91,22 @@ def with_client(command: Work) -> Callable[..., None]:
     @wraps(command)
     def run(**given: Any) -> None:
         client = _client({name: given.pop(name) for name in _CONNECTION & given.keys()})
-        code = asyncio.run(_run(command, client, given))
+
+        async def call() -> int | None:
+            async with client:
+                try:
+                    return await command(client, **given)
+                except KeyError as error:
+                    if client.is_in_process:
+                        raise
+                    # Every answer of the admin has all of its fields, so this one is from something else, or another version.
+                    raise client.not_an_admin() from error
+
+        code = asyncio.run(call())
         if code:
             sys.exit(code)
 
     return run
-
-
-async def _run(command: Work, client: "Client", given: Mapping[str, Any]) -> int | None:
-    async with client:
-        try:
-            return await command(client, **given)
-        except KeyError as error:
-            if client.is_in_process:
-                raise
-            # Every answer of the admin has all of its fields, so this one is from something else, or another version.
-            raise client.not_an_admin() from error
 
 
 class ApiError(CliError):
@@ -176,30 +176,19 @@ class Client(ABC):
     async def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """The answer to the body, whose values that are None are left out. Sent twice by a proxy, it is done once."""
         headers = {"idempotency-key": uuid.uuid4().hex}
-        return self._parse(await self._send("POST", path, json=_given(body or {}), headers=headers))
+        # Within the values null stays: it may be that of a message's header.
+        given = {name: _json(value) for name, value in (body or {}).items() if value is not None}
+        return self._parse(await self._send("POST", path, json=given, headers=headers))
 
     async def page(self, path: str, *, limit: int, **parameters: Any) -> Any:
         """The first page of a list, its `items` made `limit` by as many more pages as that takes."""
-        found: Any = None
-        async for part in self._pages(path, limit, parameters):
-            if found is None:
-                found = dict(part)
-            else:
-                found["items"] += part["items"]
-                found["next"] = part["next"]
-            if len(found["items"]) >= limit:
-                break
+        found = dict(await self.get(path, **{**parameters, "limit": min(limit, LARGEST_PAGE)}))
+        while found.get("next") is not None and len(found["items"]) < limit:
+            left = min(limit - len(found["items"]), LARGEST_PAGE)
+            part = await self.get(path, **{**parameters, "limit": left, "cursor": found["next"]})
+            found["items"] += part["items"]
+            found["next"] = part["next"]
         return found
-
-    async def _pages(self, path: str, limit: int, parameters: Mapping[str, Any]) -> AsyncIterator[Any]:
-        cursor, left = None, limit
-        while left > 0:
-            part = await self.get(path, **{**parameters, "limit": min(left, LARGEST_PAGE), "cursor": cursor})
-            yield part
-            left -= len(part["items"])
-            cursor = part.get("next")
-            if cursor is None:
-                return
 
     def not_an_admin(self) -> ApiError:
         """The error for an answer that is not the admin's."""
@@ -235,7 +224,10 @@ class Client(ABC):
         return answer
 
     def _refusal(self, answer: "httpx.Response") -> ApiError:
-        problem = _problem(answer)
+        problem: Mapping[str, Any] = {}
+        with suppress(ValueError):
+            content = answer.json()
+            problem = content if isinstance(content, dict) else {}
         status, code = answer.status_code, str(problem.get("code", ""))
         kind = UnavailableError if status in _UNAVAILABLE else ApiError
         if not code:
@@ -256,16 +248,31 @@ class _HttpClient(Client):
     is_in_process = False
     poll_interval = timedelta(seconds=1)
 
-    def __init__(self, url: str, token: str | None, timeout: timedelta) -> None:
-        super().__init__(url, timeout)
-        self._token = token
+    def __init__(self, url: str, timeout: timedelta) -> None:
+        super().__init__(url.rstrip("/"), timeout)
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise ConfigurationError("--url is not an address: write https://host/outbox") from None
+        if parts.username is not None or parts.password is not None:
+            raise ConfigurationError(
+                f"--url has a name or a password in it, where others can read it: put a token into {TOKEN}"
+            )
+        if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+            raise ConfigurationError("--url is the address of a service: write https://host/outbox")
+        if parts.query or parts.fragment:
+            raise ConfigurationError("--url ends with the admin's prefix, such as /outbox: leave out what follows it")
+        self._token = (secret(TOKEN) or "").strip()
+        if not (self._token.isascii() and self._token.isprintable()):
+            raise ConfigurationError(f"{TOKEN} is not a token: set it to what `outbox token` printed")
 
     async def _connect(self, closing: AsyncExitStack) -> "httpx.AsyncClient":
         _require("httpx")
         import httpx
 
         headers = {"user-agent": f"outbox/{__version__}", "accept": "application/json"}
-        if self._token is not None:
+        if self._token:
             headers["authorization"] = f"Bearer {self._token}"
         client = httpx.AsyncClient(base_url=self._address, headers=headers, timeout=self._timeout.total_seconds())
         return await closing.enter_async_context(client)
@@ -296,22 +303,28 @@ class InProcessClient(Client):
         from outbox.admin import Admin, Principal, Role, admin_router
 
         settings = self._settings
-        if settings.get("inbox_retention") is not None:
-            self._arguments["inbox_retention"] = settings["inbox_retention"]
         admin = Admin(
             settings["database_url"],
-            table_name=settings["table_name"],
             broker=settings["broker_url"],
-            exchange_name=settings["exchange_name"],
-            management_url=settings["management_url"],
-            masking=masking_of(settings),
             body_limit=LARGEST_BODY,
+            **arguments_of(Admin, settings),
             **self._arguments,
         )
-        principal = Principal(_principal_name(settings.get("actor")), Role.ADMIN)
+        actor = settings.get("actor")
+        if not actor:
+            with suppress(OSError, KeyError, ImportError):
+                actor = getpass.getuser()
+        principal = Principal(f"cli:{actor}" if actor else "cli", Role.ADMIN)
         app = FastAPI(openapi_url=None)
         app.include_router(admin_router(admin, authenticate=lambda: principal))
-        closing.enter_context(_only_tracebacks_logged())
+
+        def has_traceback(record: logging.LogRecord) -> bool:
+            return bool(record.exc_info)
+
+        # Of the routes' log only what has a traceback is shown: the rest is what the command prints itself.
+        logger = logging.getLogger("outbox")
+        logger.addFilter(has_traceback)
+        closing.callback(logger.removeFilter, has_traceback)
         self._admin = await closing.enter_async_context(admin)
         async with admin.reading("connecting to the database"):
             pass  # the API answers only that the database is away; this says why
@@ -333,9 +346,10 @@ def _client(settings: Mapping[str, Any]) -> Client:
     if database_typed and _is_typed("url"):
         raise click.UsageError("--url and --database-url exclude each other: give one of them")
     if url and not database_typed:
-        for name in filter(_is_typed, _OF_THE_DATABASE):
-            raise click.UsageError(f"{_flag(name)} is for a database: with --url the service decides that")
-        return _HttpClient(_checked_url(url), _token(), settings["timeout"])
+        for param in click.get_current_context().command.params:
+            if param.name in _OF_THE_DATABASE and _is_typed(param.name):
+                raise click.UsageError(f"{param.opts[0]} is for a database: with --url the service decides that")
+        return _HttpClient(url, settings["timeout"])
     if not settings["database_url"]:
         raise ConfigurationError(
             f"say which database: --database-url, or OUTBOX_DATABASE_URL; or which service: --url, or {URL}"
@@ -348,80 +362,26 @@ def _is_typed(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-def _flag(name: str) -> str:
-    return next(param.opts[0] for param in click.get_current_context().command.params if param.name == name)
-
-
-def _checked_url(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise ConfigurationError("--url is not an address: write https://host/outbox") from None
-    if parts.username is not None or parts.password is not None:
-        raise ConfigurationError(f"--url has a name or a password in it, where others can read it: put a token into {TOKEN}")
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ConfigurationError("--url is the address of a service: write https://host/outbox")
-    if parts.query or parts.fragment:
-        raise ConfigurationError("--url ends with the admin's prefix, such as /outbox: leave out what follows it")
-    return url.rstrip("/")
-
-
-def _token() -> str | None:
-    token = (secret(TOKEN) or "").strip()
-    if not (token.isascii() and token.isprintable()):
-        raise ConfigurationError(f"{TOKEN} is not a token: set it to what `outbox token` printed")
-    return token or None
-
-
-def _principal_name(actor: str | None) -> str:
-    """The name that the audit has for the user of this process, or for whom `--by` names: it begins with `cli:`."""
-    if actor:
-        return f"cli:{actor}"
-    try:
-        return f"cli:{getpass.getuser()}"
-    except (OSError, KeyError, ImportError):
-        return "cli"
-
-
 def _require(*modules: str) -> None:
     if any(find_spec(module) is None for module in modules):
         raise MissingExtraError(purpose="asking the admin API", extra="cli")
 
 
-@contextmanager
-def _only_tracebacks_logged() -> Iterator[None]:
-    """Of the routes' log only what has a traceback: the rest is what the command prints itself."""
-    logger = logging.getLogger("outbox")
-
-    def has_traceback(record: logging.LogRecord) -> bool:
-        return bool(record.exc_info)
-
-    logger.addFilter(has_traceback)
-    try:
-        yield
-    finally:
-        logger.removeFilter(has_traceback)
-
-
 def _query(parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The parameters as text; those of a list one by one."""
-    pairs = [(name, each) for name, value in parameters.items() for each in (value if isinstance(value, list) else [value])]
-    return [(name, _text(value)) for name, value in pairs if value is not None]
-
-
-def _text(value: Any) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case datetime():
-            return encode_instant(value)
-    return str(value)
-
-
-def _given(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What of the body is given. Within its values null stays: it may be that of a message's header."""
-    return {name: _json(value) for name, value in body.items() if value is not None}
+    pairs = []
+    for name, value in parameters.items():
+        for each in value if isinstance(value, list) else [value]:
+            match each:
+                case None:
+                    continue
+                case bool():
+                    pairs.append((name, str(each).lower()))
+                case datetime():
+                    pairs.append((name, encode_instant(each)))
+                case _:
+                    pairs.append((name, str(each)))
+    return pairs
 
 
 def _json(value: Any) -> Any:
@@ -431,14 +391,6 @@ def _json(value: Any) -> Any:
         case datetime():
             return encode_instant(value)
     return value
-
-
-def _problem(answer: "httpx.Response") -> Mapping[str, Any]:
-    try:
-        problem = answer.json()
-    except ValueError:
-        return {}
-    return problem if isinstance(problem, dict) else {}
 
 
 def _advice(answer: "httpx.Response") -> str:

@@ -87,7 +87,11 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""
-        _require_text(ctx)
+        # Bytes that are no text come from the shell as halves of surrogate pairs, which nothing else takes.
+        for name, value in ctx.params.items():
+            for each in value if isinstance(value, tuple) else (value,):
+                if isinstance(each, str) and each != (text := each.encode(errors="replace").decode()):
+                    raise click.UsageError(f"{name.replace('_', '-')} is not UTF-8: {text}")
         try:
             check_environment()
             return super().invoke(ctx)
@@ -103,14 +107,6 @@ class Command(click.Command):
             if chosen := [record for is_of_connection, record in records if is_of_connection is of_connection]:
                 with formatter.section(heading):
                     formatter.write_dl(chosen)
-
-
-def _require_text(ctx: click.Context) -> None:
-    """Bytes that are no text come from the shell as halves of surrogate pairs, which nothing else takes."""
-    for name, value in ctx.params.items():
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, str) and each != each.encode(errors="replace").decode():
-                raise click.UsageError(f"{name.replace('_', '-')} is not UTF-8: {each.encode(errors='replace').decode()}")
 
 
 class _Commands(click.Group):

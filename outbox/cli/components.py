@@ -1,6 +1,6 @@
 """`outbox components`, `stats`, `pause` and `resume`: the running processes, what they did, and their pauses."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,34 +28,30 @@ async def components(client: Client, *, ended: int, as_json: bool) -> None:
         return
     if answer["items"]:
         headings = ("NAME", "KIND", "STATUS", "SINCE", "HEARTBEAT", "VERSION", "ACTIVITY")
-        echo_table(headings, [_component(each) for each in answer["items"]], right=frozenset({"SINCE", "HEARTBEAT"}))
+        rows = []
+        for component in answer["items"]:
+            # A paused queue does not show in the state of a worker.
+            paused = [f"{each.get('scope')} {each.get('name') or '(all)'}" for each in component["applied"]]
+            state = str(component["activity"].get("state", "")).replace("_", " ")
+            activity = f"{state}; paused: {', '.join(paused)}" if paused else state
+            rows.append(
+                (
+                    component["name"],
+                    component["kind"],
+                    component["condition"],
+                    age(component["since"]),
+                    age(component["seen_at"]),
+                    component["version"],
+                    "" if component["condition"] == "stopped" else activity,
+                )
+            )
+        echo_table(headings, rows, right=frozenset({"SINCE", "HEARTBEAT"}))
     else:
         echo("No components have reported.")
     if answer["pauses"]:
         echo_heading("Paused")
-    for paused in answer["pauses"]:
-        echo(f"  {_pause_line(paused)}")
-
-
-def _component(component: Mapping[str, Any]) -> tuple[str, ...]:
-    return (
-        component["name"],
-        component["kind"],
-        component["condition"],
-        age(component["since"]),
-        age(component["seen_at"]),
-        component["version"],
-        _activity(component),
-    )
-
-
-def _activity(component: Mapping[str, Any]) -> str:
-    """Its state, and the pauses that it applies: a paused queue does not show in the state of a worker."""
-    if component["condition"] == "stopped":
-        return ""
-    state = str(component["activity"].get("state", "")).replace("_", " ")
-    paused = [f"{each.get('scope')} {each.get('name') or '(all)'}" for each in component["applied"]]
-    return f"{state}; paused: {', '.join(paused)}" if paused else state
+    for pause_ in answer["pauses"]:
+        echo(f"  {_pause_line(pause_)}")
 
 
 # --- statistics ----------------------------------------------------------------------------------------------------------
@@ -80,27 +76,23 @@ async def stats(client: Client, *, as_json: bool, from_: str, to: str, step: str
     for series in answer["series"]:
         if series["group"] is not None:
             echo_heading(one_line(series["group"]) or "(none)")
-        echo_table(_HEADINGS, list(_steps(answer["starts_at"], answer["complete"], series)), right=frozenset(_HEADINGS[1:]))
+        rows = []
+        for index, text in enumerate(answer["starts_at"]):
+            counts = [series[name][index] for name in _COUNTS]
+            start = datetime.fromisoformat(text).astimezone()
+            if any(each is not None for each in counts):
+                rows.append(
+                    (
+                        f"{start:%Y-%m-%d %H:%M}{'' if answer['complete'][index] else ' …'}",
+                        *("" if each is None else count(each) for each in counts),
+                        duration(series["oldest_age_seconds"][index]),
+                        duration(series["latency_seconds"]["p95"][index]),
+                        duration(series["handling_seconds"]["p95"][index]),
+                    )
+                )
+        echo_table(_HEADINGS, rows, right=frozenset(_HEADINGS[1:]))
     if answer["widened"]:
         echo(f"\nSteps of {duration(answer['step_seconds'])}: {answer['widened']}.")
-
-
-def _steps(starts: Sequence[str], complete: Sequence[bool], series: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    for index, start in enumerate(starts):
-        counts = [series[name][index] for name in _COUNTS]
-        if any(each is not None for each in counts):
-            yield (
-                _start(start) + ("" if complete[index] else " …"),
-                *("" if each is None else count(each) for each in counts),
-                duration(series["oldest_age_seconds"][index]),
-                duration(series["latency_seconds"]["p95"][index]),
-                duration(series["handling_seconds"]["p95"][index]),
-            )
-
-
-def _start(text: str) -> str:
-    start = parse_time(text)
-    return "" if start is None else f"{start.astimezone():%Y-%m-%d %H:%M}"
 
 
 # --- pauses --------------------------------------------------------------------------------------------------------------
@@ -120,14 +112,20 @@ async def pause(
 
     NAME is that of a relay or worker, all of them if it is left out, or that of a queue. What is in flight is finished.
     """
-    if scope is None:
-        await _list_pauses(client, as_json=as_json)
-        return
-    answer = await client.post("/pause", {"scope": scope, "name": name, "reason": reason, "until": until})
+    answer = await (
+        client.get("/pauses")
+        if scope is None
+        else client.post("/pause", {"scope": scope, "name": name, "reason": reason, "until": until})
+    )
     if as_json:
         echo_json(answer)
-    else:
+    elif scope is not None:
         echo(f"Paused {_target(scope, name)}{f' until {_utc(until)}' if until else ''}.")
+    elif answer["items"]:
+        for paused in answer["items"]:
+            echo(_pause_line(paused))
+    else:
+        echo("Nothing is paused.")
 
 
 @click.command(cls=Command)
@@ -149,34 +147,20 @@ async def resume(client: Client, scope: str, name: str, *, reason: str | None, a
             echo(f"Still paused: {_pause_line(other)}")
 
 
-async def _list_pauses(client: Client, *, as_json: bool) -> None:
-    answer = await client.get("/pauses")
-    if as_json:
-        echo_json(answer)
-        return
-    for paused in answer["items"]:
-        echo(_pause_line(paused))
-    if not answer["items"]:
-        echo("Nothing is paused.")
-
-
 def _pause_line(paused: Mapping[str, Any]) -> str:
     """What is paused, since when, until when, by whom, where it is applied, and why."""
     parts = [_target(paused["scope"], one_line(paused["name"])), f"since {_utc(parse_time(paused['requested_at']))}"]
     parts += [f"until {_utc(parse_time(paused['until']))}"] if paused["until"] else []
     parts += [f"by {one_line(paused['requested_by'])}"] if paused["requested_by"] else []
-    parts += [_applied(paused)]
-    return ", ".join(parts) + (f": {one_line(paused['reason'])}" if paused["reason"] else "")
-
-
-def _applied(paused: Mapping[str, Any]) -> str:
-    pending = [component["name"] for component in paused["components"] if component["state"] == "pending"]
     match paused["state"]:
         case "applied":
-            return f"applied by {counted(len(paused['components']), 'component')}"
+            parts.append(f"applied by {counted(len(paused['components']), 'component')}")
         case "unmet":
-            return "no running component is affected"
-    return f"not yet applied by {', '.join(map(one_line, pending))}"
+            parts.append("no running component is affected")
+        case _:
+            pending = [one_line(each["name"]) for each in paused["components"] if each["state"] == "pending"]
+            parts.append(f"not yet applied by {', '.join(pending)}")
+    return ", ".join(parts) + (f": {one_line(paused['reason'])}" if paused["reason"] else "")
 
 
 def _target(scope: str, name: str) -> str:

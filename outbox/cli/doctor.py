@@ -2,8 +2,9 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, timedelta
 from textwrap import fill
 from typing import Any
 
@@ -83,15 +84,10 @@ def doctor(
 
 
 async def _examine(installation: Installation, thresholds: Mapping[str, Any]) -> Report:
-    """The findings about the setup and, unless the database cannot be asked, about the health."""
+    """The findings about the setup and, unless the database cannot be asked, those of `GET /health/verdict`."""
     report = await examine(installation)
     if any(finding.check == "database" and finding.severity is Severity.ERROR for finding in report.findings):
         return report
-    return Report((*report.findings, *await _health(installation, thresholds)))
-
-
-async def _health(installation: Installation, thresholds: Mapping[str, Any]) -> Sequence[Finding]:
-    """The findings of `GET /health/verdict`, which the dashboard shows, too."""
     settings = {name: getattr(installation, name) for name in _CONNECTION}
     try:
         # The admin needs an extra that the other checks do without.
@@ -101,42 +97,31 @@ async def _health(installation: Installation, thresholds: Mapping[str, Any]) -> 
             verdict = await client.get("/health/verdict")
     except MissingExtraError:
         needed = MissingExtraError(purpose="judging the health", extra="cli")
-        return [well("health", f"not judged: {needed}")]
+        return Report((*report.findings, well("health", f"not judged: {needed}")))
     except (OutboxError, ApiError) as failure:
-        return [warning("health", f"it could not be judged: {failure}", "fix the findings above first")]
-    return [
-        Finding(
-            check="health",
-            severity=Severity(each["severity"]),
-            summary=_with_time(each["summary"], parse_time(each["since"])),
-            advice=each["hint"],
-        )
-        for each in verdict["findings"]
-    ] or [well("health", "messages are on their way in time, and nothing needs attention")]
-
-
-def _with_time(summary: str, since: datetime | None) -> str:
-    return summary if since is None else f"{summary} (since {since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC)"
+        unknown = warning("health", f"it could not be judged: {failure}", "fix the findings above first")
+        return Report((*report.findings, unknown))
+    found = []
+    for each in verdict["findings"]:
+        since = parse_time(each["since"])
+        when = "" if since is None else f" (since {since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC)"
+        severity = Severity(each["severity"])
+        found.append(Finding(check="health", severity=severity, summary=f"{each['summary']}{when}", advice=each["hint"]))
+    healthy = well("health", "messages are on their way in time, and nothing needs attention")
+    return Report((*report.findings, *(found or [healthy])))
 
 
 def _print(report: Report) -> None:
     for finding in report.findings:
-        _print_finding(finding)
-    echo(f"\n{_summary(report)}")
+        mark, colour = _MARKS[finding.severity]
+        indent = " " * len(f"{mark:<8} {finding.check:<12} ")
+        text = fill(finding.summary, _WIDTH, initial_indent=indent, subsequent_indent=indent).strip()
+        echo(styled(f"{mark:<8} ", fg=colour), f"{finding.check:<12} {text}")
+        if finding.advice:
+            echo(fill(f"→ {finding.advice}", _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "))
+    counts = Counter(finding.severity for finding in report.findings)
+    warnings, errors = counts[Severity.WARNING], counts[Severity.ERROR]
+    plural_warnings, plural_errors = "s" * (warnings != 1), "s" * (errors != 1)
+    echo(f"\n{counts[Severity.OK]} ok, {warnings} warning{plural_warnings}, {errors} error{plural_errors}.")
     if report.sql:
         echo("`outbox doctor --fix` prints the SQL that fixes what SQL can fix.")
-
-
-def _summary(report: Report) -> str:
-    counts = {severity: sum(finding.severity is severity for finding in report.findings) for severity in Severity}
-    warnings, errors = counts[Severity.WARNING], counts[Severity.ERROR]
-    return f"{counts[Severity.OK]} ok, {warnings} warning{'s' * (warnings != 1)}, {errors} error{'s' * (errors != 1)}."
-
-
-def _print_finding(finding: Finding) -> None:
-    mark, colour = _MARKS[finding.severity]
-    lead = f"{mark:<8} {finding.check:<12} "
-    text = fill(finding.summary, _WIDTH, initial_indent=" " * len(lead), subsequent_indent=" " * len(lead)).strip()
-    echo(styled(f"{mark:<8} ", fg=colour), f"{finding.check:<12} {text}")
-    if finding.advice:
-        echo(fill(f"→ {finding.advice}", _WIDTH, initial_indent=" " * len(lead), subsequent_indent=" " * (len(lead) + 2)))

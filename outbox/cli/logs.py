@@ -37,7 +37,7 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
@@ -45,12 +45,12 @@ class JsonFormatter(logging.Formatter):
         }
         for name in FIELDS:
             if (value := getattr(record, name, None)) is not None:
-                told[name] = _field(value, record)
-        if "tracking_ids" not in told and (chain := get_tracking_ids()):
-            told["tracking_ids"] = _field(chain, record)
+                entry[name] = _field(value, record)
+        if "tracking_ids" not in entry and (chain := get_tracking_ids()):
+            entry["tracking_ids"] = _field(chain, record)
         if record.exc_info:
-            told["exception"] = _masked(self.formatException(record.exc_info), record)
-        return json.dumps(told)
+            entry["exception"] = _masked(self.formatException(record.exc_info), record)
+        return json.dumps(entry)
 
 
 def configure_logging(level: str, format_: str = "text") -> None:

@@ -1,7 +1,8 @@
 """Options that several commands share, with the environment variables that they default to."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -10,9 +11,8 @@ import click
 from outbox.cli.command import CliError
 from outbox.core.duration import as_delay, as_retention
 from outbox.errors import ConfigurationError, DurationError
-from outbox.masking import Masking
 from outbox.runtime.environment import secret
-from outbox.runtime.settings import SETTINGS, Kind, Setting
+from outbox.runtime.settings import SETTINGS, Kind, Reader, Setting
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,17 +29,13 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in newer ve
         """The time that `value` names."""
         if isinstance(value, timedelta):
             return value
+        number: float | str = value
+        with suppress(ValueError):
+            number = float(value)
         try:
-            return as_delay(_number(value))
+            return as_delay(number)
         except DurationError as error:
             self.fail(str(error), param, ctx)
-
-
-def _number(value: str) -> float | str:
-    try:
-        return float(value)
-    except ValueError:
-        return value
 
 
 class Retention(Seconds):
@@ -136,31 +132,29 @@ def setting(name: str, **attributes: Any) -> Callable[[F], F]:
     `attributes` are what is different about the option of one command.
     """
     row = SETTINGS[name]
+    type_: click.ParamType[Any] | type[bool] | None
+    match row.kind:
+        case Kind.SWITCH:
+            type_ = bool
+        case Kind.NUMBER:
+            type_ = click.IntRange(*row.bounds)
+        case Kind.CHOICE:
+            type_ = click.Choice(row.choices, case_sensitive=False)
+        case Kind.TEXT:
+            type_ = None
+        case _:
+            type_ = Parsed(row)
     given: dict[str, Any] = {
         "envvar": row.variable,
         "show_envvar": True,
         "default": row.default,
         "show_default": row.unset.replace("`", "") or True,
-        "type": _type_of(row),
+        "type": type_,
         "help": row.help.replace("`", ""),
     }
     if row.secret:
         given["cls"] = _Secret
     return click.option(f"--{name.replace('_', '-')}", name, **given | attributes)
-
-
-def _type_of(row: Setting) -> click.ParamType[Any] | type[bool] | None:
-    match row.kind:
-        case Kind.SWITCH:
-            return bool
-        case Kind.NUMBER:
-            return click.IntRange(*row.bounds)
-        case Kind.CHOICE:
-            return click.Choice(row.choices, case_sensitive=False)
-        case Kind.TEXT:
-            return None
-        case _:
-            return Parsed(row)
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -176,17 +170,18 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 database = together(setting("database_url", show_default=False), setting("table_name"))
 broker = together(setting("broker_url"), setting("exchange_name"))
-process = together(*map(setting, ("grace_period", "metrics", "monitoring_host", "log_level", "log_format")))
 masking = together(setting("mask_keys"), setting("mask_paths"))
-reports = together(setting("name"), setting("reporting"), setting("heartbeat_interval"))
 health = together(*(setting(name) for name in SETTINGS if name.startswith("health_")))
 
 
-def monitoring_port(default: int) -> Callable[[F], F]:
-    """The port of metrics and health; `default`, or a free one, if none is asked for."""
-    return setting("monitoring_port", show_default=f"{default}, or a free port")
+def process(reader: Reader, *, port: int) -> Callable[[F], F]:
+    """The options of a command that runs until it is asked to end: one for each setting that it reads, in the table's order.
 
-
-def masking_of(given: Mapping[str, Any]) -> Masking:
-    """The masking that the options of `masking` ask for. Raises `ConfigurationError` for keys and paths that are none."""
-    return Masking().also(*given.get("mask_keys") or (), paths=given.get("mask_paths") or ())
+    `port` is that of metrics and health, or a free one, if none is asked for. A worker's consumers are an argument.
+    """
+    attributes: dict[str, dict[str, Any]] = {
+        "database_url": {"show_default": False},
+        "monitoring_port": {"show_default": f"{port}, or a free port"},
+    }
+    names = [name for name, each in SETTINGS.items() if reader in each.readers and name != "consumers"]
+    return together(*(setting(name, **attributes.get(name, {})) for name in names))

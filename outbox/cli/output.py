@@ -36,7 +36,7 @@ def styled(text: str, **looks: Any) -> Styled:
 
 def echo(*parts: str | Styled, err: bool = False, file: IO[Any] | None = None) -> None:
     """Prints the parts and a line break. What a terminal would obey is shown instead, as `\\x1b`."""
-    texts = [_apply_style(part) if isinstance(part, Styled) else printable(part) for part in parts]
+    texts = [click.style(printable(part.text), **part.looks) if isinstance(part, Styled) else printable(part) for part in parts]
     click.echo("".join(texts), err=err, file=file)
 
 
@@ -69,10 +69,6 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
-def _apply_style(part: Styled) -> str:
-    return click.style(printable(part.text), **part.looks)
-
-
 def _is_harmless(sign: str) -> bool:
     """Printable, a space of any width, a line break or a tab. U+202E, which shows text backwards, is none of them."""
     return sign.isprintable() or sign in "\n\t" or unicodedata.category(sign) == "Zs"
@@ -85,19 +81,17 @@ def echo_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right:
     """Prints `rows` below `headings`, the columns named in `right` flush right. In a terminal the last column is cut to fit."""
     rows = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
+    before_last = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
+    widest = max(shutil.get_terminal_size().columns, before_last + _NARROWEST)
     for number, row in enumerate([headings, *rows]):
         cells = [
             cell.rjust(width) if heading in right else cell.ljust(width)
             for heading, cell, width in zip(headings, row, widths, strict=True)
         ]
-        line = _fit_terminal(_GAP.join(cells).rstrip(), sum(widths[:-1]) + len(_GAP) * (len(widths) - 1))
+        line = _GAP.join(cells).rstrip()
+        if sys.stdout.isatty():  # a pipe or a file gets the whole line, for grep
+            line = cut(line, widest)
         echo(styled(line, bold=True) if number == 0 else line)
-
-
-def _fit_terminal(line: str, before_last: int) -> str:
-    if not sys.stdout.isatty():
-        return line  # a pipe or a file gets the whole line, for grep
-    return cut(line, max(shutil.get_terminal_size().columns, before_last + _NARROWEST))
 
 
 def echo_facts(facts: Sequence[tuple[str, str]]) -> None:

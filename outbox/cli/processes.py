@@ -1,24 +1,40 @@
-"""`outbox relay`, `worker`, `archiver` and `maintain`: the processes that run until SIGTERM or Ctrl-C."""
+"""`outbox relay`, `worker`, `archiver` and `maintain`: the processes that run until SIGTERM or Ctrl-C.
+
+Each serves its metrics and health on a small port of its own.
+"""
 
 import asyncio
+import errno
+import json
 import logging
 import os
+import socket
 import sys
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Protocol
+from importlib.util import find_spec
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING, Any, Protocol
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import click
 
 from outbox.cli import options
 from outbox.cli.command import Command
 from outbox.cli.logs import configure_logging
-from outbox.cli.monitoring import Address, monitored
-from outbox.cli.options import masking_of, setting
 from outbox.errors import ConfigurationError, HandlersAbandonedError
 from outbox.runtime.gc import freeze_gc
-from outbox.runtime.health import HealthChecks, checking
+from outbox.runtime.health import Health, HealthChecks, checking
+from outbox.runtime.settings import Reader, arguments_of
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+    Page = Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]
+
 
 RELAY_PORT, WORKER_PORT, ARCHIVER_PORT, MAINTENANCE_PORT = 9101, 9102, 9103, 9104
 """Ports of metrics and health, unless one is asked for or another process has it."""
@@ -26,6 +42,8 @@ EXIT_ABANDONED = 70
 """The exit code of a process that ended while handlers, or threads that they started, still ran. It is `EX_SOFTWARE`."""
 LAST_WAIT = timedelta(seconds=5)
 """How long tasks and threads that handlers left behind may take, before the process ends without them."""
+ANSWER_SECONDS = 10.0
+"""Longest that a probe waits for the process to look at itself."""
 
 _logger = logging.getLogger("outbox")
 
@@ -34,30 +52,12 @@ class Component(Protocol):
     """A relay, a worker, an archiver, or maintenance."""
 
     async def run(self) -> None:
-        """Works until it is told to end."""
+        """Works until it is asked to end."""
         ...
 
 
 @click.command(cls=Command)
-@options.database
-@options.broker
-@setting("listen_url")
-@setting("batch_size")
-@setting("lanes")
-@setting("publish_timeout")
-@setting("max_attempts")
-@setting("on_unroutable")
-@setting("ordering_policy")
-@setting("clean_up_after")
-@setting("expiration")
-@setting("notification_timeout")
-@setting("poll_interval")
-@setting("max_batch_bytes")
-@setting("max_body_bytes")
-@options.reports
-@setting("history")
-@options.process
-@options.monitoring_port(RELAY_PORT)
+@options.process(Reader.RELAY, port=RELAY_PORT)
 def relay(*, database_url: str | None, broker_url: str | None, **given: Any) -> None:
     """Moves committed events from the outbox to the broker.
 
@@ -67,47 +67,14 @@ def relay(*, database_url: str | None, broker_url: str | None, **given: Any) -> 
 
     database_url = _required_database(database_url)
     configure_logging(given["log_level"], given["log_format"])
-    made = MessageRelay(
-        db_engine_url=database_url,
-        broker=broker_url or database_url,
-        exchange_name=given["exchange_name"],
-        table_name=given["table_name"],
-        listen_url=given["listen_url"],
-        batch_size=given["batch_size"],
-        lanes=given["lanes"],
-        publish_timeout=given["publish_timeout"].total_seconds(),
-        max_attempts=given["max_attempts"],
-        on_unroutable=given["on_unroutable"],
-        ordering_policy=given["ordering_policy"],
-        clean_up_after=given["clean_up_after"],
-        expiration=given["expiration"],
-        notification_timeout=given["notification_timeout"].total_seconds(),
-        poll_interval=given["poll_interval"].total_seconds(),
-        max_batch_bytes=given["max_batch_bytes"],
-        max_body_bytes=given["max_body_bytes"],
-        enable_metrics=given["metrics"],
-        grace_period=given["grace_period"].total_seconds(),
-        name=given["name"],
-        reporting=given["reporting"],
-        history=given["history"],
-        heartbeat_interval=given["heartbeat_interval"].total_seconds(),
-    )
-    run_process(_serve(made, RELAY_PORT, given, database_url=database_url, broker_url=broker_url or database_url))
+    broker = broker_url or database_url
+    made = MessageRelay(db_engine_url=database_url, broker=broker, **arguments_of(MessageRelay, given))
+    run_process(_serve(made, RELAY_PORT, given, database_url=database_url, broker_url=broker))
 
 
 @click.command(cls=Command)
 @click.argument("consumers", envvar="OUTBOX_CONSUMERS")
-@options.database
-@options.broker
-@setting("prefetch_count")
-@setting("retry_delays")
-@setting("max_batch_bytes")
-@setting("max_body_bytes")
-@options.masking
-@options.reports
-@setting("history")
-@options.process
-@options.monitoring_port(WORKER_PORT)
+@options.process(Reader.WORKER, port=WORKER_PORT)
 def worker(*, consumers: str, database_url: str | None, broker_url: str | None, **given: Any) -> None:
     """Runs the handlers that CONSUMERS names, as package.module:name.
 
@@ -121,37 +88,13 @@ def worker(*, consumers: str, database_url: str | None, broker_url: str | None, 
     if broker is None:
         raise ConfigurationError("say where messages come from: OUTBOX_BROKER_URL for RabbitMQ, or OUTBOX_DATABASE_URL")
     configure_logging(given["log_level"], given["log_format"])
-    made = Worker(
-        broker=broker,
-        db_engine_url=database_url,
-        table_name=given["table_name"],
-        consumers=load_consumers(consumers),
-        exchange_name=given["exchange_name"],
-        retry_delays=given["retry_delays"],
-        prefetch_count=given["prefetch_count"],
-        max_batch_bytes=given["max_batch_bytes"],
-        max_body_bytes=given["max_body_bytes"],
-        masking=masking_of(given),
-        enable_metrics=given["metrics"],
-        grace_period=given["grace_period"].total_seconds(),
-        name=given["name"],
-        reporting=given["reporting"],
-        history=given["history"],
-        heartbeat_interval=given["heartbeat_interval"].total_seconds(),
-    )
+    given["consumers"] = load_consumers(consumers)
+    made = Worker(db_engine_url=database_url, broker=broker, **arguments_of(Worker, given))
     run_process(_serve(made, WORKER_PORT, given, database_url=database_url, broker_url=broker))
 
 
 @click.command(cls=Command)
-@options.database
-@options.broker
-@setting("archive_queues")
-@setting("archive_discover_every")
-@setting("max_batch_bytes")
-@options.masking
-@options.reports
-@options.process
-@options.monitoring_port(ARCHIVER_PORT)
+@options.process(Reader.ARCHIVER, port=ARCHIVER_PORT)
 def archiver(*, database_url: str | None, broker_url: str | None, **given: Any) -> None:
     """Moves dead letters from RabbitMQ into the database, where they can be listed, searched and requeued.
 
@@ -163,32 +106,12 @@ def archiver(*, database_url: str | None, broker_url: str | None, **given: Any) 
     if broker_url is None:
         raise ConfigurationError("without RabbitMQ there is nothing to archive: dead letters are in the database already")
     configure_logging(given["log_level"], given["log_format"])
-    made = Archiver(
-        db_engine_url=database_url,
-        broker=broker_url,
-        queues=given["archive_queues"] or (),
-        discover_every=given["archive_discover_every"].total_seconds(),
-        max_batch_bytes=given["max_batch_bytes"],
-        table_name=given["table_name"],
-        masking=masking_of(given),
-        enable_metrics=given["metrics"],
-        grace_period=given["grace_period"].total_seconds(),
-        name=given["name"],
-        reporting=given["reporting"],
-        heartbeat_interval=given["heartbeat_interval"].total_seconds(),
-    )
+    made = Archiver(db_engine_url=database_url, broker=broker_url, **arguments_of(Archiver, given))
     run_process(_serve(made, ARCHIVER_PORT, given, database_url=database_url, broker_url=broker_url))
 
 
 @click.command(cls=Command)
-@options.database
-@options.broker
-@setting("inbox_retention")
-@setting("history_retention")
-@setting("dead_letter_retention")
-@setting("audit_retention")
-@options.process
-@options.monitoring_port(MAINTENANCE_PORT)
+@options.process(Reader.MAINTAIN, port=MAINTENANCE_PORT)
 def maintain(*, database_url: str | None, broker_url: str | None, **given: Any) -> None:
     """Prunes the tables, and runs the operations that operators asked for.
 
@@ -198,19 +121,7 @@ def maintain(*, database_url: str | None, broker_url: str | None, **given: Any) 
 
     database_url = _required_database(database_url)
     configure_logging(given["log_level"], given["log_format"])
-    kept, known = given["dead_letter_retention"], given["audit_retention"]
-    made = Maintenance(
-        db_engine_url=database_url,
-        broker=broker_url,
-        exchange_name=given["exchange_name"],
-        table_name=given["table_name"],
-        inbox_retention=given["inbox_retention"],
-        history_retention=given["history_retention"],
-        dead_letter_retention=None if kept == "NEVER" else kept,
-        audit_retention=None if known == "NEVER" else known,
-        enable_metrics=given["metrics"],
-        grace_period=given["grace_period"].total_seconds(),
-    )
+    made = Maintenance(db_engine_url=database_url, broker=broker_url, **arguments_of(Maintenance, given))
     run_process(_serve(made, MAINTENANCE_PORT, given, database_url=database_url, broker_url=None))
 
 
@@ -252,13 +163,9 @@ def run_process(main: Coroutine[Any, Any, None]) -> None:
     finally:
         watch.start()
         runner.close()
-        if not _remaining_threads():
+        # The interpreter waits for these before it ends.
+        if all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()):
             watch.cancel()
-
-
-def _remaining_threads() -> list[threading.Thread]:
-    """The threads that the interpreter waits for before it ends."""
-    return [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
 
 
 def _exit_now(reason: str) -> None:
@@ -267,3 +174,113 @@ def _exit_now(reason: str) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(EXIT_ABANDONED)
+
+
+# --- metrics and health -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to serve. `port` None: `usual_port`, or a free one; 0: nowhere."""
+
+    host: str
+    port: int | None
+    usual_port: int
+
+
+@contextmanager
+def monitored(address: Address, health: HealthChecks, *, metrics: bool) -> Iterator[None]:
+    """Within the block `/outbox/health/live`, `/outbox/health/ready` and, if asked for, `/metrics` are served by a thread.
+
+    Must be entered where the event loop runs. Raises `ConfigurationError` if the port that was asked for is taken.
+    """
+    if address.port == 0:
+        yield
+        return
+    server = _listen(address, _pages(health, asyncio.get_running_loop(), metrics=metrics))
+    thread = threading.Thread(target=server.serve_forever, name="outbox monitoring", daemon=True)
+    thread.start()
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    _logger.info("Health and metrics: http://%s:%d/outbox/health/ready", host, server.server_port)
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def _listen(address: Address, app: "Page") -> WSGIServer:
+    asked = address.usual_port if address.port is None else address.port
+    try:
+        return _server(address.host, asked, app)
+    except OSError as error:
+        taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
+        if address.port is not None or not taken:
+            raise ConfigurationError(
+                f"cannot serve health and metrics on {address.host}:{asked}: {error.strerror}; "
+                "choose another OUTBOX_MONITORING_PORT, or 0 for none"
+            ) from error
+    server = _server(address.host, 0, app)
+    _logger.warning("Port %d is taken: health and metrics are on port %d", asked, server.server_port)
+    return server
+
+
+def _server(host: str, port: int, app: "Page") -> WSGIServer:
+    server_class = _IPv6Server if ":" in host else _Server
+    return make_server(host, port, app, server_class=server_class, handler_class=_QuietHandler)
+
+
+def _pages(health: HealthChecks, loop: asyncio.AbstractEventLoop, *, metrics: bool) -> "Page":
+    def ready(_environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        asked = asyncio.run_coroutine_threadsafe(health.report(), loop)
+        try:
+            report = asked.result(ANSWER_SECONDS)
+        except TimeoutError:
+            asked.cancel()
+            report = Health({"event loop": "unavailable"})
+        return _answer(start, "200 OK" if report.ready else "503 Service Unavailable", report.as_json())
+
+    pages: dict[str, Page] = {
+        "/outbox/health/live": lambda _, start: _answer(start, "200 OK", {"status": "alive"}),
+        "/outbox/health/ready": ready,
+    }
+    if metrics and find_spec("prometheus_client") is not None:
+        from prometheus_client import make_wsgi_app
+
+        pages["/metrics"] = make_wsgi_app()
+
+    def app(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        page = pages.get(environ.get("PATH_INFO", ""))
+        if page is None:
+            return _answer(start, "404 Not Found", {"detail": f"there are {', '.join(pages)}"})
+        return page(environ, start)
+
+    return app
+
+
+def _answer(start: "StartResponse", status: str, content: dict[str, object]) -> Iterable[bytes]:
+    body = json.dumps(content).encode() + b"\n"
+    start(
+        status,
+        [
+            ("content-type", "application/json"),
+            ("cache-control", "no-store"),
+            ("content-length", str(len(body))),
+        ],
+    )
+    return [body]
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _IPv6Server(_Server):
+    address_family = socket.AF_INET6
+
+
+class _QuietHandler(WSGIRequestHandler):
+    timeout = 10
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 — the name is the base class's
+        """Probes come every few seconds, and are not worth a line."""

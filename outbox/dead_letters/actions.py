@@ -22,7 +22,7 @@ STOP_RATIO = 0.1
 """Past which share of failed messages a requeue stops itself, unless it says otherwise."""
 T = TypeVar("T")
 Also = Callable[[Connection, T], Awaitable[None]]
-"""What is done in the transaction of an action, before its commit; it is told the action's answer."""
+"""What is done in the transaction of an action, before its commit; it is given the action's answer."""
 
 
 class Action(StrEnum):
@@ -123,7 +123,7 @@ class Options:
 class ItemOutcome(StrEnum):
     """What came of one dead letter.
 
-    `SKIPPED`: there was nothing to do, or somebody else is at it. `REFUSED`: it could not be done; the reason says why.
+    `SKIPPED`: there was nothing to do, or another change is at it. `REFUSED`: it could not be done; the reason says why.
     `DIED_AGAIN`: it was requeued, and has come back.
     """
 
@@ -285,9 +285,9 @@ _MOST_IDS = 20
 
 def encode_options(options: Options) -> str:
     """What `decode_options` reads; what is not given is left out."""
-    canary = options.canary
+    canary, destination = options.canary, options.destination
     entries = {
-        "destination": _encoded_destination(options.destination),
+        "destination": {"queue": destination.queue} if isinstance(destination, ToQueue) else destination and _ORIGINAL_ROUTING,
         "rate": options.rate,
         "canary": None if canary is None else {"count": canary.count, "seconds": canary.wait.total_seconds()},
         "stop_ratio": options.stop_ratio,
@@ -301,9 +301,11 @@ def encode_options(options: Options) -> str:
 def decode_options(text: str) -> Options:
     """The options that `encode_options` wrote."""
     entries = json.loads(text)
-    canary = entries.get("canary")
+    canary, destination = entries.get("canary"), entries.get("destination")
+    if destination is not None:
+        destination = ORIGINAL_ROUTING if destination == _ORIGINAL_ROUTING else ToQueue(destination["queue"])
     return Options(
-        destination=_decoded_destination(entries.get("destination")),
+        destination=destination,
         rate=entries.get("rate"),
         canary=None if canary is None else Canary(canary["count"], timedelta(seconds=canary["seconds"])),
         stop_ratio=entries.get("stop_ratio"),
@@ -328,18 +330,3 @@ def encode_filter(wanted: DeadLetterFilter) -> Mapping[str, Any]:
         for name, value in values.items()
         if value is not None and value != ()
     }
-
-
-def _encoded_destination(destination: Destination | None) -> object:
-    match destination:
-        case ToQueue(queue):
-            return {"queue": queue}
-        case OriginalRouting():
-            return _ORIGINAL_ROUTING
-    return None
-
-
-def _decoded_destination(value: Any) -> Destination | None:
-    if value is None:
-        return None
-    return ORIGINAL_ROUTING if value == _ORIGINAL_ROUTING else ToQueue(value["queue"])

@@ -1,8 +1,8 @@
 """Changes a bounded number of dead letters, in few statements of the caller's transaction."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, assert_never
@@ -25,7 +25,7 @@ from outbox.dead_letters.actions import (
 )
 from outbox.dead_letters.filters import Arguments, Selecting, dead_ids, parked_ids
 from outbox.dead_letters.model import PARKED_PREFIX, DeadLetterFilter
-from outbox.dead_letters.reading import DeadLetterListing
+from outbox.dead_letters.reader import DeadLetterListing
 from outbox.errors import CountDriftedError, MalformedMessageError, SchemaError
 from outbox.masking import Masking, preview, searchable
 from outbox.postgres.deaths import Storable
@@ -35,7 +35,7 @@ from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import satellite_names
 
 LOCK_TIMEOUT = timedelta(seconds=5)
-"""Longest wait for a row that somebody else is changing."""
+"""Longest wait for a row that another transaction is changing."""
 IDLE_TIMEOUT = timedelta(seconds=15)
 """How long the server lets a transaction of ours idle: one that froze gives back its rows."""
 TIMEOUT = COMMAND_TIMEOUT.total_seconds()
@@ -65,29 +65,23 @@ class Statements:
     @asynccontextmanager
     async def transaction(self, doing: str) -> AsyncIterator[Connection]:
         """A transaction, read committed, whose waits end. Raises `DatabaseUnavailableError`, saying what was being done."""
-        with unavailable_errors(doing), _missing_tables():
+        with unavailable_errors(doing):
             async with taken_from(self._pool) as connection:
                 try:
                     await connection.execute(_BEGIN, timeout=TIMEOUT)
                     yield connection
                     await connection.execute("commit", timeout=TIMEOUT)
-                except BaseException:
+                except BaseException as error:
                     await roll_back_quietly(connection)
+                    if isinstance(error, asyncpg.UndefinedTableError | asyncpg.UndefinedColumnError):
+                        raise SchemaError(
+                            f"the tables are not those of this release ({error}): create or upgrade them with `outbox migrate`"
+                        ) from error
                     raise
 
 
-@contextmanager
-def _missing_tables() -> Iterator[None]:
-    try:
-        yield
-    except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError) as error:
-        raise SchemaError(
-            f"the tables are not those of this release ({error}): create or upgrade them with `outbox migrate`"
-        ) from error
-
-
 HasQueue = Callable[[str], Awaitable[bool]]
-"""Whether a queue is there to send to. Raises `BrokerUnavailableError` if nobody can say now."""
+"""Whether a queue is there to send to. Raises `BrokerUnavailableError` if the broker cannot say now."""
 
 _GONE = "there is no such dead letter: it was purged, or sent, or never was"
 
@@ -117,7 +111,7 @@ class Changes:
     """Applies actions to dead letters of the outbox table `table`.
 
     `history`: whether requeueing writes facts. Everything happens in the caller's transaction, which locks the letters until
-    its end; a letter that somebody else is changing is waited for.
+    its end; a letter that another transaction is changing is waited for.
     """
 
     def __init__(self, pool: Pool, table: TableName, has_queue: HasQueue, *, history: bool = True) -> None:
@@ -135,7 +129,7 @@ class Changes:
     ) -> Repaired:
         """Does it in one transaction of its own, `also` in it, and says what came of each of `ids`, in their order.
 
-        `require` is called before, when nobody else changes them any more; what it raises rolls everything back.
+        `require` is called before, when no other transaction changes them any more; what it raises rolls everything back.
         """
         queues = await self.known_queues(request, ids)
         async with self._sql.transaction(f"{request.action} of dead letters") as connection:
@@ -149,13 +143,23 @@ class Changes:
         return repaired
 
     async def known_queues(self, request: Request, ids: Sequence[str]) -> frozenset[str]:
-        """Those of the queues that `ids` would be requeued to that exist; asked before the transaction, which waits for nobody.
+        """Those of the queues that `ids` would be requeued to that exist; asked before the transaction, which waits for none.
 
-        Raises `BrokerUnavailableError` if nobody can say now.
+        Raises `BrokerUnavailableError` if the broker cannot say now.
         """
         if request.action is not Action.REQUEUE:
             return frozenset()
-        wanted = await self._destinations(request.options, _Ids.of(ids))
+        wanted: Iterable[str]
+        match request.options.destination:
+            case ToQueue(queue):
+                wanted = [queue]
+            case OriginalRouting():
+                wanted = []
+            case _:
+                split = _Ids.of(ids)
+                async with self._sql.transaction("looking for the queues of dead letters") as connection:
+                    rows = await connection.fetch(self._sql["destinations"], split.letters, split.parked, timeout=TIMEOUT)
+                wanted = [row["queue"] for row in rows]
         return frozenset([queue for queue in sorted(wanted) if await self._has_queue(queue)])
 
     async def apply(
@@ -164,8 +168,14 @@ class Changes:
         """Does what is requested to `ids`, and says what came of each, in their order. `queues` are those that exist."""
         await self.lock(connection, request, ids)
         split = _Ids.of(ids)
-        rows = await self._change(connection, request, split, queues)
-        changes = {row["id"]: _change(row) for row in rows}
+        rows = await self._write(connection, request, split, queues)
+        changes = {}
+        for row in rows:
+            item = Item(row["id"], ItemOutcome(row["outcome"]), row["reason"])
+            if item.outcome is ItemOutcome.DONE and "message_id" in row:
+                changes[item.id] = Change(item, row["requeue_count"], row["message_id"], row["destination"])
+            else:
+                changes[item.id] = Change(item, row.get("requeue_count"))
         released = [row["ordering_key"] for row in rows if row.get("ordering_key") is not None]
         if released:
             await connection.execute(self._sql["release_lanes"], released, timeout=TIMEOUT)
@@ -174,31 +184,19 @@ class Changes:
         return [changes.get(id_) or Change(Item(id_, ItemOutcome.NOT_FOUND, _GONE)) for id_ in ids]
 
     async def lock(self, connection: Connection, request: Request, ids: Sequence[str]) -> None:
-        """Afterwards nobody else changes them until the transaction ends. What is in flight is not waited for."""
+        """Afterwards no other transaction changes them until the transaction ends. What is in flight is not waited for."""
         split = _Ids.of(ids)
         if request.action is Action.REQUEUE and split.parked:
             await connection.execute(self._sql["lock_dedup_keys"], split.parked, timeout=TIMEOUT)
         await connection.execute(self._sql["lock_letters"], split.letters, timeout=TIMEOUT)
         await connection.execute(self._sql["lock_parked"], split.parked, timeout=TIMEOUT)
 
-    async def _change(self, connection: Connection, request: Request, ids: "_Ids", queues: frozenset[str]) -> Sequence[Any]:
-        arguments = self._arguments(request, queues)
-        rows: list[Any] = []
-        if ids.letters:
-            why = (request.reason,) if request.action is Action.REQUEUE else ()
-            statement = self._sql[f"{request.action}_letters"]
-            rows += await connection.fetch(statement, ids.letters, *arguments, *why, timeout=TIMEOUT)
-        if ids.parked:
-            statement = self._sql[f"{request.action}_parked"]
-            rows += await connection.fetch(statement, ids.parked, *arguments, timeout=TIMEOUT)
-        return rows
-
-    def _arguments(self, request: Request, queues: frozenset[str]) -> Sequence[object]:
-        """What the statements of an action take after the ids."""
+    async def _write(self, connection: Connection, request: Request, ids: "_Ids", queues: frozenset[str]) -> Sequence[Any]:
+        options = request.options
+        arguments: tuple[object, ...]
         match request.action:
             case Action.REQUEUE:
-                options = request.options
-                return (
+                arguments = (
                     request.operation,
                     options.destination.queue if isinstance(options.destination, ToQueue) else None,
                     isinstance(options.destination, OriginalRouting),
@@ -208,23 +206,22 @@ class Changes:
                     self._history,
                 )
             case Action.DISCARD:
-                return request.operation, request.by, request.reason
+                arguments = (request.operation, request.by, request.reason)
             case Action.RESTORE:
-                return (request.operation,)
+                arguments = (request.operation,)
             case Action.PURGE:
-                return request.operation, request.options.force
+                arguments = (request.operation, options.force)
             case _:
                 assert_never(request.action)
-
-    async def _destinations(self, options: Options, ids: "_Ids") -> Iterable[str]:
-        match options.destination:
-            case ToQueue(queue):
-                return [queue]
-            case OriginalRouting():
-                return []
-        async with self._sql.transaction("looking for the queues of dead letters") as connection:
-            rows = await connection.fetch(self._sql["destinations"], ids.letters, ids.parked, timeout=TIMEOUT)
-        return [row["queue"] for row in rows]
+        rows: list[Any] = []
+        if ids.letters:
+            why = (request.reason,) if request.action is Action.REQUEUE else ()
+            statement = self._sql[f"{request.action}_letters"]
+            rows += await connection.fetch(statement, ids.letters, *arguments, *why, timeout=TIMEOUT)
+        if ids.parked:
+            statement = self._sql[f"{request.action}_parked"]
+            rows += await connection.fetch(statement, ids.parked, *arguments, timeout=TIMEOUT)
+        return rows
 
 
 def subscribed_queues(pool: Pool, table: TableName) -> HasQueue:
@@ -248,13 +245,6 @@ class _Ids:
     @classmethod
     def of(cls, ids: Sequence[str]) -> "_Ids":
         return cls(dead_ids(ids), parked_ids(ids))
-
-
-def _change(row: Any) -> Change:
-    item = Item(row["id"], ItemOutcome(row["outcome"]), row["reason"])
-    if item.outcome is not ItemOutcome.DONE or "message_id" not in row:
-        return Change(item, row.get("requeue_count"))
-    return Change(item, row["requeue_count"], row["message_id"], row["destination"])
 
 
 _SAME_DEATH = "edited so, it would be another dead letter of this message: requeue that one"
@@ -283,13 +273,13 @@ class Editing:
                 await self._edit(connection, request, id_, edit)
                 [change] = await self._changes.apply(connection, request, [id_], queues)
                 _require_done(change.item)
-                return await _told(connection, Repaired(request.action, [change.item]), also)
+                return await _finish(connection, Repaired(request.action, [change.item]), also)
         except _UndoneError as undone:
             async with self._sql.transaction("telling of an edit that was refused") as connection:
-                return await _told(connection, Repaired(request.action, [undone.item]), also)
+                return await _finish(connection, Repaired(request.action, [undone.item]), also)
 
     async def _edit(self, connection: Connection, request: Request, id_: str, edit: Edit) -> None:
-        """Changes what is there; what is not, or is no dead letter any more, is told by the requeue that follows."""
+        """Changes what is there; what is not, or is no dead letter any more, the requeue that follows reports."""
         if id_.startswith(PARKED_PREFIX):
             await self._edit_parked(connection, request, id_, edit)
             return
@@ -323,7 +313,11 @@ class Editing:
 
     async def _replace(self, connection: Connection, request: Request, number: int, row: Any, payload: "_Payload") -> None:
         storable = Storable(connection.get_settings().server_encoding)
-        words = (row["queue"], row["routing_key"], *_ids(row["tracking_ids"]), row["message_id"] or "")
+        try:
+            tracking_ids = decode_tracking_ids(row["tracking_ids"], source="the column tracking_ids")
+        except MalformedMessageError:
+            tracking_ids = ()
+        words = (row["queue"], row["routing_key"], *tracking_ids, row["message_id"] or "")
         error = f"{row['exception_type']} {row['exception_message']}"
         # The error quotes what was published, the preview what is published now.
         masking = self._masking.of_message(row["body"], row["headers"]).of_message(payload.body, payload.headers)
@@ -359,7 +353,7 @@ class _Payload:
     headers: str | None
 
 
-async def _told(connection: Connection, repaired: Repaired, also: Also[Repaired] | None) -> Repaired:
+async def _finish(connection: Connection, repaired: Repaired, also: Also[Repaired] | None) -> Repaired:
     if also is not None:
         await also(connection, repaired)
     return repaired
@@ -387,13 +381,6 @@ def _edited(row: Any, edit: Edit) -> _Payload:
     return _Payload(body, content_type, headers)
 
 
-def _ids(text: str) -> tuple[str, ...]:
-    try:
-        return decode_tracking_ids(text, source="the column tracking_ids")
-    except MalformedMessageError:
-        return ()
-
-
 SAMPLE = 5
 """Dead letters that a plan shows."""
 
@@ -414,9 +401,9 @@ class Planning:
         async with self._sql.transaction("planning") as connection:
             [row] = await connection.fetch(statement, *arguments.values, timeout=TIMEOUT)
         by_queue = json.loads(row["by_queue"])
-        warnings = _busy_warnings(row)
+        warnings = [f"{row['busy']:,} will be skipped: other operations have them"] if row["busy"] else []
         if request.action is Action.REQUEUE:
-            warnings += _requeue_warnings(row, request) + await self._queue_warnings(request, by_queue)
+            warnings += await self._requeue_warnings(request, row, by_queue)
         return Plan(
             action=request.action,
             count=row["count"],
@@ -436,7 +423,15 @@ class Planning:
         [row] = await connection.fetch(statement, *arguments.values, timeout=TIMEOUT)
         require_expected(expected, row)
 
-    async def _queue_warnings(self, request: Request, by_queue: Mapping[str, int]) -> list[str]:
+    async def _requeue_warnings(self, request: Request, row: Any, by_queue: Mapping[str, int]) -> list[str]:
+        warnings = []
+        too_old = f"{row['too_old']:,}" if row["too_old"] else ""
+        if too_old and request.options.force:
+            warnings.append(f"{too_old} are older than inboxes remember: a consumer with an inbox could process them twice")
+        elif too_old:
+            warnings.append(f"{too_old} will be refused: they are older than inboxes remember (force does it all the same)")
+        if row["overtaken"]:
+            warnings.append(f"{row['overtaken']:,} share an ordering key with messages that wait, and will come after those")
         match request.options.destination:
             case ToQueue(queue):
                 wanted = {queue: sum(by_queue.values())}
@@ -445,10 +440,10 @@ class Planning:
             case _:
                 wanted = {queue: count for queue, count in by_queue.items() if queue}
         missing = {queue: count for queue, count in wanted.items() if not await self._has_queue(queue)}
-        refused = [f"{count:,} will be refused: the queue {queue} does not exist" for queue, count in missing.items()]
+        warnings += [f"{count:,} will be refused: the queue {queue} does not exist" for queue, count in missing.items()]
         async with self._sql.transaction("looking for workers without history") as connection:
             silent = await connection.fetch(self._sql["silent_workers"], sorted(wanted), timeout=TIMEOUT)
-        return refused + [
+        return warnings + [
             f"what becomes of {wanted[row['queue']]:,} will not be known: {row['worker']}, a worker of {row['queue']}, "
             "writes no history and has no inbox there, so a canary would stop"
             for row in silent
@@ -460,22 +455,3 @@ def require_expected(expected: int | Expected, found: Any) -> None:
     count = expected if isinstance(expected, int) else expected.count
     if found["count"] != count or (isinstance(expected, Expected) and found["digest"] != expected.digest):
         raise CountDriftedError(expected=count, found=found["count"])
-
-
-def _busy_warnings(row: Any) -> list[str]:
-    return [f"{row['busy']:,} will be skipped: other operations have them"] if row["busy"] else []
-
-
-def _requeue_warnings(row: Any, request: Request) -> list[str]:
-    warnings = []
-    if row["too_old"] and request.options.force:
-        warnings.append(
-            f"{row['too_old']:,} are older than inboxes remember: a consumer with an inbox could process them twice"
-        )
-    elif row["too_old"]:
-        warnings.append(
-            f"{row['too_old']:,} will be refused: they are older than inboxes remember (force does it all the same)"
-        )
-    if row["overtaken"]:
-        warnings.append(f"{row['overtaken']:,} share an ordering key with messages that wait, and will come after those")
-    return warnings

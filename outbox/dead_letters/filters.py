@@ -36,7 +36,8 @@ class Letters:
         branches = []
         if _may_be_dead(filter_):
             branches.append(self._dead(filter_, arguments))
-        if _may_be_parked(filter_):
+        is_open = filter_.status is None or DeadLetterStatus.OPEN in several(filter_.status)
+        if is_open and filter_.source in (None, Source.RELAY) and (not filter_.ids or parked_ids(filter_.ids)):
             branches.append(Branch(1, self.sql("parked"), self._of_parked(filter_, arguments)))
         return branches
 
@@ -48,11 +49,18 @@ class Letters:
         once_requeued = self.sql("never_requeued")
         if _may_be_dead(filter_):
             once_requeued = self._dead(replace(filter_, status=None), arguments).where("(status = 'requeued' or deaths > 1)")
+        selects = []
+        for branch in branches:
+            if by == "routing_key" and branch.kind == 0 and filter_.routing_key is None:
+                # One index has the short routing keys, whole, and another has the long ones.
+                selects += [branch.where(_SHORT), branch.where(_LONG)]
+            else:
+                selects.append(branch.where())
         return query(
             _FILE,
             "groups",
             by=by,
-            letters=_UNION.join(select for branch in branches for select in _by_index(branch, by, filter_)),
+            letters=_UNION.join(selects),
             once_requeued=once_requeued,
             most=arguments.add(most),
         )
@@ -145,28 +153,12 @@ def is_letter_id(text: str) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    """Written as we write it: "017" would be answered under a name that nobody gave."""
+    """Written as we write it: "017" would be answered under another name."""
     return text.isascii() and text.isdecimal() and len(text) < 20 and text == str(int(text)) and int(text) <= _LARGEST_ID
 
 
 def _may_be_dead(filter_: DeadLetterFilter) -> bool:
     return not filter_.ids or bool(dead_ids(filter_.ids))
-
-
-def _may_be_parked(filter_: DeadLetterFilter) -> bool:
-    if filter_.ids and not parked_ids(filter_.ids):
-        return False
-    is_open = filter_.status is None or DeadLetterStatus.OPEN in several(filter_.status)
-    return is_open and filter_.source in (None, Source.RELAY)
-
-
-def _by_index(branch: Branch, by: GroupBy, filter_: DeadLetterFilter) -> Iterator[str]:
-    """The selects of a branch. One index has the short routing keys, whole, and another has the long ones."""
-    if by == "routing_key" and branch.kind == 0 and filter_.routing_key is None:
-        yield branch.where(_SHORT)
-        yield branch.where(_LONG)
-    else:
-        yield branch.where()
 
 
 def _of_letters(filter_: DeadLetterFilter, arguments: Arguments) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """Bulk operations as rows: created with their items, read with progress and results, paused, resumed, cancelled."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -129,7 +129,7 @@ class Operations:
             if expected is not None:
                 require_expected(expected, row)
             await connection.execute(self._sql["created"], id_, row["count"], timeout=TIMEOUT)
-            return await self._told(connection, id_, also)
+            return await self._finish(connection, id_, also)
 
     async def get(self, id_: int) -> Operation | None:
         """The operation as it is now; None if there is none of that number."""
@@ -197,17 +197,17 @@ class Operations:
         """Ends it; what is done stays done, and its other letters are free. Raises `RefusedError` if it has ended."""
         async with self._sql.transaction("cancelling an operation") as connection:
             if await end(connection, self._sql, id_, OperationState.CANCELLED, None, CANCELLED):
-                return await self._told(connection, id_, also)
+                return await self._finish(connection, id_, also)
             raise await self._refusal(connection, "cancelled", id_)
 
     async def _change(self, name: str, id_: int, also: Also[Operation] | None) -> Operation:
         async with self._sql.transaction(f"changing operation {id_}") as connection:
             if await connection.fetchval(self._sql[name], id_, timeout=TIMEOUT) is None:
                 raise await self._refusal(connection, f"{name}d", id_)
-            return await self._told(connection, id_, also)
+            return await self._finish(connection, id_, also)
 
-    async def _told(self, connection: Connection, id_: int, also: Also[Operation] | None) -> Operation:
-        """The operation as it is at the end of the transaction, of which `also` has been told."""
+    async def _finish(self, connection: Connection, id_: int, also: Also[Operation] | None) -> Operation:
+        """The operation as it is at the end of the transaction, after `also` was called with it."""
         operation = operation_of(await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT))
         if also is not None:
             await also(connection, operation)
@@ -237,7 +237,11 @@ async def end(
 
 
 def operation_of(row: Any) -> Operation:
-    """The operation that a row with the columns and `counts` is."""
+    """The operation that a row with the columns and `counts` is. Outcomes that no letter came to are left out."""
+    counts = {ItemOutcome(name): count for name, count in json.loads(row["counts"]).items()}
+    # What was done and has failed again has that outcome now.
+    counts[ItemOutcome.DONE] = row["done"] - counts.get(ItemOutcome.DIED_AGAIN, 0)
+    counts[ItemOutcome.PENDING] = row["total"] - sum(counts.values())
     return Operation(
         id=row["id"],
         action=Action(row["action"]),
@@ -252,20 +256,11 @@ def operation_of(row: Any) -> Operation:
         continue_at=row["continue_at"],
         canary_until=row["canary_until"],
         total=row["total"],
-        counts=_counts(row),
+        counts={outcome: count for outcome, count in counts.items() if count},
         stopped_because=row["stopped_because"],
         canary_since=row["canary_since"],
         results=_results(row) if row["action"] == Action.REQUEUE else Results(),
     )
-
-
-def _counts(row: Any) -> Mapping[ItemOutcome, int]:
-    """How many letters came to each outcome; those that none came to are left out."""
-    counts = {ItemOutcome(name): count for name, count in json.loads(row["counts"]).items()}
-    done = row["done"] - counts.get(ItemOutcome.DIED_AGAIN, 0)
-    pending = row["total"] - done - sum(counts.values())
-    counts |= {ItemOutcome.DONE: done, ItemOutcome.PENDING: pending}
-    return {outcome: count for outcome, count in counts.items() if count}
 
 
 def _results(row: Any) -> Results:

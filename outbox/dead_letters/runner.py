@@ -17,7 +17,7 @@ from outbox.dead_letters.actions import (
     Results,
     decode_options,
 )
-from outbox.dead_letters.changes import TIMEOUT, Change, Changes, HasQueue, Request, Statements
+from outbox.dead_letters.changes import TIMEOUT, Changes, HasQueue, Request, Statements
 from outbox.dead_letters.operations import ResultRefresher, end, operation_of
 from outbox.engine.lifecycle import Stopping
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
@@ -45,7 +45,7 @@ class OperationsRunner:
         self._batch = batch
 
     async def run(self, stopping: Stopping, *, operation: int | None = None, failed: Callable[[Exception], None]) -> None:
-        """Works until `stopping` is requested; the batch in hand is finished. `failed` is told when a server is away."""
+        """Works until `stopping` is requested; a batch that has begun is finished. `failed` is called when a server is away."""
         while not stopping.requested:
             try:
                 worked = await self.run_once(operation)
@@ -59,8 +59,8 @@ class OperationsRunner:
         """Does one batch of an operation that is due, of `operation` if it is given; how many letters, 0 if none was due.
 
         Each letter is changed and noted in one transaction: after a crash, either both happened or neither. Raises
-        `DatabaseUnavailableError`, and `BrokerUnavailableError` if nobody can say whether a queue is there; then that operation
-        waits a while, and others go on.
+        `DatabaseUnavailableError`, and `BrokerUnavailableError` if the broker cannot say whether a queue is there; then that
+        operation waits a while, and others go on.
         """
         async with self._sql.transaction("looking for operations") as connection:
             due = await self._fetchrow(connection, "due", operation)
@@ -77,7 +77,11 @@ class OperationsRunner:
         queues = await self._queues(due, items)
         async with self._sql.transaction(f"operation {due['id']}") as connection:
             locked = await self._fetchrow(connection, "lock", due["id"])
-            return 0 if locked is None else await self._go_on(connection, locked, queues, asked=_letters(items))
+            return (
+                0
+                if locked is None
+                else await self._go_on(connection, locked, queues, asked=frozenset(item["letter"] for item in items))
+            )
 
     async def refresh_results(self) -> int:
         """Looks for results of operations, also of those that have ended; how many were found that are new."""
@@ -98,19 +102,9 @@ class OperationsRunner:
         options = decode_options(row["options"])
         items = [item for item in await self._next_items(connection, row) if item["letter"] in asked]
         changes = await self._changes.apply(connection, _request(row, options), [item["letter"] for item in items], queues)
-        await self._note(connection, row["id"], items, changes)
-        done: int = sum(change.item.outcome is ItemOutcome.DONE for change in changes)
-        pause = None if options.rate is None else timedelta(seconds=done / options.rate)
-        canary = options.canary
-        wait = canary.wait if canary is not None and row["done"] < canary.count <= row["done"] + done else None
-        passed = canary is not None and row["done"] >= canary.count
-        await connection.execute(self._sql["proceed"], row["id"], done, pause, wait, passed, timeout=TIMEOUT)
-        return len(items)
-
-    async def _note(self, connection: Connection, id_: int, items: Sequence[Any], changes: Sequence[Change]) -> None:
         await connection.execute(
             self._sql["settle_items"],
-            id_,
+            row["id"],
             [item["position"] for item in items],
             [change.item.outcome for change in changes],
             [change.item.reason for change in changes],
@@ -119,6 +113,13 @@ class OperationsRunner:
             [change.queue for change in changes],
             timeout=TIMEOUT,
         )
+        done: int = sum(change.item.outcome is ItemOutcome.DONE for change in changes)
+        pause = None if options.rate is None else timedelta(seconds=done / options.rate)
+        canary = options.canary
+        wait = canary.wait if canary is not None and row["done"] < canary.count <= row["done"] + done else None
+        passed = canary is not None and row["done"] >= canary.count
+        await connection.execute(self._sql["proceed"], row["id"], done, pause, wait, passed, timeout=TIMEOUT)
+        return len(items)
 
     async def _queues(self, row: Any, items: Sequence[Any]) -> frozenset[str]:
         request = _request(row, decode_options(row["options"]))
@@ -130,20 +131,18 @@ class OperationsRunner:
             raise
 
     async def _next_items(self, connection: Connection, row: Any) -> Sequence[Any]:
-        limit = _limit(row, decode_options(row["options"]), self._batch)
+        options = decode_options(row["options"])
+        # As many as a second has room for; of a canary, what is missing.
+        limit = self._batch if options.rate is None else min(self._batch, math.ceil(options.rate))
+        missing: int = 0 if options.canary is None else options.canary.count - row["done"]
+        if missing > 0:
+            limit = min(limit, missing)
         rows: Sequence[Any] = await connection.fetch(self._sql["next_items"], row["id"], limit, timeout=TIMEOUT)
         return rows
 
     async def _fetchrow(self, connection: Connection, name: str, id_: int | None) -> Any:
         row: Any = await connection.fetchrow(self._sql[name], id_, timeout=TIMEOUT)
         return row
-
-
-def _limit(row: Any, options: Options, batch: int) -> int:
-    """As many as a second has room for; of a canary, what is missing."""
-    limit = batch if options.rate is None else min(batch, math.ceil(options.rate))
-    missing: int = 0 if options.canary is None else options.canary.count - row["done"]
-    return min(limit, missing) if missing > 0 else limit
 
 
 class Verdict(Enum):
@@ -191,7 +190,3 @@ def _request(row: Any, options: Options) -> Request:
     return Request(
         action=Action(row["action"]), options=options, by=row["requested_by"], reason=row["reason"], operation=row["id"]
     )
-
-
-def _letters(items: Sequence[Any]) -> frozenset[str]:
-    return frozenset(item["letter"] for item in items)

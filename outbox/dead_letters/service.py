@@ -25,11 +25,11 @@ from outbox.dead_letters.actions import (
     Plan,
     Repaired,
 )
-from outbox.dead_letters.changes import Changes, Editing, HasQueue, Planning, Request, subscribed_queues
+from outbox.dead_letters.changes import Changes, Editing, Planning, Request, subscribed_queues
 from outbox.dead_letters.filters import oldest_ids, sensible
 from outbox.dead_letters.model import DeadLetter, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, Position, Sort
 from outbox.dead_letters.operations import OperationItem, Operations
-from outbox.dead_letters.reading import EVERYTHING, DeadLetterListing
+from outbox.dead_letters.reader import EVERYTHING, DeadLetterListing
 from outbox.dead_letters.runner import OperationsRunner
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
@@ -59,75 +59,10 @@ class Parts:
     runner: OperationsRunner
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
-    """Where dead letters are, and whom to ask for queues: of `url` and `pool` one is given. `broker` None: PostgreSQL."""
-
-    url: str | None
-    pool: Pool | None
-    table: TableName
-    broker: "ConsumableSource | None"
-    exchange_name: str
-
-
-class Opening:
-    """Opens the parts once, and closes what it opened."""
-
-    def __init__(self, places: Places, *, masking: Masking, history: bool) -> None:
-        self._places = places
-        self._masking = masking
-        self._history = history
-        self._busy = asyncio.Lock()
-        self._closing = AsyncExitStack()
-        self._parts: Parts | None = None
-
-    async def parts(self) -> Parts:
-        """The parts, opened now if they are not."""
-        async with self._busy:
-            if self._parts is None:
-                self._parts = await self._open()
-            return self._parts
-
-    async def close(self) -> None:
-        """Closes what was opened."""
-        async with self._busy:
-            self._parts = None
-            await self._closing.aclose()
-
-    async def _open(self) -> Parts:
-        table, pool = self._places.table, self._places.pool
-        if pool is None:
-            pool = await open_pool(self._places.url or "", size=_POOL_SIZE, application_name="outbox dead letters")
-            self._closing.push_async_callback(close_pool, pool)
-        has_queue = self._open_broker(pool)
-        changes = Changes(pool, table, has_queue, history=self._history)
-        listing = DeadLetterListing(pool, table, masking=self._masking)
-        return Parts(
-            listing=listing,
-            changes=changes,
-            editing=Editing(pool, table, changes, self._masking),
-            planning=Planning(pool, table, listing, has_queue),
-            operations=Operations(pool, table, masking=self._masking),
-            runner=OperationsRunner(pool, table, has_queue, history=self._history),
-        )
-
-    def _open_broker(self, pool: Pool) -> HasQueue:
-        if self._places.broker is None:
-            return subscribed_queues(pool, self._places.table)
-        broker = open_broker(
-            self._places.broker,
-            exchange_name=self._places.exchange_name,
-            table=self._places.table,
-            observer=build_observer(enable_metrics=False),
-        )
-        self._closing.push_async_callback(broker.close)
-        return broker.has_queue
-
-
 AT_ONCE = 100
 """So many dead letters named by their ids are changed in one transaction; more, and filters, become an operation."""
 INBOX_RETENTION = RETENTION
-"""How long inboxes remember messages, unless somebody says otherwise."""
+"""How long inboxes remember messages, unless the caller says otherwise."""
 
 Selector: TypeAlias = str | Iterable[str] | DeadLetterFilter
 """One id, several, or all that a filter fits; a group is `DeadLetterFilter(group_id=…)`."""
@@ -162,17 +97,23 @@ class DeadLetters:
         if not isinstance(inbox_retention, timedelta) or inbox_retention <= timedelta(0):
             raise ConfigurationError(f"inbox_retention is a timedelta longer than zero, not {inbox_retention!r}")
         self._retention = inbox_retention
-        places = Places(
-            url=None if db_engine_url is None else postgres_url(db_engine_url),
-            pool=db_pool,
-            table=TableName.parse(table_name),
-            broker=_broker_beside(broker),
-            exchange_name=checked_exchange_name(exchange_name),
-        )
-        self._opening = Opening(places, masking=masking or Masking(), history=history)
+        self._url = "" if db_engine_url is None else postgres_url(db_engine_url)
+        self._pool = db_pool
+        self._table = TableName.parse(table_name)
+        self._broker: ConsumableSource | None = None  # PostgreSQL, whose queues are in the same database
+        if broker is not None and not (
+            isinstance(broker, str) and server_kind(broker, argument="broker") is ServerKind.POSTGRES
+        ):
+            self._broker = require_one_consumable_broker(rmq_connection=None, rmq_connection_url=None, broker=broker)
+        self._exchange_name = checked_exchange_name(exchange_name)
+        self._masking = masking or Masking()
+        self._history = history
+        self._busy = asyncio.Lock()
+        self._closing = AsyncExitStack()
+        self._parts: Parts | None = None
 
     async def __aenter__(self) -> Self:
-        await self._opening.parts()
+        await self._open()
         return self
 
     async def __aexit__(
@@ -182,7 +123,37 @@ class DeadLetters:
 
     async def close(self) -> None:
         """Closes what it opened. Used again, it opens again."""
-        await self._opening.close()
+        async with self._busy:
+            self._parts = None
+            await self._closing.aclose()
+
+    async def _open(self) -> Parts:
+        """The parts, opened now if they are not."""
+        async with self._busy:
+            if self._parts is not None:
+                return self._parts
+            pool, table = self._pool, self._table
+            if pool is None:
+                pool = await open_pool(self._url, size=_POOL_SIZE, application_name="outbox dead letters")
+                self._closing.push_async_callback(close_pool, pool)
+            if self._broker is None:
+                has_queue = subscribed_queues(pool, table)
+            else:
+                observer = build_observer(enable_metrics=False)
+                broker = open_broker(self._broker, exchange_name=self._exchange_name, table=table, observer=observer)
+                self._closing.push_async_callback(broker.close)
+                has_queue = broker.has_queue
+            changes = Changes(pool, table, has_queue, history=self._history)
+            listing = DeadLetterListing(pool, table, masking=self._masking)
+            self._parts = Parts(
+                listing=listing,
+                changes=changes,
+                editing=Editing(pool, table, changes, self._masking),
+                planning=Planning(pool, table, listing, has_queue),
+                operations=Operations(pool, table, masking=self._masking),
+                runner=OperationsRunner(pool, table, has_queue, history=self._history),
+            )
+            return self._parts
 
     # --- reading -------------------------------------------------------------------------------------------------------
 
@@ -199,21 +170,21 @@ class DeadLetters:
 
         Reading changes nothing anywhere.
         """
-        return await (await self._opening.parts()).listing.list(filter_, limit=limit, after=after, before=before, sort=sort)
+        return await (await self._open()).listing.list(filter_, limit=limit, after=after, before=before, sort=sort)
 
     async def get(self, id_: str) -> DeadLetterDetail | None:
         """The dead letter with that id and all its details; None if there is none, or no longer."""
-        return await (await self._opening.parts()).listing.get(id_)
+        return await (await self._open()).listing.get(id_)
 
     async def count(self, filter_: DeadLetterFilter = EVERYTHING) -> int:
         """How many fit `filter_`."""
-        return await (await self._opening.parts()).listing.count(filter_)
+        return await (await self._open()).listing.count(filter_)
 
     async def groups(
         self, by: GroupBy = "fingerprint", filter_: DeadLetterFilter = EVERYTHING, *, limit: int = 100
     ) -> Sequence[Group]:
         """Those that fit `filter_`, counted by what they have in common, the largest group first."""
-        return await (await self._opening.parts()).listing.groups(by, filter_, limit=limit)
+        return await (await self._open()).listing.groups(by, filter_, limit=limit)
 
     # --- repairing -----------------------------------------------------------------------------------------------------
 
@@ -240,10 +211,9 @@ class DeadLetters:
         maintenance, or any `runner`, does in batches. `edit` is for one id: what it replaces is kept as an edition. Past
         `stop_ratio` of messages that failed an attempt, and were not handled since, an operation stops itself: 0.1 unless it is
         given, and 1 is never. A canary waits for the results of its messages, and without a `stop_ratio` it stops at the first
-        that fails an attempt. What is
-        older than the inbox retention is refused without `force`. `max_items`: the oldest so many. Raises
-        `BrokerUnavailableError` if nobody can say whether the queues are there, and `EncodingError` for an edit that cannot be
-        stored.
+        that fails an attempt. What is older than the inbox retention is refused without `force`. `max_items`: the oldest so
+        many. Raises `BrokerUnavailableError` if the broker cannot say whether the queues are there, and `EncodingError` for an
+        edit that cannot be stored.
 
         `expected` is what `plan(…).expected` has found: if other letters are meant by now, or some of them have changed,
         `CountDriftedError` is raised. A number says only how many a filter shall mean. `also` is awaited with the connection
@@ -321,13 +291,13 @@ class DeadLetters:
         options = Options(destination=destination, force=force, max_items=max_items, retention=self._retention)
         request = Request(action=Action(one_of("action", action, list(Action))), options=options)
         meant = selector if isinstance(selector, DeadLetterFilter) else DeadLetterFilter(ids=tuple(_ids(selector)))
-        return await (await self._opening.parts()).planning.plan(request, _meant(meant, request), max_items)
+        return await (await self._open()).planning.plan(request, _meant(meant, request), max_items)
 
     # --- operations ----------------------------------------------------------------------------------------------------
 
     async def operation(self, number: int) -> Operation | None:
         """The operation of that number as it is now; None if there is none."""
-        return await (await self._opening.parts()).operations.get(number)
+        return await (await self._open()).operations.get(number)
 
     async def operations(
         self, *, going_on: bool = False, limit: int = 50, before: int | None = None, after: int | None = None
@@ -336,18 +306,18 @@ class DeadLetters:
 
         With `before` the first of those that are older than that operation, with `after` the last of those that are newer.
         """
-        operations = (await self._opening.parts()).operations
+        operations = (await self._open()).operations
         return await operations.list(going_on=going_on, limit=limit, before=before, after=after)
 
     async def operation_items(
         self, number: int, *, outcome: ItemOutcome | None = None, after: int = 0, limit: int = 200
     ) -> Sequence[OperationItem]:
         """What came of each letter of an operation, from the one behind position `after` on."""
-        return await (await self._opening.parts()).operations.items(number, outcome=outcome, after=after, limit=limit)
+        return await (await self._open()).operations.items(number, outcome=outcome, after=after, limit=limit)
 
     async def count_operations(self, *, going_on: bool = False, limit: int = 10_001) -> int:
         """How many operations there are, counted no further than `limit`; `going_on`: of those that have not ended."""
-        return await (await self._opening.parts()).operations.count(going_on=going_on, limit=limit)
+        return await (await self._open()).operations.count(going_on=going_on, limit=limit)
 
     async def operation_items_by_outcome(
         self,
@@ -362,7 +332,7 @@ class DeadLetters:
 
         From behind that outcome and position on, or `backwards` from before it, the nearest first.
         """
-        operations = (await self._opening.parts()).operations
+        operations = (await self._open()).operations
         return await operations.items_by_outcome(number, outcomes, behind=behind, backwards=backwards, limit=limit)
 
     async def pause(self, number: int, *, also: Also[Operation] | None = None) -> Operation:
@@ -370,19 +340,19 @@ class DeadLetters:
 
         `also` is as with `requeue`, here and with the others.
         """
-        return await (await self._opening.parts()).operations.pause(number, also=also)
+        return await (await self._open()).operations.pause(number, also=also)
 
     async def resume(self, number: int, *, also: Also[Operation] | None = None) -> Operation:
         """A paused operation goes on, wherever operations are run. Raises `RefusedError` unless it is paused."""
-        return await (await self._opening.parts()).operations.resume(number, also=also)
+        return await (await self._open()).operations.resume(number, also=also)
 
     async def cancel(self, number: int, *, also: Also[Operation] | None = None) -> Operation:
         """Ends an operation: what is done stays done, the rest is free. Raises `RefusedError` if it has ended."""
-        return await (await self._opening.parts()).operations.cancel(number, also=also)
+        return await (await self._open()).operations.cancel(number, also=also)
 
     async def runner(self) -> OperationsRunner:
         """What does the batches of operations that are running; any number of processes may have one."""
-        return (await self._opening.parts()).runner
+        return (await self._open()).runner
 
     # --- helpers -------------------------------------------------------------------------------------------------------
 
@@ -393,7 +363,7 @@ class DeadLetters:
         expected: int | Expected | None,
         also: Also[Repaired | Operation] | None,
     ) -> Repaired | Operation:
-        parts, limit = await self._opening.parts(), request.options.max_items
+        parts, limit = await self._open(), request.options.max_items
         if isinstance(selector, DeadLetterFilter):
             meant = _meant(selector, request)
             return await parts.operations.create(request, meant, limit=limit, expected=expected, also=also)
@@ -413,7 +383,7 @@ class DeadLetters:
         ids = [] if isinstance(selector, DeadLetterFilter) else _ids(selector)
         if len(ids) != 1 or request.options.rate is not None or request.options.canary is not None:
             raise ConfigurationError("an edit is for one dead letter, named by its id, and done at once")
-        return await (await self._opening.parts()).editing.requeue(request, ids[0], edit, also=also)
+        return await (await self._open()).editing.requeue(request, ids[0], edit, also=also)
 
     def _options(self, max_items: int | None, *, force: bool = False) -> Options:
         return Options(force=force, max_items=max_items, retention=self._retention)
@@ -429,10 +399,3 @@ def _ids(selector: str | Iterable[str]) -> Sequence[str]:
 
 def _meant(selector: DeadLetterFilter, request: Request) -> DeadLetterFilter:
     return sensible(selector, request.action, force=request.options.force)
-
-
-def _broker_beside(broker: "str | Broker | None") -> "ConsumableSource | None":
-    """The broker to ask; None where it is PostgreSQL, whose queues are in the same database."""
-    if broker is None or (isinstance(broker, str) and server_kind(broker, argument="broker") is ServerKind.POSTGRES):
-        return None
-    return require_one_consumable_broker(rmq_connection=None, rmq_connection_url=None, broker=broker)

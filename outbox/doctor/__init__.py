@@ -61,7 +61,7 @@ class Report:
 
     @property
     def sql(self) -> tuple[str, ...]:
-        """The statements that would mend what statements can mend."""
+        """The statements that fix what SQL can fix."""
         return tuple(statement for finding in self.findings for statement in finding.sql)
 
     def as_json(self) -> str:

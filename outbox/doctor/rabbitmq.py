@@ -86,7 +86,7 @@ async def _examine_resource(inquiry: Inquiry, management: Management | None, res
     say = warning
     if isinstance(resource, Queue):
         if management is None:
-            # Whether anything is lost is told by the management API where there is one: a policy may make up for an argument.
+            # Whether anything is lost the management API says where there is one: a policy may make up for an argument.
             limited = any(f"x-{limit}" in difference for limit in _LIMITS)
             say = error if limited and resource.name.endswith(".dlq") else warning
         else:

@@ -268,7 +268,7 @@ BodyKind = Literal["json", "text", "base64"]
 def readable(body: Body, masking: Masking | None) -> tuple[BodyKind | None, str | None]:
     """What a body is, and as much of its text as may be shown: masked, or, without a `masking`, up to `READ_LIMIT` bytes of it.
 
-    No text where it cannot be told what is secret in it: in half a JSON, in bytes, in formats that are not read.
+    No text where it is not clear what is secret in it: in half a JSON, in bytes, in formats that are not read.
     """
     content_type = (body.content_type or "text/plain").lower()
     kind: BodyKind = "base64"

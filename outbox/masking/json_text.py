@@ -35,7 +35,7 @@ def masked_json(text: str, rules: Rules) -> str | None:
 
 
 def masked_preview(text: str, rules: Rules) -> str | None:
-    """`text`, a preview of JSON, as it may be shown: if it was cut, up to what can be told. None if it is no JSON."""
+    """`text`, a preview of JSON, as it may be shown: if it was cut, up to what can be read. None if it is no JSON."""
     if not text.endswith(CUT):
         return masked_json(text, rules)
     cut = text.removesuffix(CUT)

@@ -165,9 +165,9 @@ class Activity:
     at_first: str = "starting"
     """The state until it is heard that the work began."""
     in_hand: Callable[[], int] | None = None
-    """Asked at each heartbeat, where a component has something in hand."""
+    """Asked at each heartbeat, where a component has something in flight."""
     paused: set[str] = field(default_factory=set)
-    """The queues that take nothing because somebody paused them; "" for a relay."""
+    """The queues that take nothing because they are paused; "" for a relay."""
     failing: set[str] = field(default_factory=set)
     """The queues that handle nothing because their handler failed with what it pauses on."""
     poison: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -243,24 +243,24 @@ class Activity:
         return "running" if self._running else self.at_first
 
     def as_json(self, *, pausing: Sequence[Mapping[str, str]] = ()) -> str:
-        """The content of the heartbeat; `pausing` are the pauses that wait for what is in hand."""
+        """The content of the heartbeat; `pausing` are the pauses that wait for what is in flight."""
         rates = self._rates()
-        told: dict[str, Any] = {"state": self.state, **self._facts, "totals": self._counts, "per_second": rates}
+        content: dict[str, Any] = {"state": self.state, **self._facts, "totals": self._counts, "per_second": rates}
         if self.in_hand is not None:
-            told["in_hand"] = self.in_hand()
+            content["in_hand"] = self.in_hand()
         if self.paused - {""}:
-            told["paused_queues"] = sorted(self.paused)
+            content["paused_queues"] = sorted(self.paused)
         if self.failing:
-            told["failing_queues"] = sorted(self.failing)
+            content["failing_queues"] = sorted(self.failing)
         if self.poison:
-            told["poison_messages"] = [
+            content["poison_messages"] = [
                 {"queue": queue, "message_id": id_, "step": step} for (queue, id_), step in self.poison.items()
             ]
         if pausing:
-            told["pausing"] = pausing
+            content["pausing"] = pausing
         if self._lost:
-            told["waiting_for"] = {dependency.value: reason for dependency, reason in self._lost.items()}
-        return json.dumps(told)
+            content["waiting_for"] = {dependency.value: reason for dependency, reason in self._lost.items()}
+        return json.dumps(content)
 
     def _rates(self) -> Mapping[str, float]:
         at, counts = self.clock(), dict(self._counts)

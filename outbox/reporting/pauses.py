@@ -160,7 +160,7 @@ class Gates:
 
 @dataclass(frozen=True, slots=True)
 class Heeded:
-    """Pauses that are honoured, and those that wait for what is in hand."""
+    """Pauses that are honoured, and those that wait for what is in flight."""
 
     applied: tuple[Wish, ...] = ()
     pending: tuple[Wish, ...] = ()

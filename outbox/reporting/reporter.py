@@ -31,7 +31,7 @@ MOST_DUPLICATES = 10_000
 
 
 class Duplicates:
-    """Deliveries that were found to be duplicates, until they are settled, which is told like that of any other."""
+    """Deliveries that were found to be duplicates, until they are settled, which is reported like that of any other."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], None] = {}
@@ -86,7 +86,7 @@ _log = logging.getLogger("outbox")
 
 
 class Reporter:
-    """Implements the Observer port. Being told costs no more than counting; everything else is done by `run`."""
+    """Implements the Observer port. An event costs no more than counting; everything else is done by `run`."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class Reporter:
     # --- rounds --------------------------------------------------------------------------------------------------------
 
     async def _report(self, connection: Connection) -> None:
-        """Rounds over one connection, until it is lost, or until the end; one only if the connection is somebody else's."""
+        """Rounds over one connection, until it is lost, or until the end; one only if the connection is borrowed."""
         await self._look_for_tables(connection)
         if not self._settings.borrows:
             self._listening = False
@@ -361,7 +361,7 @@ class Reporter:
         self._news.set()
 
     def tell_lost(self, *, at_once: bool = True) -> None:
-        """Tells how many facts were lost since it was last told, from time to time."""
+        """Reports how many facts were lost since the last report, from time to time."""
         if at_once:
             self._facts.lost += len(self._facts.batch(len(self._facts)))
         if self._facts.lost and (at_once or time.monotonic() - self._lost_told >= TELL_LOST_EVERY.total_seconds()):

@@ -181,7 +181,7 @@ _GROUPS: Mapping[GroupBy, tuple[str, str]] = {
         "true",
     ),
 }
-"""What rows are told apart by, null where they belong to no group; and which of them are read."""
+"""What rows are grouped by, null where they belong to no group; and which of them are read."""
 
 
 class SeriesReader:

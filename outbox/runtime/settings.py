@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -31,6 +32,7 @@ from outbox.core.duration import as_delay, as_retention
 from outbox.core.urls import postgres_url, server_kind
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import DurationError
+from outbox.masking import Masking
 from outbox.masking.paths import check_paths
 
 PREFIX = "OUTBOX_"
@@ -562,3 +564,27 @@ OF_CLIENT = {name: Setting.of(name, field) for name, field in ClientSettings.mod
 SETTINGS: Mapping[str, Setting] = OF_SERVICE | OF_CLIENT
 """The whole table, by name."""
 VARIABLES = frozenset(each.variable for each in SETTINGS.values())
+
+
+def arguments_of(component: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that settings are to a relay, a worker, or another class: the values of those that it has a parameter for.
+
+    A parameter has the name of its setting, without the `admin_` or `archive_` that says in the table whose it is; `metrics` is
+    `enable_metrics`. What is not set is left to the class. Durations are in seconds, and to keep something forever is None.
+    """
+    parameters, found = signature(component).parameters, dict[str, Any]()
+    for name, setting in OF_SERVICE.items():
+        argument = "enable_metrics" if name == "metrics" else name.removeprefix("admin_").removeprefix("archive_")
+        value = values.get(name)
+        if argument not in parameters or value is None:
+            continue
+        if isinstance(value, SecretStr):
+            value = value.get_secret_value()
+        elif setting.kind is Kind.RETENTION:
+            value = None if value == "NEVER" else value
+        elif isinstance(value, timedelta) and not setting.choices:
+            value = value.total_seconds()
+        found[argument] = value
+    if "masking" in parameters:
+        found["masking"] = Masking().also(*values.get("mask_keys") or (), paths=values.get("mask_paths") or ())
+    return found

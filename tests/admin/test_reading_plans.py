@@ -7,7 +7,7 @@ import pytest
 
 from outbox.admin.store import backlog
 from outbox.admin.store.messages import MessageListing
-from outbox.dead_letters.reading import GroupNotes
+from outbox.dead_letters.reader import GroupNotes
 from outbox.postgres.queries import query
 from outbox.postgres.schema.objects import outbox_table, satellite_names
 from tests.postgres_transport.support import explained, rows_read

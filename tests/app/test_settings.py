@@ -12,10 +12,13 @@ from click.testing import CliRunner
 from pydantic import SecretStr
 
 from app.settings import Runs, read_settings
+from outbox import Archiver, MessageRelay, Worker
+from outbox.admin import Admin
 from outbox.cli import main
 from outbox.errors import ConfigurationError
+from outbox.maintenance import Maintenance
 from outbox.runtime.environment import check_environment
-from outbox.runtime.settings import OF_SERVICE, PREFIX, SETTINGS, VARIABLES, Kind, Reader, Setting
+from outbox.runtime.settings import OF_SERVICE, PREFIX, SETTINGS, VARIABLES, Kind, Reader, Setting, arguments_of
 from scripts.settings import PAGE, page
 
 
@@ -75,6 +78,56 @@ def test_an_option_that_a_variable_sets_is_a_row_of_the_table(command: str) -> N
 @pytest.mark.parametrize("reader", sorted(set(Reader) - {Reader.SERVICE, Reader.OPERATOR}))
 def test_a_command_has_options_for_the_settings_that_it_reads(reader: Reader) -> None:
     assert _read_by(reader.value) == {each.name for each in SETTINGS.values() if reader in each.readers}
+
+
+OF_THE_CALLER = {
+    "database_url", "broker_url", "mask_keys", "mask_paths", "monitoring_host", "monitoring_port", "log_level", "log_format"
+}  # fmt: skip
+"""What a process is not given as it stands: its servers, its masking, and what the command around it uses."""
+
+
+@pytest.mark.parametrize(
+    ("reader", "component", "others"),
+    [
+        (Reader.RELAY, MessageRelay, set[str]()),
+        (Reader.WORKER, Worker, {"masking"}),
+        (Reader.ARCHIVER, Archiver, {"masking"}),
+        (Reader.MAINTAIN, Maintenance, set[str]()),
+    ],
+)
+def test_a_process_is_given_the_settings_that_its_command_reads(reader: Reader, component: type, others: set[str]) -> None:
+    read = {each.name for each in OF_SERVICE.values() if reader in each.readers} - OF_THE_CALLER
+    arguments = arguments_of(component, dict.fromkeys(read, 1))
+    if reader is Reader.ARCHIVER:
+        read.remove("exchange_name")  # readiness asks for it; dead letters come from queues
+    named = {"metrics": "enable_metrics", "archive_queues": "queues", "archive_discover_every": "discover_every"}
+    assert set(arguments) == {named.get(name, name) for name in read} | others
+
+
+def test_settings_are_arguments_in_the_form_that_a_process_takes() -> None:
+    settings = read_settings(
+        database_url="postgresql://h/d",
+        listen_url="postgresql://u:secret@h/d",
+        publish_timeout="2",
+        clean_up_after="30m",
+        dead_letter_retention="NEVER",
+        audit_retention="30d",
+        admin_read_only=True,
+        mask_keys="colour",
+        metrics=False,
+    )
+    relay = arguments_of(MessageRelay, dict(settings))
+    assert relay["listen_url"] == "postgresql://u:secret@h/d"
+    assert relay["publish_timeout"] == 2.0
+    assert relay["clean_up_after"] == timedelta(minutes=30)
+    assert relay["enable_metrics"] is False
+    assert "expiration" not in relay
+    maintenance = arguments_of(Maintenance, dict(settings))
+    assert maintenance["dead_letter_retention"] is None
+    assert maintenance["audit_retention"] == timedelta(days=30)
+    admin = arguments_of(Admin, dict(settings))
+    assert admin["read_only"] is True
+    assert admin["masking"].masks("colour")
 
 
 def test_the_other_commands_have_options_for_what_operators_may_set() -> None:

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import outbox
 from outbox.cli import main
-from outbox.cli.monitoring import Address, monitored
+from outbox.cli.processes import Address, monitored
 from outbox.runtime.health import HealthChecks
 from outbox.runtime.settings import VARIABLES
 from outbox.schema import ensure_outbox_schema_async

@@ -20,7 +20,7 @@ from outbox.core.events import Archived, DeadLettersMeasured, DependencyLost, De
 from outbox.core.outcome import Cause, Dead
 from outbox.dead_letters import DeadLetters
 from outbox.dead_letters.model import DeadLetterFilter
-from outbox.dead_letters.reading import DeadLetterListing
+from outbox.dead_letters.reader import DeadLetterListing
 from outbox.engine.archive import Archiving, ArchivingSettings
 from outbox.engine.lifecycle import Stopping
 from outbox.errors import ConfigurationError, SchemaError

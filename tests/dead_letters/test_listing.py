@@ -12,7 +12,7 @@ from outbox.core.failures import FailedAttempt
 from outbox.core.fingerprint import fingerprint
 from outbox.core.outcome import Failure
 from outbox.dead_letters.model import DeadLetter, DeadLetterFilter, DeadLetterStatus, GroupBy, Position, Source
-from outbox.dead_letters.reading import DeadLetterListing
+from outbox.dead_letters.reader import DeadLetterListing
 from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from time import monotonic
@@ -152,16 +151,13 @@ class BacklogView:
             return await self._reader.estimate(connection)
 
     async def _look(self) -> Depths:
-        return await self._broker.depths(await self._named_queues())
-
-    async def _named_queues(self) -> Sequence[str]:
         async with self._admin.reading("looking for queues") as connection:
             consumers = declared(await recent_components(connection, schema=self._admin.table.schema))
         if not consumers:
-            return ()
+            return await self._broker.depths(())
         from outbox.transports.rabbitmq.topology import dead_letter_queue, delay_resource
 
         exchange = self._admin.exchange_name
         queues = {consumer.queue for consumer in consumers}
         delays = {delay_resource(exchange, delay) for consumer in consumers for delay in consumer.delays}
-        return sorted({*queues, *map(dead_letter_queue, queues), *delays})
+        return await self._broker.depths(sorted({*queues, *map(dead_letter_queue, queues), *delays}))

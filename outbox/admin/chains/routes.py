@@ -13,7 +13,7 @@ from outbox.admin.models import Cursor, Direction, Instant, Request, Text, decod
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
 from outbox.chains import MOST_NODES, ChainState, chain
-from outbox.chains.listing import BeginningFilter, beginnings
+from outbox.chains.beginnings import BeginningFilter, beginnings
 from outbox.chains.model import masked
 from outbox.chains.traces import BeginningsReader, Place
 from outbox.postgres.pool import unavailable_errors

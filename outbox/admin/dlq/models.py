@@ -9,7 +9,7 @@ from pydantic_core import CoreSchema
 
 from outbox.admin.models import ErrorSummary, Instant, Model, Moment, Page, Paged, Request, ShapedAs, Text
 from outbox.dead_letters import Action, DeadLetter, DeadLetterFilter, DeadLetterStatus, GroupBy, ItemOutcome, Source
-from outbox.dead_letters.reading import Fate
+from outbox.dead_letters.reader import Fate
 from outbox.masking import HIDDEN, READ_LIMIT, Body, Masking, readable
 
 Outcome = Literal["failed_again", "refused", "not_found", "skipped", "pending", "requeued", "discarded", "restored", "purged"]

@@ -12,7 +12,7 @@ from outbox.admin.dlq.models import DeadLetterFilters, Unarchived
 from outbox.admin.problems import Code, Problem
 from outbox.dead_letters import DeadLetterFilter, Group, GroupBy
 from outbox.dead_letters.model import FACET_FIELDS, FacetField, Facets
-from outbox.dead_letters.reading import Afterlife, DeadLetterListing, GroupNotes
+from outbox.dead_letters.reader import Afterlife, DeadLetterListing, GroupNotes
 from outbox.masking import Masking
 from outbox.postgres.archive import PostgresArchive
 

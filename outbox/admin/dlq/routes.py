@@ -60,7 +60,7 @@ from outbox.dead_letters import (
     Position,
 )
 from outbox.dead_letters.filters import is_letter_id
-from outbox.dead_letters.reading import LONGEST_GROUP, GroupNote, Life, OperationOn
+from outbox.dead_letters.reader import LONGEST_GROUP, GroupNote, Life, OperationOn
 from outbox.masking import READ_LIMIT, Body, Masking
 
 router = area("dlq")

@@ -2,11 +2,11 @@
 
 import asyncio
 import base64
-import binascii
 import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
@@ -54,14 +54,14 @@ def _plain_json(value: Any) -> Any:
         for each in level:
             if isinstance(each, float) and not math.isfinite(each):
                 raise ValueError("JSON knows neither NaN nor Infinity")
-        level = [inner for each in level for inner in _inside(each)]
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
+        ]
         if not level:
             return value
     raise ValueError(f"it is nested deeper than {DEEPEST} levels")
-
-
-def _inside(value: Any) -> Any:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 PlainJson = Annotated[Any, AfterValidator(_plain_json)]
@@ -205,6 +205,10 @@ class Change(Request):
         """Whether a dry run must come first."""
         return self.selector.is_open_ended
 
+    def options(self) -> dict[str, Any]:
+        """How it is to be done, as the library's method of the action takes it."""
+        return {}
+
     def scope(self) -> Mapping[str, Any]:
         """What a dry run is about: a token is good for requests that agree in this."""
         fields = {"destination", "force", "max_items", "purge"} & set(type(self).model_fields)
@@ -250,6 +254,16 @@ class RequeueRequest(Change):
             case _:
                 return None
 
+    def options(self) -> dict[str, Any]:
+        """How it is to be done, but for the edit."""
+        return {
+            "destination": self.where_to(),
+            "rate": self.rate_per_second,
+            "canary": None if self.canary is None else self.canary.as_canary(),
+            "stop_ratio": self.stop_on_failure_ratio,
+            "force": self.force,
+        }
+
     @model_validator(mode="after")
     def _one_edit(self) -> Self:
         if self.edit is not None and (len(self.selector.ids or ()) != 1 or self.rate_per_second or self.canary):
@@ -267,6 +281,10 @@ class DiscardRequest(Change):
     def action(self) -> Action:
         """Discarding or purging."""
         return Action.PURGE if self.purge else Action.DISCARD
+
+    def options(self) -> dict[str, Any]:
+        """How it is to be done: only a purge can be forced."""
+        return {"force": self.force} if self.purge else {}
 
     @property
     def needs_token(self) -> bool:
@@ -321,11 +339,32 @@ class _OutOfTimeError(Exception):
 
 
 def _judged(schema: Mapping[str, Any], body: object) -> list[Misfit] | None:
-    validator = _bounded_validator(time.monotonic() + TIME.total_seconds())(schema, registry=Registry())
+    deadline = time.monotonic() + TIME.total_seconds()
+
+    def bounded(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+        """`check`, and a look at the clock before it: no library of schemas can be stopped from outside."""
+
+        def step(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+            if time.monotonic() > deadline:
+                raise _OutOfTimeError
+            if isinstance(schema, Mapping) and "patternProperties" in schema and value is schema.get("additionalProperties"):
+                return  # which properties are additional, only its expressions could say
+            yield from check(validator, value, instance, schema) or ()
+
+        return step
+
+    steps = {name: bounded(check) for name, check in Draft202012Validator.VALIDATORS.items()}
+    steps["oneOf"] = steps["anyOf"]
+    steps |= {name: lambda *_: iter(()) for name in _LEFT_OUT}
+    validator: Any = extend(Draft202012Validator, steps)(schema, registry=Registry())
     found: list[Misfit] = []
     try:
         for error in validator.iter_errors(body):
-            found.append(Misfit(_path(error.absolute_path), _shortened(error.message)))
+            path = ".".join(str(part) for part in error.absolute_path)[:_LONGEST_MESSAGE]
+            message = error.message
+            if len(message) > _LONGEST_MESSAGE:
+                message = f"{message[: _LONGEST_MESSAGE - 1]}…"
+            found.append(Misfit(path or "body", message))
             if len(found) == MOST_MISFITS:
                 break
     except Exception:  # noqa: BLE001  whatever a schema does to its reader, it says nothing of the body
@@ -333,37 +372,7 @@ def _judged(schema: Mapping[str, Any], body: object) -> list[Misfit] | None:
     return found
 
 
-def _bounded_validator(deadline: float) -> Any:
-    """A class of validators whose every step looks at the clock."""
-    steps = {name: _bounded(check, deadline) for name, check in Draft202012Validator.VALIDATORS.items()}
-    steps["oneOf"] = steps["anyOf"]
-    return extend(Draft202012Validator, {**steps, **dict.fromkeys(_LEFT_OUT, _anything)})
-
-
-def _bounded(check: Callable[..., Any], deadline: float) -> Callable[..., Iterator[Any]]:
-    def bounded(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-        if time.monotonic() > deadline:
-            raise _OutOfTimeError
-        if isinstance(schema, Mapping) and "patternProperties" in schema and value is schema.get("additionalProperties"):
-            return  # which properties are additional, only its expressions could say
-        yield from check(validator, value, instance, schema) or ()
-
-    return bounded
-
-
 _LEFT_OUT = ("if", "not", "pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties", "uniqueItems", "format")
-
-
-def _anything(_validator: Any, _value: Any, _instance: Any, _schema: Any) -> Iterator[Any]:
-    return iter(())
-
-
-def _path(parts: Any) -> str:
-    return ".".join(str(part) for part in parts)[:_LONGEST_MESSAGE] or "body"
-
-
-def _shortened(message: str) -> str:
-    return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…"
 
 
 _AWAKE = frozenset({Condition.ALIVE, Condition.LATE})
@@ -401,31 +410,21 @@ def _read(request: EditRequest) -> Edit:
     for name in request.headers or ():
         if name.lower().startswith(RESERVED_PREFIX):
             raise Problem(Code.HEADER_LOCKED, f"leave out the header {name!r}: {RESERVED_PREFIX}… belongs to the system")
-    return Edit(version=request.version, body=_body(request) if request.has_body else None, headers=request.headers)
-
-
-def _body(request: EditRequest) -> object:
-    match request.encoding:
-        case "text":
-            return _encoded(request.body)
-        case "base64":
-            return _decoded(request.body)
-        case _:
-            return RootModel[Any](None) if request.body is None else request.body
-
-
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise Problem(Code.INVALID_EDIT, "halves of surrogate pairs are no text: send the bytes as base64") from None
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (ValueError, binascii.Error):
-        raise Problem(Code.INVALID_EDIT, "the body is not base64, as its encoding says") from None
+    body: object = None
+    if request.has_body:
+        try:
+            match request.encoding:
+                case "text":
+                    body = request.body.encode()
+                case "base64":
+                    body = base64.b64decode(request.body, validate=True)
+                case _:
+                    body = RootModel[Any](None) if request.body is None else request.body
+        except UnicodeEncodeError:
+            raise Problem(Code.INVALID_EDIT, "halves of surrogate pairs are no text: send the bytes as base64") from None
+        except ValueError:
+            raise Problem(Code.INVALID_EDIT, "the body is not base64, as its encoding says") from None
+    return Edit(version=request.version, body=body, headers=request.headers)
 
 
 async def _require_fitting(context: RequestContext, request: RequeueRequest, letter: DeadLetter, edit: Edit) -> None:
@@ -434,14 +433,18 @@ async def _require_fitting(context: RequestContext, request: RequeueRequest, let
         known = await components(connection, schema=context.admin.table.schema)
     consumers = [consumer for each in known if each.condition in _AWAKE for consumer in each.consumers]
     for queue in await _queues(context, request, letter, consumers):
-        schemas = _schemas(consumers, queue)
-        if not schemas:
-            continue
-        try:
-            body = _as_json(edit.body)
-        except (ValueError, RecursionError):
-            raise _refusal(queue, [Misfit("body", "this is not JSON")]) from None
-        judged = [await misfits(schema, body) for schema in schemas]
+        schemas: list[Any] = [consumer.get("body") for consumer in consumers if consumer.get("queue") == queue]
+        if not schemas or not all(isinstance(schema, dict) for schema in schemas):
+            continue  # a consumer takes anything
+        body = edit.body.root if isinstance(edit.body, RootModel) else edit.body
+        if isinstance(body, bytes):
+            try:
+                body = json.loads(body)
+            except (ValueError, RecursionError):
+                raise _refusal(queue, [Misfit("body", "this is not JSON")]) from None
+        # Most workers of a queue have the same schema.
+        different = {json.dumps(schema, sort_keys=True): schema for schema in schemas}
+        judged = [await misfits(schema, body) for schema in different.values()]
         if all(judged):
             raise _refusal(queue, min((each for each in judged if each), key=len))
 
@@ -455,44 +458,21 @@ async def _queues(
             return [queue]
         case destination if destination != ORIGINAL_ROUTING and letter.queue:
             return [letter.queue]
-    bindings = await _bindings(context)
-    if bindings is None:
-        # Only workers tell of bindings here. It reached the queue that it died in, which may be bound by hand.
-        bound = {str(each.get("queue")) for each in consumers if matches(str(each.get("binding_key")), letter.routing_key)}
-        return sorted(bound | {letter.queue} - {""})
-    return sorted({queue for queue, binding_key in bindings if matches(binding_key, letter.routing_key)})
-
-
-async def _bindings(context: RequestContext) -> Sequence[tuple[str, str]] | None:
-    """The queues that are bound to the exchange, with their binding keys; None where the broker does not tell."""
     broker, exchange = context.admin.shared(BrokerView), context.admin.exchange_name
+    bindings: Sequence[tuple[str, str]] | None = None
     if broker.kind is BrokerKind.POSTGRESQL:
         async with context.admin.reading("looking for subscriptions", for_change=True) as connection:
             every = await subscriptions(connection, context.admin.table)
-        return [(each.queue, each.key) for each in every if each.exchange == exchange]
-    try:
-        bound = None if broker.rabbitmq is None else await broker.rabbitmq.bindings(exchange)
-    except BrokerUnavailableError:
-        return None
-    return None if bound is None else [(each.queue, each.key) for each in bound]
-
-
-def _schemas(consumers: Sequence[Mapping[str, Any]], queue: str) -> Sequence[Any]:
-    """What the workers that live have told of the bodies that `queue`'s consumers take."""
-    told = [consumer.get("body") for consumer in consumers if consumer.get("queue") == queue]
-    if any(not isinstance(schema, dict) for schema in told):
-        return ()  # a consumer takes anything
-    return list({json.dumps(schema, sort_keys=True): schema for schema in told}.values())
-
-
-def _as_json(body: object) -> object:
-    match body:
-        case bytes():
-            return json.loads(body)
-        case RootModel():
-            return body.root
-        case _:
-            return body
+        bindings = [(each.queue, each.key) for each in every if each.exchange == exchange]
+    elif broker.rabbitmq is not None:
+        with suppress(BrokerUnavailableError):
+            bound = await broker.rabbitmq.bindings(exchange)
+            bindings = None if bound is None else [(each.queue, each.key) for each in bound]
+    if bindings is None:
+        # Only workers tell of bindings here. It reached the queue that it died in, which may be bound by hand.
+        named = {str(each.get("queue")) for each in consumers if matches(str(each.get("binding_key")), letter.routing_key)}
+        return sorted(named | {letter.queue} - {""})
+    return sorted({queue for queue, binding_key in bindings if matches(binding_key, letter.routing_key)})
 
 
 def _refusal(queue: str, found: Sequence[Misfit]) -> Problem:

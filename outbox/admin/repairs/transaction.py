@@ -1,8 +1,9 @@
 """One change from request to response: a dry run, or the change with its audit entry and keys in one transaction."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastapi import Request, Response
@@ -13,9 +14,9 @@ from outbox.admin.audit_log import record
 from outbox.admin.problems import Code, Problem
 from outbox.admin.repairs.models import OperationAnswer, PlanAnswer, RepairedAnswer
 from outbox.admin.repairs.once import Confirmation, IdempotencyLock, idempotency_lock, issue_token, require_confirmation, use
-from outbox.admin.repairs.requests import Change, DiscardRequest, RequeueRequest, edit_of, require_version
+from outbox.admin.repairs.requests import Change, RequeueRequest, edit_of, require_version
 from outbox.admin.store.once import Answer
-from outbox.dead_letters import Edit, ItemOutcome, Operation, Repaired
+from outbox.dead_letters import Action, Edit, ItemOutcome, Operation, Repaired
 from outbox.dead_letters.actions import encode_selector
 from outbox.errors import CountDriftedError, EncodingError
 from outbox.postgres.pool import Connection
@@ -27,21 +28,41 @@ JSON = "application/json"
 
 async def changed(context: RequestContext, change: Change, key: str | None, http: Request) -> Response:
     """Does what is asked for, once, and answers it."""
+    dead_letters, selector, options = context.admin.dead_letters, change.selector.meant(), change.options()
     if change.dry_run:
-        return _response(Answer(200, {}, await _planned(context, change)))
+        if isinstance(change, RequeueRequest):
+            await edit_of(context, change)
+        planned = {name: options[name] for name in ("destination", "force") if name in options}
+        plan = await dead_letters.plan(change.action, selector, max_items=change.max_items, **planned)
+        token = await issue_token(context, change, plan.expected)
+        return _response(Answer(200, {}, _encoded(PlanAnswer.of(plan, token, context.admin.masking))))
     async with idempotency_lock(context, key, change) as hold:
         if isinstance(hold, Answer):
             return _response(hold, replayed=True)
         consent = await require_confirmation(context, change)
         edit = await edit_of(context, change) if isinstance(change, RequeueRequest) else None
-        deed = _ChangeTransaction(context, change, consent, hold, edit, operations=_beside(http, "operations"))
+        transaction = _ChangeTransaction(context, change, consent, hold, edit, operations=_beside(http, "operations"))
+        does: dict[Action, Callable[..., Awaitable[Repaired | Operation]]] = {
+            Action.REQUEUE: partial(dead_letters.requeue, edit=edit),
+            Action.DISCARD: dead_letters.discard,
+            Action.RESTORE: dead_letters.restore,
+            Action.PURGE: dead_letters.purge,
+        }
         try:
-            repaired = await _do(context, change, deed, edit)
+            repaired = await does[change.action](
+                selector,
+                reason=change.reason,
+                by=context.principal.name,
+                max_items=change.max_items,
+                expected=None if consent is None else consent.expected,
+                also=transaction.also,
+                **options,
+            )
         except CountDriftedError as error:
             raise Problem(Code.COUNT_DRIFTED, str(error), expected=error.expected, found=error.found) from None
         except EncodingError as error:
             raise Problem(Code.INVALID_EDIT, str(error)) from None
-        return _response(deed.answered(repaired))
+        return _response(transaction.answered(repaired))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +78,20 @@ class _ChangeTransaction:
 
     async def also(self, connection: Connection, answer: Repaired | Operation) -> None:
         """Uses the token up, tells the audit, and keeps the answer. What it raises takes everything back."""
-        if self.edit is not None:
-            await _require_current(self.context, answer, self.edit)
+        if self.edit is not None and isinstance(answer, Repaired) and answer.items[0].outcome is ItemOutcome.REFUSED:
+            # It may have been changed after we had looked; the library says that in words only.
+            detail = await self.context.admin.dead_letters.get(answer.items[0].id)
+            if detail is not None:
+                require_version(detail.letter, self.edit)
+        ids = self.change.selector.ids or ()
+        target = ids[0] if len(ids) == 1 else f"{len(ids)} dead letters"
         if self.consent is not None:
             await use(connection, self.context, self.change, self.consent)
         await record(
             connection,
             self.context,
             action=f"dlq.{self.change.action}",
-            target=_target(self.change, answer),
+            target=f"operation {answer.id}" if isinstance(answer, Operation) else target,
             reason=self.change.reason,
             details=_details(self.change, answer),
         )
@@ -77,54 +103,6 @@ class _ChangeTransaction:
         if isinstance(answer, Repaired):
             return Answer(200, {}, _encoded(RepairedAnswer.of(answer)))
         return Answer(202, {"location": f"{self.operations}/{answer.id}"}, _encoded(OperationAnswer.of(answer)))
-
-
-async def _planned(context: RequestContext, change: Change) -> bytes:
-    destination, force = None, isinstance(change, DiscardRequest) and change.force
-    if isinstance(change, RequeueRequest):
-        await edit_of(context, change)
-        destination, force = change.where_to(), change.force
-    plan = await context.admin.dead_letters.plan(
-        change.action, change.selector.meant(), destination=destination, force=force, max_items=change.max_items
-    )
-    return _encoded(PlanAnswer.of(plan, await issue_token(context, change, plan.expected), context.admin.masking))
-
-
-async def _do(context: RequestContext, change: Change, deed: _ChangeTransaction, edit: Edit | None) -> Repaired | Operation:
-    dead_letters, selector = context.admin.dead_letters, change.selector.meant()
-    common: dict[str, Any] = {
-        "reason": change.reason,
-        "by": context.principal.name,
-        "max_items": change.max_items,
-        "expected": None if deed.consent is None else deed.consent.expected,
-        "also": deed.also,
-    }
-    match change:
-        case RequeueRequest():
-            return await dead_letters.requeue(
-                selector,
-                destination=change.where_to(),
-                edit=edit,
-                rate=change.rate_per_second,
-                canary=None if change.canary is None else change.canary.as_canary(),
-                stop_ratio=change.stop_on_failure_ratio,
-                force=change.force,
-                **common,
-            )
-        case DiscardRequest(purge=True):
-            return await dead_letters.purge(selector, force=change.force, **common)
-        case DiscardRequest():
-            return await dead_letters.discard(selector, **common)
-        case _:
-            return await dead_letters.restore(selector, **common)
-
-
-async def _require_current(context: RequestContext, repaired: Repaired | Operation, edit: Edit) -> None:
-    """Somebody may have changed it after we had looked; the library says it in words only."""
-    if isinstance(repaired, Repaired) and repaired.items[0].outcome is ItemOutcome.REFUSED:
-        detail = await context.admin.dead_letters.get(repaired.items[0].id)
-        if detail is not None:
-            require_version(detail.letter, edit)
 
 
 def _beside(http: Request, name: str) -> str:
@@ -144,13 +122,6 @@ def _response(answer: Answer, *, replayed: bool = False) -> Response:
 
 def _encoded(model: BaseModel) -> bytes:
     return model.model_dump_json().encode()
-
-
-def _target(change: Change, answer: Repaired | Operation) -> str:
-    if isinstance(answer, Operation):
-        return f"operation {answer.id}"
-    ids = change.selector.ids or ()
-    return ids[0] if len(ids) == 1 else f"{len(ids)} dead letters"
 
 
 def _details(change: Change, answer: Repaired | Operation) -> Mapping[str, Any]:

@@ -75,7 +75,8 @@ async def show_statistics(context: Viewer, wanted: Annotated[StatsParameters, Qu
 
     What covers more than a day is read again after five seconds at the earliest; `as_of` says when it was.
     """
-    if _covers(wanted) > LONG:
+    here = datetime.now(UTC)
+    if _time(wanted.to, here, "to") - _time(wanted.from_, here, "from") > LONG:
         return await context.admin.shared(LongSeries).get(wanted)
     return await _answer(context.admin, wanted)
 
@@ -100,14 +101,25 @@ async def _answer(admin: Admin, wanted: StatsParameters) -> StatsAnswer:
     async with admin.reading("reading statistics") as connection:
         reader = SeriesReader(connection, admin.table.schema, wanted.group_by)
         now = await reader.now()
-        since, until = _times(wanted, now)
-        least = _least(wanted, since, until)
+        since, until = _time(wanted.from_, now, "from"), min(_time(wanted.to, now, "to"), now)
+        if since >= until:
+            raise Problem(Code.INVALID_REQUEST, "`from` is before `to`, and before now")
+        if until - since > LONGEST:
+            raise Problem(Code.INVALID_REQUEST, "ask for twenty years at most")
+        match = LENGTH.fullmatch(wanted.step)
+        least = seconds_of(*match.groups()) if match else usual_step(since, until)
         kept, rows = await _read(reader, since, until, least, 1 if wanted.group_by == "none" else MOST_GROUPS + 1)
     steps = fitting(since, until, max(least, kept), max(1, rows[0]["names"]) if rows else 1)
     if steps is None:
         raise Problem(
             Code.INVALID_REQUEST, f"that would be more than {MOST_POINTS:,} points with any step: ask for a shorter time"
         )
+    widened = None
+    if wanted.step != "auto" and steps.seconds != least:
+        if kept == steps.seconds:
+            widened = f"statistics of that time are kept by the {'day' if kept == 86_400 else 'hour'}"
+        else:
+            widened = f"there are steps of {', '.join(map(str, STEPS))} seconds, and {MOST_POINTS:,} points at most"
     table = Table(steps.starts, rows)
     names = [None] if wanted.group_by == "none" else table.names
     return StatsAnswer(
@@ -115,28 +127,13 @@ async def _answer(admin: Admin, wanted: StatsParameters) -> StatsAnswer:
         to=steps.until,
         as_of=now,
         step_seconds=steps.seconds,
-        widened=_widened(wanted, steps, least, kept),
+        widened=widened,
         group_by=wanted.group_by,
         starts_at=list(steps.starts),
         complete=[start + timedelta(seconds=steps.seconds) + REPORTED_WITHIN <= now for start in steps.starts],
         bucket_bounds_seconds=list(LATENCY_BOUNDS),
         series=[_series(table, name, wanted) for name in names],
     )
-
-
-def _covers(wanted: StatsParameters) -> timedelta:
-    """How long a time is asked for, by this machine's clock."""
-    now = datetime.now(UTC)
-    return _time(wanted.to, now, "to") - _time(wanted.from_, now, "from")
-
-
-def _times(wanted: StatsParameters, now: datetime) -> tuple[datetime, datetime]:
-    since, until = _time(wanted.from_, now, "from"), min(_time(wanted.to, now, "to"), now)
-    if since >= until:
-        raise Problem(Code.INVALID_REQUEST, "`from` is before `to`, and before now")
-    if until - since > LONGEST:
-        raise Problem(Code.INVALID_REQUEST, "ask for twenty years at most")
-    return since, until
 
 
 def _time(text: str, now: datetime, name: str) -> datetime:
@@ -149,12 +146,6 @@ def _time(text: str, now: datetime, name: str) -> datetime:
         raise Problem(
             Code.INVALID_REQUEST, f"`{name}` is a time such as 2026-03-01T12:00:00Z, or before now: -15m, -1h, -7d"
         ) from None
-
-
-def _least(wanted: StatsParameters, since: datetime, until: datetime) -> int:
-    """Seconds of the step that was asked for."""
-    match = LENGTH.fullmatch(wanted.step)
-    return seconds_of(*match.groups()) if match else usual_step(since, until)
 
 
 async def _read(
@@ -172,15 +163,6 @@ async def _read(
 
 def _covered(possible: Sequence[Steps]) -> tuple[datetime, datetime]:
     return min(steps.since for steps in possible), max(steps.until for steps in possible)
-
-
-def _widened(wanted: StatsParameters, steps: Steps, least: int, kept: int) -> str | None:
-    """Why the steps are longer than was asked for."""
-    if wanted.step == "auto" or steps.seconds == least:
-        return None
-    if kept == steps.seconds:
-        return f"statistics of that time are kept by the {'day' if kept == 86_400 else 'hour'}"
-    return f"there are steps of {', '.join(map(str, STEPS))} seconds, and {MOST_POINTS:,} points at most"
 
 
 def _series(table: Table, name: str | None, wanted: StatsParameters) -> SeriesAnswer:

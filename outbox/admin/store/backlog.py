@@ -104,10 +104,11 @@ class BacklogReader:
     async def figures(self, connection: Connection, *, deliveries: bool) -> BacklogFigures:
         """All of it; `deliveries`: also of the queues that are in the database."""
         await connection.execute(self._sql["settings"])
+        waited = await connection.fetch(self._sql["waited"], COUNTED)
         return BacklogFigures(
             counts=await self._counts(connection),
             oldest_seconds=await connection.fetchval(self._sql["oldest"]),
-            waited=_waited(await connection.fetch(self._sql["waited"], COUNTED)),
+            waited={MessageState(row["state"]): row["seconds"] for row in waited if row["seconds"] is not None},
             inserted=await connection.fetchval(self._sql["inserted"]),
             out_per_second=await self._out_per_second(connection),
             deliveries=await self._deliveries(connection) if deliveries else (),
@@ -120,23 +121,36 @@ class BacklogReader:
         return BacklogFigures(counts=_gathered(sample, dict.fromkeys(MessageState, Count(0, relation))))
 
     async def _counts(self, connection: Connection) -> Counts:
-        counted = _table_of(await connection.fetch(self._sql["counted"], COUNTED))
-        full = _full(counted)
+        rows = await connection.fetch(self._sql["counted"], COUNTED)
+        counted = {(MessageState(row["state"]), row["routing_key"]): Count(row["count"]) for row in rows}
+        least = _by_state(counted, {})
+        full = {state for state, count in least.items() if count.value >= COUNTED}
+        # These share an index, and so the limit.
+        if least[MessageState.SCHEDULED].value + least[MessageState.RETRYING].value >= COUNTED:
+            full |= {MessageState.SCHEDULED, MessageState.RETRYING}
         if not full:
             return _gathered(counted, {})
         sample, relation = await self._sample(connection, SAMPLED_PAGES)
-        estimated = {key: count for key, count in sample.items() if key[0] in full}
-        kept = {key: count for key, count in counted.items() if key[0] not in full}
-        least = _by_state(counted, {})
-        return _at_least(
-            _gathered({**kept, **estimated}, dict.fromkeys(full, Count(0, relation))), {state: least[state] for state in full}
-        )
+        table = {key: count for key, count in counted.items() if key[0] not in full}
+        table |= {key: count for key, count in sample.items() if key[0] in full}
+        counts = _gathered(table, dict.fromkeys(full, Count(0, relation)))
+        # An estimate is never less than what was counted.
+        states = {
+            state: Count(least[state].value, Relation.AT_LEAST) if state in full and count.value < least[state].value else count
+            for state, count in counts.states.items()
+        }
+        return Counts(states=states, routing_keys=counts.routing_keys)
 
     async def _sample(self, connection: Connection, pages: int) -> "tuple[Table, Relation]":
         """What a sample means for the whole, and how that, or finding nothing, is to the truth."""
         percent = _percent(pages, await connection.fetchval(self._sql["pages"]))
         relation = Relation.EXACT if percent >= 100 else Relation.ABOUT
-        return _scaled(await connection.fetch(self._sql["sampled"], percent), percent, relation), relation
+        rows = await connection.fetch(self._sql["sampled"], percent)
+        counts = {
+            (MessageState(row["state"]), row["routing_key"]): Count(round(row["count"] * 100 / percent), relation)
+            for row in rows
+        }
+        return counts, relation
 
     async def _out_per_second(self, connection: Connection) -> float | None:
         try:
@@ -154,15 +168,14 @@ class BacklogReader:
             async with connection.transaction():
                 rows = await connection.fetch(self._sql["deliveries"], COUNTED_DELIVERIES)
                 full = [row for row in rows if max(row["queued"], row["in_hand"] + row["retrying"]) >= row["rows"]]
-                estimates = await self._sampled_deliveries(connection) if full else {}
+                estimates: dict[tuple[str, str], int] = {}
+                if full:
+                    percent = _percent(SAMPLED_PAGES, await connection.fetchval(self._sql["delivery_pages"]))
+                    for row in await connection.fetch(self._sql["deliveries_sampled"], percent):
+                        estimates[row["queue"], row["state"]] = round(row["count"] * 100 / percent)
         except asyncpg.UndefinedTableError:
             return ()
         return [_queue_counts(row, estimates) for row in rows]
-
-    async def _sampled_deliveries(self, connection: Connection) -> Mapping[tuple[str, str], int]:
-        percent = _percent(SAMPLED_PAGES, await connection.fetchval(self._sql["delivery_pages"]))
-        rows = await connection.fetch(self._sql["deliveries_sampled"], percent)
-        return {(row["queue"], row["state"]): round(row["count"] * 100 / percent) for row in rows}
 
 
 Table = Mapping[tuple[MessageState, str], Count]
@@ -173,32 +186,8 @@ def backlog_queries(table: TableName) -> Mapping[str, str]:
     return queries("backlog.sql", **outbox_names(table), **satellite_names(table.schema))
 
 
-def _waited(rows: Sequence[asyncpg.Record]) -> dict[MessageState, float]:
-    return {MessageState(row["state"]): row["seconds"] for row in rows if row["seconds"] is not None}
-
-
-def _table_of(rows: Sequence[asyncpg.Record]) -> dict[tuple[MessageState, str], Count]:
-    return {(MessageState(row["state"]), row["routing_key"]): Count(row["count"]) for row in rows}
-
-
-def _scaled(rows: Sequence[asyncpg.Record], percent: float, relation: Relation) -> dict[tuple[MessageState, str], Count]:
-    """Counts of a sample as what they mean for the whole."""
-    return {
-        (MessageState(row["state"]), row["routing_key"]): Count(round(row["count"] * 100 / percent), relation) for row in rows
-    }
-
-
 def _percent(pages: int, all_pages: int) -> float:
     return min(100.0, 100 * pages / all_pages)
-
-
-def _full(counted: Table) -> frozenset[MessageState]:
-    """The states of which there are more than were counted."""
-    states = _by_state(counted, {})
-    full = {state for state, count in states.items() if count.value >= COUNTED}
-    if states[MessageState.SCHEDULED].value + states[MessageState.RETRYING].value >= COUNTED:  # they share an index
-        full |= {MessageState.SCHEDULED, MessageState.RETRYING}
-    return frozenset(full)
 
 
 def _by_state(table: Table, unseen: Mapping[MessageState, Count]) -> dict[MessageState, Count]:
@@ -216,15 +205,6 @@ def _gathered(table: Table, unseen: Mapping[MessageState, Count]) -> Counts:
         if state is not MessageState.SENT:
             routing_keys.setdefault(routing_key, dict(waiting))[state] = count
     return Counts(states=_by_state(table, unseen), routing_keys=routing_keys)
-
-
-def _at_least(counts: Counts, least: Mapping[MessageState, Count]) -> Counts:
-    """An estimate is never less than what was counted."""
-    states = {
-        state: Count(least[state].value, Relation.AT_LEAST) if state in least and count.value < least[state].value else count
-        for state, count in counts.states.items()
-    }
-    return Counts(states=states, routing_keys=counts.routing_keys)
 
 
 def _queue_counts(row: asyncpg.Record, estimates: Mapping[tuple[str, str], int]) -> QueueCounts:

@@ -56,27 +56,19 @@ async def look(admin: "Admin", broker: BrokerKind, rabbitmq: "Overview | None", 
         subscribed = await subscriptions(connection, admin.table) if broker is BrokerKind.POSTGRESQL else []
     seen = Seen(broker=broker, exchange=admin.exchange_name, consumers=consumers, held=held, relays=relays)
     if broker is BrokerKind.POSTGRESQL:
-        return _with_subscriptions(seen, subscribed, depths)
+        living = [consumer.queue for consumer in consumers if consumer.living]
+        counts = {each.queue: (each.queued.value, each.retrying.value) for each in depths}
+        queues = {}
+        for name in sorted({binding.queue for binding in subscribed} | counts.keys()):
+            queued, retrying = counts.get(name, (None, None))
+            queues[name] = SeenQueue(name=name, queued=queued, retrying=retrying, consumers=living.count(name))
+        return replace(seen, queues=queues, bindings=subscribed)
     if rabbitmq is None:
         return seen
     try:
         return await _with_rabbitmq(seen, rabbitmq)
     except BrokerUnavailableError as error:
         return replace(seen, problem=str(error))
-
-
-def _with_subscriptions(seen: Seen, subscribed: Sequence[Subscribed], depths: Sequence[QueueCounts]) -> Seen:
-    known = {counts.queue: counts for counts in depths}
-    names = {binding.queue for binding in subscribed} | set(known)
-    living = [consumer.queue for consumer in seen.consumers if consumer.living]
-    queues = {name: _of_database(name, known.get(name), consumers=living.count(name)) for name in sorted(names)}
-    return replace(seen, queues=queues, bindings=subscribed)
-
-
-def _of_database(name: str, counts: QueueCounts | None, *, consumers: int) -> SeenQueue:
-    if counts is None:
-        return SeenQueue(name=name, consumers=consumers)
-    return SeenQueue(name=name, queued=counts.queued.value, retrying=counts.retrying.value, consumers=consumers)
 
 
 async def _with_rabbitmq(seen: Seen, rabbitmq: "Overview") -> Seen:

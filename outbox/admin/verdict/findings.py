@@ -290,7 +290,8 @@ def _missing(observed: Observations) -> Iterator[HealthFinding]:
         unheard = not known
         if kind is ComponentKind.WORKER and unheard:
             continue
-        if kind is ComponentKind.ARCHIVER and (observed.broker is not BrokerKind.RABBITMQ or not _consumes(observed)):
+        consumes = any(one.kind is ComponentKind.WORKER and one.consumers for one in observed.components)
+        if kind is ComponentKind.ARCHIVER and (observed.broker is not BrokerKind.RABBITMQ or not consumes):
             continue
         name = kind.value
         so, left = consequence, observed.letters.unarchived
@@ -312,14 +313,11 @@ def _lives(component: KnownComponent) -> bool:
     return component.condition in (Condition.ALIVE, Condition.LATE)
 
 
-def _consumes(observed: Observations) -> bool:
-    return any(one.kind is ComponentKind.WORKER and one.consumers for one in observed.components)
-
-
 def _unwell(observed: Observations, thresholds: HealthThresholds) -> Iterator[HealthFinding]:
     for one in observed.components:
         name = f"the {one.kind.value} {one.name!r}"
-        about = {"subject_kind": one.kind.value, "subject": one.name}
+        replaced = any(each.kind is one.kind and _lives(each) and each.started_at > one.seen_at for each in observed.components)
+        about: dict[str, Any] = {"subject_kind": one.kind.value, "subject": one.name}
         if one.condition is Condition.LATE:
             yield HealthFinding(
                 code="component_late",
@@ -329,7 +327,7 @@ def _unwell(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
                 since=one.seen_at,
                 **about,
             )
-        elif one.condition is Condition.LOST and _is_missed(one, observed, thresholds):
+        elif one.condition is Condition.LOST and not replaced and observed.at - one.seen_at < thresholds.lost_for:
             yield HealthFinding(
                 code="component_lost",
                 severity=Severity.WARNING,
@@ -338,35 +336,27 @@ def _unwell(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
                 since=one.seen_at,
                 **about,
             )
-        if _lives(one):
-            yield from _hindered(one, name, about)
-
-
-def _is_missed(lost: KnownComponent, observed: Observations, thresholds: HealthThresholds) -> bool:
-    replaced = any(one.kind is lost.kind and _lives(one) and one.started_at > lost.seen_at for one in observed.components)
-    return not replaced and observed.at - lost.seen_at < thresholds.lost_for
-
-
-def _hindered(one: KnownComponent, name: str, about: Mapping[str, Any]) -> Iterator[HealthFinding]:
-    waits_for = one.activity.get("waiting_for")
-    if isinstance(waits_for, Mapping) and waits_for:
-        yield HealthFinding(
-            code="component_waiting",
-            severity=Severity.WARNING,
-            summary=f"{name} waits for the {' and the '.join(sorted(map(str, waits_for)))}",
-            hint="see its log: it goes on by itself as soon as it has an answer",
-            **about,
-        )
-    failing = one.activity.get("failing_queues")
-    for queue in failing if isinstance(failing, Sequence) and not isinstance(failing, str) else ():
-        yield HealthFinding(
-            code="consumer_failing",
-            severity=Severity.WARNING,
-            summary=f"the consumer of the queue {queue!r} at {name} handles nothing: its handler fails with what it pauses on",
-            hint="see the handler's last error: it is asked again from time to time",
-            subject_kind="queue",
-            subject=str(queue),
-        )
+        if not _lives(one):
+            continue
+        waits_for, failing = one.activity.get("waiting_for"), one.activity.get("failing_queues")
+        if isinstance(waits_for, Mapping) and waits_for:
+            yield HealthFinding(
+                code="component_waiting",
+                severity=Severity.WARNING,
+                summary=f"{name} waits for the {' and the '.join(sorted(map(str, waits_for)))}",
+                hint="see its log: it goes on by itself as soon as it has an answer",
+                **about,
+            )
+        for queue in failing if isinstance(failing, Sequence) and not isinstance(failing, str) else ():
+            what = f"the consumer of the queue {queue!r} at {name} handles nothing"
+            yield HealthFinding(
+                code="consumer_failing",
+                severity=Severity.WARNING,
+                summary=f"{what}: its handler fails with what it pauses on",
+                hint="see the handler's last error: it is asked again from time to time",
+                subject_kind="queue",
+                subject=str(queue),
+            )
 
 
 def _letters(observed: Observations) -> Iterator[HealthFinding]:
@@ -392,25 +382,24 @@ def _topology(observed: Observations) -> Iterator[HealthFinding]:
         if code == "unroutable" and held:
             continue  # told once, with how many they are and since when
         kind, _, name = (each.node or "").partition(":")
+        # When the last worker of that queue gave its last heartbeat, or ended.
+        unconsumed_since = max(
+            (
+                one.stopped_at or one.seen_at
+                for one in observed.components
+                if any(isinstance(consumer, Mapping) and consumer.get("queue") == name for consumer in one.consumers)
+            ),
+            default=None,
+        )
         yield HealthFinding(
             code=code,
             severity=each.finding.severity,
             summary=each.finding.summary,
             hint=each.finding.advice,
-            since=_unconsumed_since(observed, name) if code.endswith("_without_consumer") else None,
+            since=unconsumed_since if code.endswith("_without_consumer") else None,
             subject_kind=kind or "outbox",
             subject=name,
         )
-
-
-def _unconsumed_since(observed: Observations, queue: str) -> datetime | None:
-    """When the last worker of that queue gave its last heartbeat, or ended."""
-    ended = (
-        one.stopped_at or one.seen_at
-        for one in observed.components
-        if any(isinstance(consumer, Mapping) and consumer.get("queue") == queue for consumer in one.consumers)
-    )
-    return max(ended, default=None)
 
 
 def _grade(seconds: float | None, thresholds: HealthThresholds) -> Severity | None:

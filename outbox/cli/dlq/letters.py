@@ -85,23 +85,22 @@ async def list_(client: Client, *, limit: int, oldest: bool, as_json: bool, **gi
         echo(f"No {wanted.get('status', DeadLetterStatus.OPEN)} dead letters{filtered}.")
         return
     headings = ("ID", "STATUS", "FAILED", "FAILURES", "QUEUE", "ROUTING KEY", "ERROR")
-    echo_table(headings, [_line(letter) for letter in page["items"]], right=frozenset({"FAILURES", "FAILED"}))
+    rows = [
+        (
+            letter["id"],
+            letter["status"],
+            age(letter["failed_at"]),
+            f"{letter['failures']:,}",
+            letter["queue"] or "-",
+            letter["routing_key"],
+            f"{letter['error']['type'].rpartition('.')[2]}: {letter['error']['message']}",
+        )
+        for letter in page["items"]
+    ]
+    echo_table(headings, rows, right=frozenset({"FAILURES", "FAILED"}))
     total, shown = page["total"], len(page["items"])
     noun = "dead letter" if total["value"] == 1 else "dead letters"
     echo(f"\n{count(total).capitalize()} {noun}{f', {shown:,} shown: --limit shows more' if page['next'] else ''}.")
-
-
-def _line(letter: Mapping[str, Any]) -> tuple[str, ...]:
-    error = letter["error"]
-    return (
-        letter["id"],
-        letter["status"],
-        age(letter["failed_at"]),
-        f"{letter['failures']:,}",
-        letter["queue"] or "-",
-        letter["routing_key"],
-        f"{error['type'].rpartition('.')[2]}: {error['message']}",
-    )
 
 
 @click.command(cls=Command)
@@ -181,10 +180,13 @@ def _echo_letter(letter: Mapping[str, Any]) -> None:
     if letter["error"]["traceback"]:
         echo()
         echo(indented(letter["error"]["traceback"]))
-    if trail := letter["trail"]:
-        echo_heading(f"{counted(len(trail), 'failure')} on record{', oldest first' if len(trail) > 1 else ''}")
-        for failure in trail:
-            echo(f"  {_failure(failure)}")
+    if failures := letter["trail"]:
+        echo_heading(f"{counted(len(failures), 'failure')} on record{', oldest first' if len(failures) > 1 else ''}")
+        for failure in failures:
+            at = parse_time(failure["at"])
+            when = "" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}  "
+            worker = f"  [{failure['worker']}]" if failure["worker"] else ""
+            echo(f"  {when}attempt {failure['attempt']}  {one_line(_error(failure))}{worker}")
     if letter["headers"]:
         echo_heading("Headers")
         echo(indented(_pretty(letter["headers"])))
@@ -195,6 +197,10 @@ def _echo_letter(letter: Mapping[str, Any]) -> None:
 def _facts(letter: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     first, last = time_and_age(letter["first_failed_at"]), time_and_age(letter["failed_at"])
     editions, tracking_ids = letter["editions"], letter["tracking_ids"]
+    deaths, requeues = letter["deaths"], letter["requeue_count"]
+    history = f"dead-lettered {times(deaths)}, requeued {times(max(requeues, deaths - 1))}"
+    by = f" by {letter['resolved_by']}" if letter["resolved_by"] else ""
+    why = f": {letter['resolution']}" if letter["resolution"] else ""
     return [
         ("queue", letter["queue"]),
         ("routing key", letter["routing_key"]),
@@ -207,34 +213,15 @@ def _facts(letter: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
         ("failed", last),
         ("cause", f"{letter['cause']}, in attempt {letter['attempt']}"),
         ("worker", letter["worker"]),
-        ("history", _history(letter)),
+        ("history", history if deaths != 1 or requeues else ""),
         ("group", letter["group_id"]),
         ("version", f"{letter['version']}" + (f", {len(editions)} replaced by edits" if editions else "")),
         # An open one that was resolved has been requeued, and has failed again.
-        ("requeued" if letter["status"] == "open" else letter["status"], _resolution(letter)),
+        (
+            "requeued" if letter["status"] == "open" else letter["status"],
+            f"{time_and_age(letter['resolved_at'])}{by}{why}" if letter["resolved_at"] else "",
+        ),
     ]
-
-
-def _history(letter: Mapping[str, Any]) -> str:
-    deaths, requeues = letter["deaths"], letter["requeue_count"]
-    if deaths == 1 and not requeues:
-        return ""
-    return f"dead-lettered {times(deaths)}, requeued {times(max(requeues, deaths - 1))}"
-
-
-def _resolution(letter: Mapping[str, Any]) -> str:
-    if not letter["resolved_at"]:
-        return ""
-    by = f" by {letter['resolved_by']}" if letter["resolved_by"] else ""
-    why = f": {letter['resolution']}" if letter["resolution"] else ""
-    return f"{time_and_age(letter['resolved_at'])}{by}{why}"
-
-
-def _failure(failure: Mapping[str, Any]) -> str:
-    at = parse_time(failure["at"])
-    when = "" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}  "
-    worker = f"  [{failure['worker']}]" if failure["worker"] else ""
-    return f"{when}attempt {failure['attempt']}  {one_line(_error(failure))}{worker}"
 
 
 def _error(error: Mapping[str, Any]) -> str:

@@ -127,13 +127,22 @@ async def _show(client: Client, number: int, outcome: str | None, limit: int, *,
         echo_json(operation | {"items": items})
         return
     _echo_operation(operation)
+    selector, options = operation["selector"], dict(operation["options"])
+    if "filter" in selector:
+        letters = ", ".join(f"{name} {value}" for name, value in selector["filter"].items()) or "all"
+    else:
+        more = selector["count"] - len(selector["ids"])
+        letters = ", ".join(selector["ids"]) + (f" and {more:,} more" if more > 0 else "")
+    if canary := options.pop("canary"):
+        options["canary"] = f"{canary['count']:,} for {canary['wait_seconds']:g} s"
+    given = [name.replace("_", " ") + ("" if value is True else f" {value}") for name, value in options.items() if value]
     echo_facts(
         [
             ("created", time_and_age(operation["created_at"])),
             ("by", operation["requested_by"] or ""),
             ("reason", operation["reason"] or ""),
-            ("letters", _selector(operation["selector"])),
-            ("options", _options(operation["options"])),
+            ("letters", letters),
+            ("options", ", ".join(given)),
             ("ended", time_and_age(operation["finished_at"])),
         ]
     )
@@ -143,55 +152,30 @@ async def _show(client: Client, number: int, outcome: str | None, limit: int, *,
         echo_table(("ID", "OUTCOME", "RESULT", "REASON"), rows)
 
 
-def _selector(selector: Mapping[str, Any]) -> str:
-    if "filter" in selector:
-        return ", ".join(f"{name} {value}" for name, value in selector["filter"].items()) or "all"
-    named = ", ".join(selector["ids"])
-    more = selector["count"] - len(selector["ids"])
-    return f"{named} and {more:,} more" if more > 0 else named
-
-
-def _options(options: Mapping[str, Any]) -> str:
-    given = dict(options)
-    if canary := given.pop("canary"):
-        given["canary"] = f"{canary['count']:,} for {canary['wait_seconds']:g} s"
-    parts = (name.replace("_", " ") + ("" if value is True else f" {value}") for name, value in given.items() if value)
-    return ", ".join(parts)
-
-
 def _echo_lines(found: Sequence[Mapping[str, Any]]) -> None:
-    rows = [
-        (
-            operation["id"],
-            operation["action"],
-            operation["state"],
-            age(operation["created_at"]),
-            f"{operation['total']:,}",
-            f"{operation['counts'].get('pending', 0):,}",
-            f"{_done(operation):,}",
-            *_results(operation),
-            operation["requested_by"] or "-",
-            operation["stopped_because"] or operation["reason"] or "",
+    rows = []
+    for operation in found:
+        counts, results = operation["counts"], operation["results"]
+        # Of a requeue those count as done, too, that have failed again since: they have another outcome by then.
+        done = (results and results["sent"]) or sum(number for outcome, number in counts.items() if outcome in _DONE)
+        rows.append(
+            (
+                operation["id"],
+                operation["action"],
+                operation["state"],
+                age(operation["created_at"]),
+                f"{operation['total']:,}",
+                f"{counts.get('pending', 0):,}",
+                f"{done:,}",
+                # Other actions than requeueing send nothing, so nothing comes of it.
+                *(f"{results[name]:,}" if results else "-" for name in ("handled", "retrying", "failed_again")),
+                operation["requested_by"] or "-",
+                operation["stopped_because"] or operation["reason"] or "",
+            )
         )
-        for operation in found
-    ]
     numbers = ("LETTERS", "LEFT", "DONE", "HANDLED", "RETRYING", "FAILED AGAIN")
     headings = ("NUMBER", "ACTION", "STATE", "CREATED", *numbers, "BY", "REASON")
     echo_table(headings, rows, right=frozenset({"NUMBER", "CREATED", *numbers}))
-
-
-def _done(operation: Mapping[str, Any]) -> int:
-    """How many were done; of a requeue also those that have failed again since, which have another outcome by then."""
-    sent = operation["results"]["sent"] if operation["results"] else 0
-    return sent or sum(number for outcome, number in operation["counts"].items() if outcome in _DONE)
-
-
-def _results(operation: Mapping[str, Any]) -> Sequence[str]:
-    """What became of what was sent again; other actions send nothing."""
-    results = operation["results"]
-    if results is None:
-        return ("-", "-", "-")
-    return [f"{results[name]:,}" for name in ("handled", "retrying", "failed_again")]
 
 
 def _echo_changed(operation: Mapping[str, Any], *, as_json: bool) -> None:
@@ -207,8 +191,18 @@ def _echo_operation(operation: Mapping[str, Any]) -> None:
     because = f", because {operation['stopped_because']}" if operation["stopped_because"] else ""
     state = _STATES.get(operation["state"], f"is {operation['state']}")
     echo(f"Operation {number} {state}{because}: {_sentence(operation['counts'])}.")
-    if operation["results"] and operation["results"]["sent"]:
-        echo(f"Of {operation['results']['sent']:,} sent again, {_results_sentence(operation['results'])}.")
+    if (results := operation["results"]) and results["sent"]:
+        words = {
+            "handled": "handled",
+            "waiting": "waiting",
+            "retrying": "being retried",
+            "failed_again": "dead-lettered or parked once more",
+            "unknown": "unknown",
+        }
+        parts = [
+            f"{results[name]:,} {'is' if results[name] == 1 else 'are'} {word}" for name, word in words.items() if results[name]
+        ]
+        echo(f"Of {results['sent']:,} sent again, {', '.join(parts)}.")
     if operation["state"] == "running":
         echo(f"Maintenance goes on with it, or `outbox dlq resume {number}`.")
 
@@ -217,19 +211,6 @@ def _sentence(counts: Mapping[str, int]) -> str:
     """`28 requeued, 2 not found`."""
     parts = [f"{counts[outcome]:,} {_word(outcome)}" for outcome in OUTCOMES if counts.get(outcome)]
     return ", ".join(parts) or "nothing to do"
-
-
-def _results_sentence(results: Mapping[str, int]) -> str:
-    """`28 are handled, 2 are being retried`."""
-    words = {
-        "handled": "handled",
-        "waiting": "waiting",
-        "retrying": "being retried",
-        "failed_again": "dead-lettered or parked once more",
-        "unknown": "unknown",
-    }
-    counts = {word: results[name] for name, word in words.items()}
-    return ", ".join(f"{number:,} {'is' if number == 1 else 'are'} {word}" for word, number in counts.items() if number)
 
 
 def _word(outcome: str) -> str:
@@ -275,18 +256,14 @@ def conclude(answer: Mapping[str, Any], *, as_json: bool) -> int:
         if failed or answer["counts"].get("skipped"):
             echo(f"`outbox dlq operations {answer['id']}` shows the reason of each.")
     else:
-        _echo_items(answer["items"])
+        items = answer["items"]
+        if len(items) > _MOST_ITEMS:  # each of a few; of many those that were not done
+            items = [item for item in items if item["outcome"] not in _DONE]
+        if items:
+            echo_table(("ID", "OUTCOME", "REASON"), [(item["id"], _word(item["outcome"]), item["reason"]) for item in items])
+            echo()
         echo(f"{_sentence(Counter(item['outcome'] for item in answer['items']))}.")
     return 1 if failed or (is_operation and answer["state"] in _NOT_DONE) else 0
-
-
-def _echo_items(items: Sequence[Mapping[str, Any]]) -> None:
-    """Each of a few; of many those that were not done."""
-    if len(items) > _MOST_ITEMS:
-        items = [item for item in items if item["outcome"] not in _DONE]
-    if items:
-        echo_table(("ID", "OUTCOME", "REASON"), [(item["id"], _word(item["outcome"]), item["reason"]) for item in items])
-        echo()
 
 
 class Progress:
@@ -312,7 +289,12 @@ class Progress:
         text = f"{share:4.0%}  {operation['settled']:,} of {operation['total']:,}"
         if speed and operation["canary_since"] is None:
             text += f"  {speed:,.0f}/s"
-        text += _canary(operation)
+        until, failed = parse_time(operation["canary_until"]), operation["results"]["failed"] if operation["results"] else 0
+        left = 0.0 if until is None else (until - datetime.now(UTC)).total_seconds()
+        if left > 0:
+            text += f"  waiting for the canary's results, {left:.0f} s at most"
+        if failed:
+            text += f"  {failed:,} failed"
         if self._terminal and not self._quiet:
             overwrite(f"[{'#' * int(share * _BAR):.<{_BAR}}] {text}")
         elif time.monotonic() - self._printed_at >= _PLAIN_EVERY.total_seconds():
@@ -340,12 +322,3 @@ class Progress:
     def _line(self, text: str) -> None:
         if not self._quiet:
             echo(text, err=True)
-
-
-def _canary(operation: Mapping[str, Any]) -> str:
-    """How many failed, and how long the canary's results are waited for."""
-    number = operation["results"]["failed"] if operation["results"] else 0
-    failed = f"  {number:,} failed" if number else ""
-    until = parse_time(operation["canary_until"])
-    left = 0.0 if until is None else (until - datetime.now(UTC)).total_seconds()
-    return f"  waiting for the canary's results, {left:.0f} s at most{failed}" if left > 0 else failed

@@ -4,8 +4,7 @@ import base64
 import json
 import signal
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import IO, Any
 
 import click
@@ -20,7 +19,7 @@ from outbox.cli.output import age, counted, echo, echo_facts, echo_json, echo_ta
 from outbox.dead_letters import CANARY_WAIT
 
 _DRY_RUNS = 5
-"""Dry runs for one change that nobody looks at: dead letters that fail meanwhile make the one before outdated."""
+"""Dry runs for one change that no person looks at: dead letters that fail meanwhile make the one before outdated."""
 
 _common = options.together(
     click.argument("ids", nargs=-1, metavar="[ID]..."),
@@ -179,18 +178,15 @@ def _edit(body: IO[bytes] | None, headers: IO[str] | None, version: int | None, 
     edit: dict[str, Any] = {"version": version}
     if body is not None:
         edit |= {"body": base64.b64encode(body.read()).decode(), "encoding": "base64"}
-    return edit if headers is None else edit | {"headers": _headers(headers)}
-
-
-def _headers(file: IO[str]) -> dict[str, Any]:
-    try:
-        headers = json.load(file)
-        json.dumps(headers, allow_nan=False)
-    except (ValueError, RecursionError) as error:
-        raise click.UsageError(f"--headers is not JSON: {error}") from error
-    if not isinstance(headers, dict):
-        raise click.UsageError("--headers is a JSON object of names and values")
-    return headers
+    if headers is not None:
+        try:
+            edit["headers"] = json.load(headers)
+            json.dumps(edit["headers"], allow_nan=False)
+        except (ValueError, RecursionError) as error:
+            raise click.UsageError(f"--headers is not JSON: {error}") from error
+        if not isinstance(edit["headers"], dict):
+            raise click.UsageError("--headers is a JSON object of names and values")
+    return edit
 
 
 # --- dry runs ------------------------------------------------------------------------------------------------------------
@@ -228,18 +224,12 @@ def _confirm(plan: Mapping[str, Any]) -> None:
     echo()
     if number == 0:
         raise click.exceptions.Exit(0)
-    with _interruptible():
+    # Ctrl-C ends what waits for a person. An event loop would only note it, until the answer has come.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
         typed = click.prompt(f"Type {number} to {action} them, anything else to leave them", default="", show_default=False)
+    finally:
+        signal.signal(signal.SIGINT, before)
     if typed.replace(",", "").strip() != str(number):
         echo("Nothing was changed.")
         raise click.exceptions.Exit(1)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Within the block Ctrl-C ends what waits for a person. An event loop would only note it, until the answer has come."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

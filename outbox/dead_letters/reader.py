@@ -1,7 +1,7 @@
 """Reads dead letters: pages, details, groups, counts. Changes and locks nothing."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -103,7 +103,26 @@ class DeadLetterListing:
         editions = (
             [] if parked else await self._fetch("reading its editions", self._letters.sql("editions"), *numbers, most_bytes)
         )
-        return _detail(found[0], rows[0], [_edition(row) for row in editions])
+        letter, row = found[0], rows[0]
+        return DeadLetterDetail(
+            letter=letter,
+            body=row["body"],
+            headers=_mapping(row["headers"]),
+            properties=_mapping(row["properties"]),
+            header_types=_mapping(row["header_types"]),
+            hlc=row["hlc"],
+            failure=Failure(
+                type=letter.exception_type,
+                message=row["whole_message"] or "",
+                traceback=row["exception_traceback"],
+                worker=letter.worker,
+            ),
+            trail=decode_trail(row["trail"]),
+            editions=[
+                Edition(**{**dict(each), "headers": None if each["headers"] is None else _mapping(each["headers"])})
+                for each in editions
+            ],
+        )
 
     async def count(self, filter_: DeadLetterFilter = EVERYTHING, *, most: int | None = None) -> int:
         """How many fit `filter_`. With `most`, nothing beyond that many is counted."""
@@ -128,8 +147,33 @@ class DeadLetterListing:
         if statement is None:
             return []
         rows = await self._fetch("grouping dead letters", statement, *arguments.values)
-        titles = await self._titles(rows) if by == "fingerprint" else {}
-        return [_group(by, row, titles.get(row["sample"])) for row in rows]
+        titles: dict[str, str] = {}
+        if by == "fingerprint":
+            samples, block = [row["sample"] for row in rows], self._letters.sql("failures")
+            masked = self._masking.masked_text
+            for letter, type_, message, trace in await self._fetch(
+                "naming groups", block, dead_ids(samples), parked_ids(samples)
+            ):
+                titles[letter] = group_title(Failure(masked(type_), masked(message or ""), trace))
+        groups = []
+        for row in rows:
+            by_hour = json.loads(row["hours"])
+            groups.append(
+                Group(
+                    by=by,
+                    id=row["key"],
+                    title=titles.get(row["sample"]) or row["key"],
+                    count=row["count"],
+                    open=row["open"],
+                    first_seen=row["first_seen"],
+                    last_seen=row["last_seen"],
+                    last_requeued_at=row["last_requeued_at"],
+                    since_requeue=row["since_requeue"],
+                    sample_id=row["sample"],
+                    deaths_by_hour=tuple(by_hour.get(str(hour), 0) for hour in range(24)),
+                )
+            )
+        return groups
 
     async def facets(
         self, filter_: DeadLetterFilter = EVERYTHING, fields: Sequence[FacetField] = FACET_FIELDS, *, limit: int = 20, most: int
@@ -146,15 +190,6 @@ class DeadLetterListing:
             for name, bits in grouping_bits(fields).items()
         }
 
-    async def _titles(self, rows: Sequence[asyncpg.Record]) -> Mapping[str, str]:
-        samples = [row["sample"] for row in rows]
-        failures = await self._fetch("naming groups", self._letters.sql("failures"), dead_ids(samples), parked_ids(samples))
-        masked = self._masking.masked_text
-        return {
-            letter: group_title(Failure(masked(type_), masked(message or ""), trace))
-            for letter, type_, message, trace in failures
-        }
-
     def _letter(self, row: asyncpg.Record) -> DeadLetter:
         values = dict(row)
         shown = values.pop("shown")
@@ -163,10 +198,16 @@ class DeadLetterListing:
         values["id"] = values.pop("letter")
         values["source"] = Source(values["source"])
         values["status"] = DeadLetterStatus(values["status"])
-        values["tracking_ids"] = _ids(values["tracking_ids"])
+        try:
+            ids = json.loads(values["tracking_ids"])
+        except (ValueError, RecursionError):
+            ids = None
+        values["tracking_ids"] = tuple(each for each in ids if isinstance(each, str)) if isinstance(ids, list) else ()
         values["exception_message"] = self._masking.masked_text(values["exception_message"] or "")
-        if values["preview"] is None:
-            values["preview"] = _preview_of_parked(values, shown, self._masking)
+        content_type = values["content_type"]
+        if values["preview"] is None:  # of a parked one it is not written down
+            size = values["size"]
+            values["preview"] = sized(content_type, size) if shown is None else preview(shown, content_type, self._masking)
         else:  # once more: it may have been written down before something was to be hidden
             values["preview"] = self._masking.masked_preview(values["preview"])
         return DeadLetter(**values)
@@ -211,50 +252,6 @@ def _behind(after: Position, branch: Branch, sort: Sort, arguments: Arguments) -
     return f"(failed_at, id) {sign} ({arguments.add(after.failed_at)}::timestamptz, {arguments.add(number)}::bigint)"
 
 
-def _group(by: GroupBy, row: asyncpg.Record, title: str | None) -> Group:
-    return Group(
-        by=by,
-        id=row["key"],
-        title=title or row["key"],
-        count=row["count"],
-        open=row["open"],
-        first_seen=row["first_seen"],
-        last_seen=row["last_seen"],
-        last_requeued_at=row["last_requeued_at"],
-        since_requeue=row["since_requeue"],
-        sample_id=row["sample"],
-        deaths_by_hour=_by_hour(json.loads(row["hours"])),
-    )
-
-
-def _by_hour(counts: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(counts.get(str(hour), 0) for hour in range(24))
-
-
-def _detail(letter: DeadLetter, row: asyncpg.Record, editions: Sequence[Edition]) -> DeadLetterDetail:
-    return DeadLetterDetail(
-        letter=letter,
-        body=row["body"],
-        headers=_mapping(row["headers"]),
-        properties=_mapping(row["properties"]),
-        header_types=_mapping(row["header_types"]),
-        hlc=row["hlc"],
-        failure=Failure(
-            type=letter.exception_type,
-            message=row["whole_message"] or "",
-            traceback=row["exception_traceback"],
-            worker=letter.worker,
-        ),
-        trail=decode_trail(row["trail"]),
-        editions=editions,
-    )
-
-
-def _edition(row: asyncpg.Record) -> Edition:
-    headers = None if row["headers"] is None else _mapping(row["headers"])
-    return Edition(**{**dict(row), "headers": headers})
-
-
 def _mapping(text: str | None) -> Mapping[str, Any]:
     """A JSON object; nothing for what is none, or is too large a number or too deep for Python."""
     try:
@@ -262,20 +259,6 @@ def _mapping(text: str | None) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         return NO_HEADERS
     return value if isinstance(value, dict) else NO_HEADERS
-
-
-def _ids(text: str) -> tuple[str, ...]:
-    try:
-        ids = json.loads(text)
-    except (ValueError, RecursionError):
-        return ()
-    return tuple(id_ for id_ in ids if isinstance(id_, str)) if isinstance(ids, list) else ()
-
-
-def _preview_of_parked(values: Mapping[str, Any], shown: bytes | None, masking: Masking) -> str:
-    if shown is not None:
-        return preview(shown, values["content_type"], masking)
-    return sized(values["content_type"], values["size"])
 
 
 LONGEST_GROUP = 2_000
@@ -353,7 +336,17 @@ class Afterlife:
         """What came of each requeue of a message, oldest first; none where there is no history of it."""
         if message_id is None:
             return []
-        return _lives(await connection.fetch(self._letters.sql("lives"), message_id))
+        lives: list[Life] = []
+        for fact in await connection.fetch(self._letters.sql("lives"), message_id):
+            if fact["fact"] == "requeued":
+                lives.append(Life(requeued_at=fact["at"], requeued_by=fact["component"], queue=fact["queue"]))
+                continue
+            # A fact ends the oldest life that was to go to its queue; one that went anywhere is ended by the first.
+            for place, life in enumerate(lives):
+                if life.fate is Fate.IN_PROGRESS and life.queue in (None, fact["queue"]):
+                    lives[place] = replace(life, fate=_FATES[fact["fact"]], ended_at=fact["at"])
+                    break
+        return lives
 
     async def operations(self, connection: Connection, letter: str) -> Sequence[OperationOn]:
         """The operations that have or had the dead letter of that id, the latest first."""
@@ -362,17 +355,3 @@ class Afterlife:
 
 
 _FATES = {"processed": Fate.PROCESSED, "died": Fate.FAILED_AGAIN, "duplicate": Fate.DUPLICATE}
-
-
-def _lives(facts: Iterable[asyncpg.Record]) -> list[Life]:
-    """Each fact ends the oldest life that was to go to its queue; one that went anywhere is ended by the first."""
-    lives: list[Life] = []
-    for fact in facts:
-        if fact["fact"] == "requeued":
-            lives.append(Life(requeued_at=fact["at"], requeued_by=fact["component"], queue=fact["queue"]))
-            continue
-        for place, life in enumerate(lives):
-            if life.fate is Fate.IN_PROGRESS and life.queue in (None, fact["queue"]):
-                lives[place] = replace(life, fate=_FATES[fact["fact"]], ended_at=fact["at"])
-                break
-    return lives
