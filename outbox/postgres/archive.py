@@ -101,7 +101,7 @@ class PostgresArchive:
             await self._execute(connection, dead, storable)
 
     async def _execute(self, connection: Connection, dead: Sequence[DeadMessage], storable: Storable) -> None:
-        rows = [DeadLetterWriter(self._masking, storable).archived(message) for message in dead]
+        rows = [DeadLetterWriter(self._masking, storable).of_dead_message(message) for message in dead]
         columns: list[Any] = [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(_COLUMNS)]
         await connection.fetch(self._sql["archive"], *columns, timeout=STATEMENT_TIMEOUT.total_seconds())
 
