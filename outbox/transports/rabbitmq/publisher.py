@@ -166,11 +166,12 @@ class Pipeline:
         connection = await self._link.open()
         if is_blocked(connection):
             raise BrokerUnavailableError("the broker accepts no messages now: it is short of memory or disk space")
-        while self._idle:
-            channel = self._idle.pop()
-            if channel.usable and channel.connection is connection:
-                break
-        else:
+        channel = None
+        while self._idle and channel is None:
+            idle = self._idle.pop()
+            if idle.usable and idle.connection is connection:
+                channel = idle
+        if channel is None:
             try:
                 async with asyncio.timeout(opening.total_seconds()):
                     with translate_connection_errors():
