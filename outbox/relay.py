@@ -76,7 +76,7 @@ class RoundsSource:
 
     def destination(self, rounds: "Rounds") -> str:
         """Where `rounds`, which `open` gave, send to; it holds no secret."""
-        from outbox.transports.postgres.rounds import HandoverRounds
+        from outbox.transports.postgres.handover import HandoverRounds
 
         if isinstance(rounds, HandoverRounds):
             return own_database(exchange_name=self.policy.exchange_name)
@@ -115,8 +115,7 @@ class RoundsSource:
     ) -> "Rounds | None":
         """Rounds by hand-over; None if the queues are in another database."""
         from outbox.postgres.pool import open_pool
-        from outbox.transports.postgres.handover import PostgresHandover, same_database
-        from outbox.transports.postgres.rounds import HandoverRounds
+        from outbox.transports.postgres.handover import HandoverRounds, PostgresHandover, same_database
 
         name = self.policy.exchange_name
         handover = PostgresHandover(

@@ -65,7 +65,13 @@ class PostgresArchive:
             with unavailable_errors("recording dead letters", limit=STATEMENT_TIMEOUT):
                 async with taken_from(self._pool) as connection:
                     storable = Storable(connection.get_settings().server_encoding)
-                    await self._record(connection, dead, storable)
+                    # Of concurrent statements that record deaths of one message one wins; the other is tried once more.
+                    with suppress(*_TRY_AGAIN):
+                        async with _read_committed(connection):
+                            await self._execute(connection, dead, storable)
+                            return
+                    async with _read_committed(connection):
+                        await self._execute(connection, dead, storable)
         except DatabaseUnavailableError as error:
             if not isinstance(error.__cause__, _UNSTORABLE):
                 raise
@@ -90,18 +96,19 @@ class PostgresArchive:
                         async with connection.transaction():
                             await self._execute(connection, [message], storable)
                     except _UNSTORABLE:
-                        await self._execute(connection, [_bare(message)], Storable("ASCII"))
-
-    async def _record(self, connection: Connection, dead: Sequence[DeadMessage], storable: Storable) -> None:
-        with suppress(*_TRY_AGAIN):
-            async with _read_committed(connection):
-                await self._execute(connection, dead, storable)
-                return
-        async with _read_committed(connection):
-            await self._execute(connection, dead, storable)
+                        # Without what another program may have written into it.
+                        bare = replace(
+                            message,
+                            headers=NO_HEADERS,
+                            header_types=NO_HEADERS,
+                            properties=NO_HEADERS,
+                            tracking_ids=(),
+                            trail=(),
+                        )
+                        await self._execute(connection, [bare], Storable("ASCII"))
 
     async def _execute(self, connection: Connection, dead: Sequence[DeadMessage], storable: Storable) -> None:
-        rows = [DeadLetterWriter(self._masking, storable).archived(message) for message in dead]
+        rows = [DeadLetterWriter(self._masking, storable).of_dead_message(message) for message in dead]
         columns: list[Any] = [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(_COLUMNS)]
         await connection.fetch(self._sql["archive"], *columns, timeout=STATEMENT_TIMEOUT.total_seconds())
 
@@ -112,11 +119,6 @@ class PostgresArchive:
 
 
 _COLUMNS = 28
-
-
-def _bare(dead: DeadMessage) -> DeadMessage:
-    """Without what somebody else may have written into it."""
-    return replace(dead, headers=NO_HEADERS, header_types=NO_HEADERS, properties=NO_HEADERS, tracking_ids=(), trail=())
 
 
 def _read_committed(connection: Connection) -> asyncpg.transaction.Transaction:

@@ -45,7 +45,27 @@ async def write_entry(connection: Connection, table: TableName, entry: Entry) ->
     storable = Storable(connection.get_settings().server_encoding)
     names = satellite_names(table.schema)
     await connection.execute(query("audit.sql", "take_turn", **names), names["audit"])
-    await connection.execute(query("audit.sql", "record", content=_content(), **names), *_arguments(entry, storable))
+    details = storable.json(entry.details)
+    if len(details) > LONGEST_DETAILS:
+        details = storable.json({"cut": True, "begins": details[:LONGEST_TEXT]})
+
+    def short(text: str, longest: int = LONGEST_NAME) -> str:
+        storable_text = storable.text(text)
+        return storable_text if len(storable_text) <= longest else f"{storable_text[: longest - 3]}..."
+
+    await connection.execute(
+        query("audit.sql", "record", content=_content(), **names),
+        short(entry.actor),
+        short(entry.role),
+        short(entry.action),
+        short(entry.target, LONGEST_TEXT),
+        entry.outcome,
+        None if entry.reason is None else short(entry.reason, LONGEST_TEXT),
+        details,
+        short(entry.request_id),
+        None if entry.client_request_id is None else short(entry.client_request_id),
+        short(entry.address),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,38 +89,6 @@ async def read_chain(connection: Connection, table: TableName) -> Chain:
 
 def _content() -> str:
     return "\n".join(line for line in query("audit.sql", "content").splitlines() if not line.startswith("--"))
-
-
-def _arguments(entry: Entry, storable: Storable) -> tuple[str | None, ...]:
-    def name(text: str) -> str:
-        return _cut(storable.text(text), LONGEST_NAME)
-
-    def long(text: str) -> str:
-        return _cut(storable.text(text), LONGEST_TEXT)
-
-    return (
-        name(entry.actor),
-        name(entry.role),
-        name(entry.action),
-        long(entry.target),
-        entry.outcome,
-        None if entry.reason is None else long(entry.reason),
-        _details(entry.details, storable),
-        name(entry.request_id),
-        None if entry.client_request_id is None else name(entry.client_request_id),
-        name(entry.address),
-    )
-
-
-def _details(details: Mapping[str, Any], storable: Storable) -> str:
-    text = storable.json(details)
-    if len(text) <= LONGEST_DETAILS:
-        return text
-    return storable.json({"cut": True, "begins": text[:LONGEST_TEXT]})
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 Row = Any

@@ -110,8 +110,16 @@ class Claimer:
     async def _claim_readable(self, connection: Connection, limit: int) -> ClaimedBatch:
         """In smaller and smaller batches while a row is among them that the server cannot show."""
         await connection.execute(self.sql["begin"], timeout=_TIMEOUT)
+        blocked: list[Lane] = []
+        budget = _ByteBudget(self._sizes.max_bytes)
         try:
-            return await self._claim_by_priority(connection, limit)
+            messages = await self._scheduler.share(
+                limit,
+                unkeyed=partial(self._claim_unkeyed, connection, budget),
+                keyed=partial(self._claim_keyed, connection, budget, blocked),
+            )
+            self._sizes.in_time()
+            return ClaimedBatch(messages, blocked)
         except _UnreadableError as error:
             await connection.execute("rollback", timeout=_TIMEOUT)
             # By halves, because the error does not say which row it is.
@@ -119,17 +127,6 @@ class Claimer:
                 return await self._claim_readable(connection, limit // 2)
             await connection.execute(self.sql["begin"], timeout=_TIMEOUT)
             return await error.claim_unread(connection)
-
-    async def _claim_by_priority(self, connection: Connection, limit: int) -> ClaimedBatch:
-        blocked: list[Lane] = []
-        budget = _ByteBudget(self._sizes.max_bytes)
-        messages = await self._scheduler.share(
-            limit,
-            unkeyed=partial(self._claim_unkeyed, connection, budget),
-            keyed=partial(self._claim_keyed, connection, budget, blocked),
-        )
-        self._sizes.in_time()
-        return ClaimedBatch(messages, blocked)
 
     async def _claim_unkeyed(
         self, connection: Connection, budget: "_ByteBudget", limit: int, *, fair: bool, lean: bool
@@ -242,7 +239,8 @@ class PriorityScheduler:
             self._lean = len(taken) >= limit
             if taken:
                 return taken
-        if self._is_keyed_first():
+        # Rows with a key had to wait, because of rows of the same priority; or of a higher one, and then more often.
+        if self._keyed_after == 0 or (self._keyed_after is not None and self._claims % (2 * FAIR_EVERY) == 0):
             taken = await keyed(limit)
             self._keyed_after = None
             if len(taken) >= limit:
@@ -256,10 +254,6 @@ class PriorityScheduler:
         # Where there are only rows with keys, every other claim looks for others.
         self._keyed_after = None if found.taken else 0
         return [*found.taken, *await keyed(limit - len(found.taken))]
-
-    def _is_keyed_first(self) -> bool:
-        """They had to wait, because of rows of the same priority; or of a higher one, and then more often."""
-        return self._keyed_after == 0 or (self._keyed_after is not None and self._claims % (2 * FAIR_EVERY) == 0)
 
 
 def lowest_reached(rows: Sequence[asyncpg.Record]) -> int | None:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from outbox.core.failures import FailedAttempt, encode_trail, extended_trail
@@ -72,7 +71,7 @@ class DeadLetterWriter:
     masking: Masking
     storable: Storable
 
-    def buried(
+    def of_delivery(
         self,
         *,
         queue: str,
@@ -83,7 +82,7 @@ class DeadLetterWriter:
         words: Sequence[str],
         payload: "Payload",
     ) -> tuple[str, ...]:
-        """The arguments of `bury` in `sql/delivery.sql` after id and token, for one delivery."""
+        """The arguments of `dead_letter` in `sql/delivery.sql` after id and token, for one delivery."""
         text = self.storable.text
         masking = self.masking.of_message(payload.body, payload.headers)
         return (
@@ -104,7 +103,7 @@ class DeadLetterWriter:
         """One failure, as it is appended to a delivery's."""
         return self._trail([failed])
 
-    def archived(self, dead: DeadMessage) -> tuple[Any, ...]:
+    def of_dead_message(self, dead: DeadMessage) -> tuple[Any, ...]:
         """The arguments of `archive` in `sql/archive.sql`, for one dead message."""
         text, json_of = self.storable.text, self.storable.json
         trail = list(dead.trail)
@@ -131,7 +130,7 @@ class DeadLetterWriter:
             None if dead.ordering_key is None else text(dead.ordering_key),
             None if dead.hlc is None else max(-_LARGEST_BIGINT, min(dead.hlc, _LARGEST_BIGINT)),
             dead.created_at,
-            _first(trail) or dead.died_at,
+            trail[0].at if trail else dead.died_at,
             dead.died_at,
             max(1, min(dead.attempt, _LARGEST_INTEGER)),
             max(0, min(dead.requeue_count, _LARGEST_INTEGER)),
@@ -163,7 +162,3 @@ class Payload:
     body: bytes
     content_type: str | None
     headers: Mapping[str, Any] | str | None = None
-
-
-def _first(trail: Sequence[FailedAttempt]) -> datetime | None:
-    return trail[0].at if trail else None

@@ -132,7 +132,9 @@ class PostgresDoorbell:
         finally:
             self._naps.discard(nap)
             if not self._naps:
-                await self._give_back_lock()
+                async with self._changing:
+                    if self._lock is not None and not self._naps:  # another sleeper may have come meanwhile
+                        await self._lock.give_back()
 
     def ring(self) -> None:
         """See `outbox.ports.Doorbell.ring`."""
@@ -195,11 +197,6 @@ class PostgresDoorbell:
         async with self._changing:
             if self._lock is not None:
                 await self._lock.take()
-
-    async def _give_back_lock(self) -> None:
-        async with self._changing:
-            if self._lock is not None and not self._naps:
-                await self._lock.give_back()
 
     def _change_mode(self, mode: WakeMode, channel: str, reason: str) -> None:
         if mode is not self._mode:

@@ -102,7 +102,11 @@ class _Partitions:
         days = [_day(today + timedelta(days=ahead)) for ahead in range(days_ahead + 1)]
         known = await self._names("partitions")
         missing = [span for span in days if span.name not in known]
-        if days[0] in missing and await self._is_too_much(missing):
+        if days[0] in missing and (
+            await self._value("default_size") > LARGEST_DEFAULT
+            or await self._strays(missing[0].since, missing[-1].until) > MOST_STRAYS
+        ):
+            # Too large to be scanned, or with too many rows to be moved, under a lock that holds up every writer.
             made += await self._patiently("setting the default partition aside", partial(self._set_aside, missing))
             return made + await self._place_detached()
         for span in missing:
@@ -121,12 +125,6 @@ class _Partitions:
         return dropped + (not status.endswith(" 0"))
 
     # --- making --------------------------------------------------------------------------------------------------------
-
-    async def _is_too_much(self, missing: Sequence[_Span]) -> bool:
-        """Whether the default partition is too large to be scanned, or has too many of the rows that would be moved."""
-        if await self._value("default_size") > LARGEST_DEFAULT:
-            return True
-        return await self._strays(missing[0].since, missing[-1].until) > MOST_STRAYS
 
     async def _attach(self, span: _Span) -> int:
         """Makes a partition, moves the strays into it, and attaches it."""

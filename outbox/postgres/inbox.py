@@ -73,7 +73,9 @@ class Inbox:
         """How to make these marks, each at most once."""
         ids = {mark_of(message_id): message_id for message_id in marks.message_ids}
         literals = [f"'{mark}'" for mark in ids]
-        arguments = {"queue": _literal(marks.queue), "patience": str(_milliseconds(marks.patience))}
+        # At least one millisecond: for PostgreSQL none is forever.
+        patience = max(1, math.ceil(marks.patience / timedelta(milliseconds=1)))
+        arguments = {"queue": _literal(marks.queue), "patience": str(patience)}
         if len(ids) == 1:
             return Marking(render(self._statements["mark_one"], message_id=literals[0], **arguments), ids)
         return Marking(render(self._statements["mark_all"], message_ids=", ".join(literals), **arguments), ids)
@@ -111,8 +113,3 @@ def _literal(text: str) -> str:
     if _PLAIN.fullmatch(text):
         return f"'{text}'"
     return f"convert_from(decode('{text.encode().hex()}', 'hex'), 'UTF8')"
-
-
-def _milliseconds(patience: timedelta) -> int:
-    """At least one: for PostgreSQL none is forever."""
-    return max(1, math.ceil(patience / timedelta(milliseconds=1)))

@@ -113,21 +113,16 @@ class IndexPositions:
     def record_claim(self, start: StartTimes, rows: Sequence[asyncpg.Record]) -> None:
         """Notes a claim that began at `start`: its rows are in order within each priority, or one of nulls stands for none."""
         seconds = perf_counter() - start.began
-        self._unkeyed.record_claim(since=start.unkeyed, seconds=seconds, firsts=_first_due_times(rows))
+        firsts: dict[int, float] = {}
+        priority = None
+        for row in rows:
+            if row["priority"] != priority:
+                priority = row["priority"]
+                firsts.setdefault(priority, row["due"])
+        self._unkeyed.record_claim(since=start.unkeyed, seconds=seconds, firsts=firsts)
         self._keyed.record_claim(since=start.keyed, seconds=seconds, firsts={})  # it looked for rows with keys, too
         self._cursor.reset()
 
     def advance(self, last: asyncpg.Record, row_id: int) -> None:
         """That row was the last one that a claim took: a lean claim goes on behind it."""
         self._cursor.advance(last["priority"], last["due"], row_id)
-
-
-def _first_due_times(rows: Sequence[asyncpg.Record]) -> Mapping[int, float]:
-    """When the first row of each priority was due; nothing of the row that stands for none."""
-    firsts: dict[int, float] = {}
-    priority = None
-    for row in rows:
-        if row["priority"] != priority:
-            priority = row["priority"]
-            firsts.setdefault(priority, row["due"])
-    return firsts

@@ -48,7 +48,7 @@ class _Seen:
 
     @property
     def parks(self) -> bool:
-        """Whether rows behind the head share its fate."""
+        """Whether rows behind the head are parked with it."""
         return self.parked and self.policy == OrderingPolicy.PARK
 
 
@@ -79,7 +79,11 @@ class Lanes:
         The runs are to be read in another statement, whose snapshot is younger than the locks.
         """
         window = max(WINDOW, 2 * limit)
-        rows = await self._found(connection, window, limit)
+        since, began = self.scan_start.due_times, perf_counter()
+        arguments = (*self._by_prefix(), window, *since, limit)
+        rows: Sequence[asyncpg.Record] = await connection.fetch(self.sql["find_lanes"], *arguments, timeout=_TIMEOUT)
+        firsts = {0: rows[0]["due"]} if rows else {}
+        self.scan_start.record_claim(since=since, seconds=perf_counter() - began, firsts=firsts)
         self._waiting = [_seen(row) for row in rows if not row["ready"]]
         crowded = len(rows) < MOST_LANES_OF_A_CROWD and sum(row["rows_due"] for row in rows) >= window
         self._crowd = [_seen(row) for row in rows if row["ours"] and row["rows_due"] > 1] if crowded else []
@@ -95,14 +99,6 @@ class Lanes:
         rows: Sequence[asyncpg.Record] = await connection.fetch(self.sql["claim_head_unread"], *lane, timeout=_TIMEOUT)
         return rows
 
-    async def _found(self, connection: Connection, window: int, limit: int) -> Sequence[asyncpg.Record]:
-        since, began = self.scan_start.due_times, perf_counter()
-        arguments = (*self._by_prefix(), window, *since, limit)
-        rows: Sequence[asyncpg.Record] = await connection.fetch(self.sql["find_lanes"], *arguments, timeout=_TIMEOUT)
-        firsts = {0: rows[0]["due"]} if rows else {}
-        self.scan_start.record_claim(since=since, seconds=perf_counter() - began, firsts=firsts)
-        return rows
-
     async def make_way(self, connection: Connection) -> bool:
         """Marks rows that were seen to be due and must wait; True if there were any. Needs a transaction of its own.
 
@@ -115,13 +111,20 @@ class Lanes:
             return False
         heads, policies = [lane.head for lane in seen.values()], [lane.policy for lane in seen.values()]
         await connection.execute(self.sql["begin"], timeout=_TIMEOUT)
-        changed = await self._supersede(connection, [lane.head for lane in seen.values() if lane.deduplicated])
+        changed = 0
+        if deduplicated := [lane.head for lane in seen.values() if lane.deduplicated]:
+            changed += _count(await connection.execute(self.sql["supersede_heads"], deduplicated, timeout=_TIMEOUT))
         # Only rows behind a head that stays are marked: a head that is leaving would release nothing that is marked after it.
         rows = await connection.fetch(self.sql["share_heads"], heads, policies, timeout=_TIMEOUT)
         shared = {row["id"] for row in rows}
         staying = [lane for lane in seen.values() if lane.head in shared]
-        changed += await self._park(connection, [lane for lane in staying if lane.parks])
-        changed += await self._defer(connection, [lane for lane in staying if not lane.parks])
+        since = self.scan_start.due_times
+        if parking := [lane for lane in staying if lane.parks]:
+            changed += await _changed(connection, self.sql["park_behind"], parking, *since)
+            # What is left over when there is very much comes due by its first row, and is parked in the next round.
+            await self.release(connection, [Lane(lane.number, OrderingPolicy.PARK) for lane in parking])
+        if deferring := [lane for lane in staying if not lane.parks]:
+            changed += await _changed(connection, self.sql["defer"], deferring, *since)
         await connection.execute("commit", timeout=_TIMEOUT)
         return changed > 0
 
@@ -138,22 +141,6 @@ class Lanes:
         self._repaired_to = _LEAST if row["last_lane"] is None else row["last_lane"]
         released: int = row["released"]
         return released
-
-    async def _supersede(self, connection: Connection, heads: Sequence[int]) -> int:
-        if not heads:
-            return 0
-        return _count(await connection.execute(self.sql["supersede_heads"], heads, timeout=_TIMEOUT))
-
-    async def _defer(self, connection: Connection, lanes: Sequence["_Seen"]) -> int:
-        return await _changed(connection, self.sql["defer"], lanes, *self.scan_start.due_times) if lanes else 0
-
-    async def _park(self, connection: Connection, lanes: Sequence["_Seen"]) -> int:
-        """What is left over when there is very much comes due by its first row, and is parked in the next round."""
-        if not lanes:
-            return 0
-        parked = await _changed(connection, self.sql["park_behind"], lanes, *self.scan_start.due_times)
-        await self.release(connection, [Lane(lane.number, OrderingPolicy.PARK) for lane in lanes])
-        return parked
 
     def _by_prefix(self) -> tuple[list[str], list[str]]:
         return self._rules.prefixes, self._rules.policies

@@ -134,7 +134,10 @@ def borrow_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> 
             try:
                 yield connection
             finally:
-                await _reset_quietly(connection)
+                try:
+                    await connection.reset(timeout=1)
+                except DRIVER_ERRORS:
+                    _terminate(connection)
 
     return connect
 
@@ -206,13 +209,6 @@ async def close_quietly(connection: Any) -> None:
         connection.terminate()
 
 
-async def _reset_quietly(connection: Any) -> None:
-    try:
-        await connection.reset(timeout=1)
-    except DRIVER_ERRORS:
-        _terminate(connection)
-
-
 def _terminate(connection: Any) -> None:
     """A connection of a pool that was lost is the pool's again already, and says so."""
     with suppress(asyncpg.InterfaceError):
@@ -239,25 +235,19 @@ def unavailable_error(
     doing: str, error: BaseException, *, limit: timedelta = COMMAND_TIMEOUT, lock_timeout: timedelta | None = None
 ) -> DatabaseUnavailableError:
     """What to raise in place of the driver's `error`; see `unavailable_errors`."""
-    timeout = _server_timeout(error)
-    if timeout is not None:
+    # What a server says as it ends a session is the cause of the driver's error about the lost connection; SQLAlchemy's error
+    # has it as its cause, too.
+    cause: BaseException | None = error
+    while cause is not None and not (isinstance(cause, asyncpg.PostgresError) and cause.sqlstate in _SERVER_TIMEOUTS):
+        cause = cause.__cause__
+    if isinstance(cause, asyncpg.PostgresError):
+        timeout = _SERVER_TIMEOUTS[cause.sqlstate]
         seconds = f" of {lock_timeout.total_seconds():g} s" if timeout is _LOCK_TIMEOUT and lock_timeout is not None else ""
         return StatementTimeoutError(f"{doing}: {timeout}{seconds} ({reason_of(error)})")
     # The driver's own limit. One that the operating system reports for a connection has a number.
     if isinstance(error, TimeoutError) and error.errno is None and not isinstance(error, NoConnectionError):
         return StatementTimeoutError(f"{doing} took longer than its limit of {limit.total_seconds():g} s")
     return DatabaseUnavailableError(f"{doing}: {reason_of(error)}")
-
-
-def _server_timeout(error: BaseException | None) -> str | None:
-    """The server's limit that ended a statement or a session; None if something else did."""
-    # What a server says as it ends a session is the cause of the driver's error about the lost connection; SQLAlchemy's error
-    # has it as its cause, too.
-    while error is not None:
-        if isinstance(error, asyncpg.PostgresError) and error.sqlstate in _SERVER_TIMEOUTS:
-            return _SERVER_TIMEOUTS[error.sqlstate]
-        error = error.__cause__
-    return None
 
 
 _LOCK_TIMEOUT = "waited for a lock for longer than lock_timeout"

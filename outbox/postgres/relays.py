@@ -69,7 +69,12 @@ class RelayDestination:
                         await self._execute(connection, "forget", self.name)
                         await self._execute(connection, "hold", self._id, self.destination, self.name, HELD_FOR)
                 except _CLOSED as error:
-                    self._warn(error)
+                    if not self._warned:
+                        self._warned = True
+                        _log.warning(
+                            "another relay with another broker would go unnoticed, as the table outbox_relay is closed: %s",
+                            error,
+                        )
         return None
 
     async def refuse(self) -> None:
@@ -90,11 +95,6 @@ class RelayDestination:
 
     async def _execute(self, connection: Connection, name: str, *arguments: object) -> None:
         await connection.execute(self._sql[name], *arguments, timeout=_SECONDS)
-
-    def _warn(self, error: BaseException) -> None:
-        if not self._warned:
-            self._warned = True
-            _log.warning("another relay with another broker would go unnoticed, as the table outbox_relay is closed: %s", error)
 
 
 _SECONDS = _TIMEOUT.total_seconds()

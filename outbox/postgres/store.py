@@ -258,45 +258,40 @@ class PostgresClaim:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if error is None:
-                await self._commit()
-            else:
+            if error is not None:
                 await roll_back_quietly(self._connection)
+                return
+            with unavailable_errors("ending a claim"):
+                try:
+                    await self._connection.execute("commit", timeout=_TIMEOUT)
+                except BaseException:
+                    await roll_back_quietly(self._connection)
+                    raise
         finally:
             await give_back(self._pool, self._connection)
-
-    async def _commit(self) -> None:
-        with unavailable_errors("ending a claim"):
-            try:
-                await self._connection.execute("commit", timeout=_TIMEOUT)
-            except BaseException:
-                await roll_back_quietly(self._connection)
-                raise
 
     async def settle(self, outcomes: Sequence[RelayOutcome]) -> None:
         """See `outbox.ports.Claim.settle`."""
         settled = _Settlement(self._storable)
         for pending, outcome in zip(self.messages, outcomes, strict=True):
             settled.add(pending, outcome)
+        connection = self._connection
         with unavailable_errors("settling a claim"):
-            await self._write(settled, self._connection)
-
-    async def _write(self, settled: "_Settlement", connection: Connection) -> None:
-        if settled.done:
-            await self._settle_sent(settled.done, connection)
-        if settled.dropped:
-            await connection.execute(self._sql[self._end], settled.dropped, timeout=_TIMEOUT)
-        # Before the others, so that none of these rows backs off or is parked, with the other rows of its key behind it.
-        if settled.replaceable:
-            await connection.execute(self._sql["supersede"], settled.replaceable, timeout=_TIMEOUT)
-        if settled.stalled:
-            await connection.execute(self._sql["stall"], settled.stalled, timeout=_TIMEOUT)
-        for name, changes in (("retry", settled.retried), ("park", settled.parked), ("hold", settled.held)):
-            if changes:
-                await connection.execute(self._sql[name], *zip(*changes, strict=True), timeout=_TIMEOUT)
-        # At the end: whether a row is the first of its key shows only once the rows before it are gone or parked.
-        if self._blocked:
-            await self._lanes.release(connection, self._blocked)
+            if settled.done:
+                await self._settle_sent(settled.done, connection)
+            if settled.dropped:
+                await connection.execute(self._sql[self._end], settled.dropped, timeout=_TIMEOUT)
+            # Before the others, so that none of these rows backs off or is parked, with the other rows of its key behind it.
+            if settled.replaceable:
+                await connection.execute(self._sql["supersede"], settled.replaceable, timeout=_TIMEOUT)
+            if settled.stalled:
+                await connection.execute(self._sql["stall"], settled.stalled, timeout=_TIMEOUT)
+            for name, changes in (("retry", settled.retried), ("park", settled.parked), ("hold", settled.held)):
+                if changes:
+                    await connection.execute(self._sql[name], *zip(*changes, strict=True), timeout=_TIMEOUT)
+            # At the end: whether a row is the first of its key shows only once the rows before it are gone or parked.
+            if self._blocked:
+                await self._lanes.release(connection, self._blocked)
 
     @property
     def _end(self) -> str:

@@ -131,25 +131,19 @@ class PostgresUnitsOfWork:
                 with self._publisher(session, wanted) as publisher:
                     yield Unit(resources=resources | publisher, marked=marked)
                 if marking is not None and marked:
+                    await session.flush()
                     if session.get_transaction() is begun:
-                        await self._require_same_session_transaction(session)
-                    else:
-                        await self._mark_again(session, marking, marked)
+                        status = await (await _driver_connection(session)).execute(self._inbox.same_transaction)
+                        if not _has_row(status):
+                            raise Reject(_ENDED_BY_ITSELF)
+                        return
+                    # After a rollback by the handler, so that what it wrote since is committed with the marks all the same.
+                    with _unavailable_errors():
+                        if await _marked_in_session(session, marking) != marked:
+                            raise MarkHeldError("after a rollback by the handler another worker had marked the message")
                 elif session.in_transaction():
                     await session.flush()
                     await _require_sound(await _driver_connection(session))
-
-    async def _require_same_session_transaction(self, session: "AsyncSession") -> None:
-        await session.flush()
-        if not _has_row(await (await _driver_connection(session)).execute(self._inbox.same_transaction)):
-            raise Reject(_ENDED_BY_ITSELF)
-
-    async def _mark_again(self, session: "AsyncSession", marking: Marking, marked: frozenset[str]) -> None:
-        """After a rollback by the handler, so that what it wrote since is committed with the marks all the same."""
-        await session.flush()
-        with _unavailable_errors():
-            if await _marked_in_session(session, marking) != marked:
-                raise MarkHeldError("after a rollback by the handler somebody else had marked the message")
 
     # --- with a connection ---------------------------------------------------------------------------------------------
 
@@ -300,15 +294,10 @@ def _unavailable_errors() -> Iterator[None]:
         if not isinstance(error, DRIVER_ERRORS) and not of_sqlalchemy:
             raise
         doing = "beginning a handler's transaction"
-        if _sqlstate(error) in _HELD:
+        if getattr(getattr(error, "orig", error), "sqlstate", None) in _HELD:  # SQLAlchemy's error wraps the driver's
             raise MarkHeldError(f"{doing}: {reason_of(error)}") from error
         raise unavailable_error(doing, error) from error
 
 
 _HELD = frozenset({"55P03", "40P01", "40001"})
 """lock_not_available, deadlock_detected, serialization_failure: somebody else is at the same mark."""
-
-
-def _sqlstate(error: BaseException) -> str | None:
-    state: str | None = getattr(getattr(error, "orig", error), "sqlstate", None)
-    return state

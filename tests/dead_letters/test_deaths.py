@@ -279,7 +279,7 @@ async def test_a_death_is_looked_up_by_its_id_in_a_large_table_without_statistic
         "from generate_series(1, 20000) as n"
     )
     writer = DeadLetterWriter(Masking(), Storable())
-    rows = [writer.archived(dead(f"m{number}", requeue_count=1)) for number in range(1, 51)]
+    rows = [writer.of_dead_message(dead(f"m{number}", requeue_count=1)) for number in range(1, 51)]
     async with pool.acquire() as connection:
         nodes = await explained(connection, archive._sql["archive"], *map(list, zip(*rows, strict=True)))
     scans = [node for node in nodes if node.get("Relation Name") or node.get("Index Name")]

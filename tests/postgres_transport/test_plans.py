@@ -93,7 +93,7 @@ async def claims_are_frugal(connection: Connection) -> None:
     assert_frugal(await explained(connection, sql["retry"], ids, tokens, [LEASE] * BATCH, trails))
     assert_frugal(await explained(connection, sql["give_back"], ids, tokens, [False] * BATCH))
     burial = (["worker"] * BATCH, text, text, text, text, trails, text, text, text, text, text)
-    assert_frugal(await explained(connection, sql["bury"], ids, tokens, *burial))
+    assert_frugal(await explained(connection, sql["dead_letter"], ids, tokens, *burial))
     assert_frugal(await explained(connection, sql["whereabouts"], ids))
     # However many wait behind the first one of their key.
     in_order = ("ledger", BATCH, uuid4(), LEASE, 10 * BATCH, 10**9, 10**9)

@@ -12,8 +12,7 @@ from outbox.core.byte_limits import ByteLimits
 from outbox.core.outcome import Dead, Retry
 from outbox.postgres.pool import Pool, open_pool
 from outbox.retry import Backoff, RetryPolicy
-from outbox.transports.postgres.handover import HandedMessage, HandedState, PostgresHandover
-from outbox.transports.postgres.rounds import HandoverRounds
+from outbox.transports.postgres.handover import HandedMessage, HandedState, HandoverRounds, PostgresHandover
 from tests.contract.harness import EXCHANGE
 from tests.postgres_transport.support import TABLE, bind, deliveries, insert
 from tests.support import eventually

@@ -10,9 +10,8 @@ from outbox.core.outcome import Held
 from outbox.engine.holding import LONGEST_PROBE, LONGEST_WAIT, MOST_KEYS, Holds
 from outbox.ports import CONFIRMED, SendResult
 from outbox.ports import Unroutable as NoQueue
-from outbox.transports.postgres.handover import HandedMessage, HandedOver, HandedState
-from outbox.transports.postgres.rounds import MOST_KEYS as MOST_INTERVALS
-from outbox.transports.postgres.rounds import HandoverRounds
+from outbox.transports.postgres.handover import MOST_KEYS as MOST_INTERVALS
+from outbox.transports.postgres.handover import HandedMessage, HandedOver, HandedState, HandoverRounds
 from tests.relay.support import ScriptedTransport, relaying
 from tests.support import eventually
 

@@ -26,7 +26,6 @@ _PRELOADED = [
     "tests.system.parts",
     "outbox.transports.rabbitmq",
     "outbox.transports.postgres.handover",
-    "outbox.transports.postgres.rounds",
     "outbox.postgres.doorbell",
     "outbox.postgres.store",
     "outbox.postgres.unit_of_work",

@@ -87,20 +87,17 @@ def sync_writer(handle: object, table: TableName) -> SyncWriter:
 def _writer(handle: object, table: TableName, kinds: Iterable[_Kind]) -> Any:
     kind = _find(handle, kinds)
     if kind is None:
-        raise UnsupportedHandleError(_refusal(handle))
+        name = qualified_name(type(handle))
+        if _find(handle, _ASYNC):
+            raise UnsupportedHandleError(f"{name} is an async handle: await publish or publish_async, and so on")
+        if _find(handle, _SYNC):
+            raise UnsupportedHandleError(f"{name} is not an async handle: call publish or publish_sync, and so on")
+        advice = _find(handle, _ADVICE)
+        refusal = f"cannot publish through {name}; hand over {ACCEPTED}" + (f". {advice.meaning}" if advice else "")
+        raise UnsupportedHandleError(refusal)
     module, _, name = kind.meaning.partition(":")
     return getattr(import_module(f"{__name__}.{module}"), name)(handle, table)
 
 
 def _find(handle: object, kinds: Iterable[_Kind]) -> _Kind | None:
     return next((kind for kind in kinds if kind.includes(handle)), None)
-
-
-def _refusal(handle: object) -> str:
-    name = qualified_name(type(handle))
-    if _find(handle, _ASYNC):
-        return f"{name} is an async handle: await publish or publish_async, and so on"
-    if _find(handle, _SYNC):
-        return f"{name} is not an async handle: call publish or publish_sync, and so on"
-    advice = _find(handle, _ADVICE)
-    return f"cannot publish through {name}; hand over {ACCEPTED}" + (f". {advice.meaning}" if advice else "")

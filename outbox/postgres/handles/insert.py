@@ -268,11 +268,7 @@ def _distinct(keys: Iterable[str | None]) -> list[str]:
 
 def array_literals(values: Values) -> Values:
     """Each array of texts, bytes, integers or booleans, nulls among them, as the text of a literal."""
-    return tuple(None if array is None else _literal(array) for array in values)
-
-
-def _literal(array: Sequence[str | bytes | int | None]) -> str:
-    return "{" + ",".join(map(_element, array)) + "}"
+    return tuple(None if array is None else "{" + ",".join(map(_element, array)) + "}" for array in values)
 
 
 def _element(value: str | bytes | int | None) -> str:

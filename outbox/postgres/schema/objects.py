@@ -182,20 +182,16 @@ def table_names(table: TableName) -> dict[str, str]:
         "table": table.sql,
         "table_alone": quoted(table.name),
         "schema": _schema(table),
-        "target": _target(table),
+        # The table as it is in the catalog, where `create table` would make it; null if it is not there.
+        "target": (
+            "(select c.oid::regclass from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+            f"where n.nspname = {_schema(table)} and c.relname = '{table.name}')"
+        ),
         "ring_trigger": quoted(_ring(table.name)),
         "ring_trigger_name": _ring(table.name),
         "ring_function": table.beside(_ring(table.name)),
         "ring_body": _CONTROL_RING_BODY if table.name == SATELLITES["control"] else _RING_BODY,
     }
-
-
-def _target(table: TableName) -> str:
-    """The table as it is in the catalog, where `create table` would make it; null if it is not there."""
-    return (
-        "(select c.oid::regclass from pg_class c join pg_namespace n on n.oid = c.relnamespace "
-        f"where n.nspname = {_schema(table)} and c.relname = '{table.name}')"
-    )
 
 
 def _schema(table: TableName) -> str:

@@ -180,9 +180,12 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except _driver_errors() as error:
-        if (advice := _ADVICE.get(_sqlstate(error))) is None:
+        driver_error = getattr(error, "orig", error)  # SQLAlchemy's wraps it
+        sqlstate = getattr(driver_error, "sqlstate", None) or getattr(driver_error, "pgcode", None)
+        if (advice := _ADVICE.get(sqlstate or "")) is None:
             raise
-        raise SchemaError(f"{advice} ({_first_line(error)})") from error
+        first_line = redacted(str(driver_error).strip().splitlines()[0])
+        raise SchemaError(f"{advice} ({first_line})") from error
 
 
 def _driver_errors() -> tuple[type[Exception], ...]:
@@ -190,15 +193,6 @@ def _driver_errors() -> tuple[type[Exception], ...]:
     optional = (("psycopg", "Error"), ("psycopg2", "Error"), ("sqlalchemy.exc", "DBAPIError"))
     found = (getattr(sys.modules.get(module), name, None) for module, name in optional)
     return (asyncpg.PostgresError, *(cls for cls in found if cls is not None))
-
-
-def _sqlstate(error: BaseException) -> str:
-    cause = getattr(error, "orig", error)
-    return getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None) or ""
-
-
-def _first_line(error: BaseException) -> str:
-    return redacted(str(getattr(error, "orig", error)).strip().splitlines()[0])
 
 
 _ADVICE = {

@@ -1,7 +1,7 @@
 """Versions of the schema: what each adds, how it is reverted, and the stamps that record it."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping, Sequence
 from datetime import timedelta
 from itertools import chain
 from typing import Any
@@ -21,8 +21,7 @@ from outbox.postgres.schema.objects import (
 Statements = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class Version(ABC):
     """One step of the schema.
 
     Each statement may be executed again without harm, so that a half-made or damaged schema is repaired by running them all.
@@ -31,47 +30,90 @@ class Version:
     """
 
     number: str
-    outbox_table: Callable[[TableName], Statements]
-    """Makes its part of an outbox table, or adapts one that is there."""
-    satellites: Callable[[str | None], Statements]
-    """Makes its part of the other tables, in a schema."""
-    downgrade: Callable[[TableName], Statements]
-    """Takes all of it back."""
+
+    @abstractmethod
+    def outbox_table(self, table: TableName) -> Statements:
+        """Makes its part of an outbox table, or adapts one that is there."""
+
+    @abstractmethod
+    def satellites(self, schema: str | None) -> Statements:
+        """Makes its part of the other tables, in a schema."""
+
+    @abstractmethod
+    def downgrade(self, table: TableName) -> Statements:
+        """Takes all of it back."""
 
     def upgrade(self, table: TableName) -> Statements:
         """The whole step, for `table` and what lies next to it."""
         return self.outbox_table(table) + self.satellites(table.schema)
 
 
-_SECOND_FILES = (
-    "delivery_2.sql",
-    "dead_letter_2.sql",
-    "inbox_table.sql",
-    "history_table.sql",
-    "reporting_tables.sql",
-    "admin_tables.sql",
-)
-_THIRD_FILES = ("dead_letter_3.sql", "reporting_tables_3.sql", "audit_table_3.sql", "operation_3.sql")
+class _First(Version):
+    number = "0001"
+
+    def outbox_table(self, table: TableName) -> Statements:
+        names = outbox_names(table)
+        blocks = queries("outbox_table.sql", **names)
+        made = ("table", "pending_index", "held_index", "sent_index", "failed_index", "storage")
+        return (*queries("upgrade.sql", **names).values(), *(blocks[name] for name in made), *_first_doorbell(table))
+
+    def satellites(self, schema: str | None) -> Statements:
+        blocks = queries("transport_tables.sql", **satellite_names(schema))
+        made = (
+            "subscription_table",
+            "delivery_table",
+            "delivery_index",
+            "delivery_storage",
+            "dead_letter_table",
+            "dead_letter_index",
+        )
+        return (*(blocks[name] for name in made), *_first_doorbell(_delivery(schema)))
+
+    def downgrade(self, table: TableName) -> Statements:
+        return tuple(queries("downgrade.sql", **satellite_names(table.schema), **table_names(table)).values())
 
 
-def _first_outbox_table(table: TableName) -> Statements:
-    names = outbox_names(table)
-    blocks = queries("outbox_table.sql", **names)
-    made = ("table", "pending_index", "held_index", "sent_index", "failed_index", "storage")
-    return (*queries("upgrade.sql", **names).values(), *(blocks[name] for name in made), *_first_doorbell(table))
+class _Second(Version):
+    number = "0002"
+
+    def outbox_table(self, table: TableName) -> Statements:
+        return _all_but_shapes(queries("outbox_table_2.sql", **outbox_names(table)))
+
+    def satellites(self, schema: str | None) -> Statements:
+        names = satellite_names(schema)
+        files = (
+            "delivery_2.sql",
+            "dead_letter_2.sql",
+            "inbox_table.sql",
+            "history_table.sql",
+            "reporting_tables.sql",
+            "admin_tables.sql",
+        )
+        return tuple(statement for file in files for statement in _all_but_shapes(queries(file, **names)))
+
+    def downgrade(self, table: TableName) -> Statements:
+        return tuple(queries("downgrade_2.sql", **satellite_names(table.schema), **outbox_names(table)).values())
 
 
-def _first_satellites(schema: str | None) -> Statements:
-    blocks = queries("transport_tables.sql", **satellite_names(schema))
-    made = (
-        "subscription_table",
-        "delivery_table",
-        "delivery_index",
-        "delivery_storage",
-        "dead_letter_table",
-        "dead_letter_index",
-    )
-    return (*(blocks[name] for name in made), *_first_doorbell(_delivery(schema)))
+class _Third(Version):
+    number = "0003"
+
+    def outbox_table(self, table: TableName) -> Statements:
+        names = outbox_names(table)
+        added = (_all_but_shapes(queries(file, **names)) for file in ("outbox_table_3.sql", "publish_function.sql"))
+        return (*_third_doorbell(table), *chain.from_iterable(added))
+
+    def satellites(self, schema: str | None) -> Statements:
+        names = satellite_names(schema)
+        files = ("dead_letter_3.sql", "reporting_tables_3.sql", "audit_table_3.sql", "operation_3.sql")
+        added = (_all_but_shapes(queries(file, **names)) for file in files)
+        return (*_third_doorbell(_delivery(schema)), *chain.from_iterable(added))
+
+    def downgrade(self, table: TableName) -> Statements:
+        # Of the doorbells only the functions: the triggers that call them stay.
+        doorbells = _first_doorbell(_delivery(table.schema))[:1] + _first_doorbell(table)[:1]
+        taken_back = queries("downgrade_3.sql", **satellite_names(table.schema), **outbox_names(table))
+        return doorbells + tuple(taken_back.values())
 
 
 def _first_doorbell(table: TableName) -> Statements:
@@ -79,84 +121,34 @@ def _first_doorbell(table: TableName) -> Statements:
     return blocks["function"], blocks["trigger"]
 
 
-def _delivery(schema: str | None) -> TableName:
-    return TableName(SATELLITES["delivery"], schema)
-
-
-def _first_downgrade(table: TableName) -> Statements:
-    return tuple(queries("downgrade.sql", **satellite_names(table.schema), **table_names(table)).values())
-
-
-def _second_outbox_table(table: TableName) -> Statements:
-    return _all_but_shapes(queries("outbox_table_2.sql", **outbox_names(table)))
-
-
-def _second_satellites(schema: str | None) -> Statements:
-    names = satellite_names(schema)
-    return tuple(statement for file in _SECOND_FILES for statement in _all_but_shapes(queries(file, **names)))
-
-
-def _second_downgrade(table: TableName) -> Statements:
-    return tuple(queries("downgrade_2.sql", **satellite_names(table.schema), **outbox_names(table)).values())
-
-
-def _third_outbox_table(table: TableName) -> Statements:
-    names = outbox_names(table)
-    added = (_all_but_shapes(queries(file, **names)) for file in ("outbox_table_3.sql", "publish_function.sql"))
-    return (*_third_doorbell(table), *chain.from_iterable(added))
-
-
 def _third_doorbell(table: TableName) -> Statements:
     return (queries("ring.sql", **table_names(table))["function"],)
 
 
-def _third_satellites(schema: str | None) -> Statements:
-    names = satellite_names(schema)
-    added = (_all_but_shapes(queries(file, **names)) for file in _THIRD_FILES)
-    return (*_third_doorbell(_delivery(schema)), *chain.from_iterable(added))
-
-
-def _third_downgrade(table: TableName) -> Statements:
-    # Of the doorbells only the functions: the triggers that call them stay.
-    doorbells = _first_doorbell(_delivery(table.schema))[:1] + _first_doorbell(table)[:1]
-    taken_back = queries("downgrade_3.sql", **satellite_names(table.schema), **outbox_names(table))
-    return doorbells + tuple(taken_back.values())
+def _delivery(schema: str | None) -> TableName:
+    return TableName(SATELLITES["delivery"], schema)
 
 
 def _all_but_shapes(blocks: Mapping[str, str]) -> Statements:
     return tuple(block for name, block in blocks.items() if not name.endswith("shape"))
 
 
-VERSIONS: tuple[Version, ...] = (
-    Version(number="0001", outbox_table=_first_outbox_table, satellites=_first_satellites, downgrade=_first_downgrade),
-    Version(number="0002", outbox_table=_second_outbox_table, satellites=_second_satellites, downgrade=_second_downgrade),
-    Version(
-        number="0003",
-        outbox_table=_third_outbox_table,
-        satellites=_third_satellites,
-        downgrade=_third_downgrade,
-    ),
-)
+VERSIONS: tuple[Version, ...] = (_First(), _Second(), _Third())
 HEAD = VERSIONS[-1].number
 
 
 def versions_after(number: str | None) -> Sequence[Version]:
     """What is still to be applied to a schema at `number`; None: to a database without any. Raises `SchemaError`."""
-    return VERSIONS if number is None else VERSIONS[_index(number) + 1 :]
+    if not is_known(number):
+        raise SchemaError(
+            f"schema version {number!r} is not known to this release, which knows {', '.join(v.number for v in VERSIONS)}"
+        )
+    return tuple(version for version in VERSIONS if number is None or version.number > number)
 
 
 def is_known(number: str | None) -> bool:
     """Whether this release knows the version `number`."""
     return number is None or any(version.number == number for version in VERSIONS)
-
-
-def _index(number: str) -> int:
-    for index, version in enumerate(VERSIONS):
-        if version.number == number:
-            return index
-    raise SchemaError(
-        f"schema version {number!r} is not known to this release, which knows {', '.join(v.number for v in VERSIONS)}"
-    )
 
 
 def stamped_version(schema: str | None) -> Generator[str, Sequence[Sequence[Any]], str | None]:
@@ -241,9 +233,6 @@ def script(table: TableName) -> str:
 def _between(lower: str | None, upper: str) -> tuple[Version, ...]:
     versions = tuple(version for version in versions_after(lower) if version.number <= upper)
     if not any(version.number == upper for version in versions):
-        raise SchemaError(f"there is no way from schema version {lower or 'none'} to {upper!r}: the versions are {_known()}")
+        known = ", ".join(version.number for version in VERSIONS)
+        raise SchemaError(f"there is no way from schema version {lower or 'none'} to {upper!r}: the versions are {known}")
     return versions
-
-
-def _known() -> str:
-    return ", ".join(version.number for version in VERSIONS)

@@ -293,7 +293,7 @@ from unnest($1::bigint[], $2::uuid[], $3::boolean[]) as settled (id, token, blam
 where delivery.id = settled.id and delivery.lease_token = settled.token and delivery.id = any($1::bigint[])
 returning delivery.id
 
--- name: bury
+-- name: dead_letter
 -- The message ends here and is a dead letter, or neither happened. Its failures so far come before the last one.
 with gone as (
     delete from {delivery} as delivery

@@ -28,7 +28,19 @@ class MemoryBroker:
 
     async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:  # noqa: ARG002
         """Puts each message into every queue that is bound for it; nothing can be slow here."""
-        return [self._send(message) for message in messages]
+        results: list[SendResult] = []
+        for message in messages:
+            if message.target_queue is None:
+                targets = [queue for queue in self._queues.values() if queue.wants(self._exchange_name, message.routing_key)]
+            else:
+                targets = [self._queues[message.target_queue]] if message.target_queue in self._queues else []
+            expires_at = message.expires_at
+            if expires_at is None and message.expiration is not None:
+                expires_at = datetime.now(UTC) + message.expiration
+            for queue in targets:
+                queue.put(Entry(message=replace(message, expires_at=expires_at)))
+            results.append(CONFIRMED if targets else UNROUTABLE)
+        return results
 
     @asynccontextmanager
     async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
@@ -85,21 +97,3 @@ class MemoryBroker:
         if name not in self._queues:
             self._queues[name] = Queue(name)
         return self._queues[name]
-
-    def _send(self, message: Message) -> SendResult:
-        targets = self._targets(message)
-        for queue in targets:
-            queue.put(Entry(message=replace(message, expires_at=_deadline(message))))
-        return CONFIRMED if targets else UNROUTABLE
-
-    def _targets(self, message: Message) -> "list[Queue]":
-        if message.target_queue is not None:
-            named = self._queues.get(message.target_queue)
-            return [named] if named is not None else []
-        return [queue for queue in self._queues.values() if queue.wants(self._exchange_name, message.routing_key)]
-
-
-def _deadline(message: Message) -> datetime | None:
-    if message.expires_at is not None or message.expiration is None:
-        return message.expires_at
-    return datetime.now(UTC) + message.expiration

@@ -144,7 +144,7 @@ class Queue:
         self._pumping = True
         try:
             while (entry := self._next_entry()) is not None and (member := self._next_with_room()) is not None:
-                self._take_out(entry)
+                del self.ready[next(index for index, other in enumerate(self.ready) if other is entry)]
                 if entry.expired:
                     self.dead_letter(entry, Cause.EXPIRED, _EXPIRED)
                 else:
@@ -158,12 +158,6 @@ class Queue:
         in_hand = (delivery.entry for member in self.takers for delivery in member.in_hand.values())
         busy = {self._key(entry) for entry in itertools.chain(in_hand, self.delayed.values())} - {None}
         return next((entry for entry in self.ready if self._key(entry) not in busy), None)
-
-    def _take_out(self, entry: Entry) -> None:
-        for index, other in enumerate(self.ready):
-            if other is entry:
-                del self.ready[index]
-                return
 
     def _key(self, entry: Entry) -> str | None:
         return entry.message.ordering_key if self.ordered else None

@@ -3,11 +3,10 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import asyncpg
 
@@ -49,90 +48,6 @@ _REFUSALS = (asyncpg.DataError, asyncpg.ProgramLimitExceededError, asyncpg.Integ
 _Row = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """Puts messages into the queues of an exchange."""
-
-    statements: Statements
-    statement: str
-    exchange_name: str
-
-    async def send(self, messages: Sequence[Message], results: list[SendResult | None]) -> None:
-        """Fills `results`, one for each message, as answers come."""
-        rows: list[tuple[int, _Row]] = []
-        for place, message in enumerate(messages):
-            try:
-                rows.append((place, _row(message)))
-            except (TypeError, ValueError, RecursionError) as error:
-                results[place] = Refused(Failure.of(error))
-        for part in _parts(rows):
-            try:
-                await self._send(part, results)
-            except DatabaseUnavailableError as error:
-                failure = Failure.of(error)
-                for place, _ in part:
-                    results[place] = results[place] or NotSent(failure)
-
-    async def _send(self, rows: Sequence[tuple[int, _Row]], results: list[SendResult | None]) -> None:
-        """Sends all or none; if some cannot be taken, by halves until the culprit stands alone."""
-        try:
-            unroutable = await self._insert([row for _, row in rows])
-        except _REFUSALS as error:
-            if len(rows) == 1:
-                results[rows[0][0]] = Refused(Failure.of(error))
-                return
-            middle = len(rows) // 2
-            await self._send(rows[:middle], results)
-            await self._send(rows[middle:], results)
-            return
-        for number, (place, _) in enumerate(rows, start=1):
-            results[place] = UNROUTABLE if number in unroutable else CONFIRMED
-
-    async def _insert(self, rows: Sequence[_Row]) -> set[int]:
-        columns = map(list, zip(*rows, strict=True))
-        with unavailable_errors("sending", limit=LONGEST_STATEMENT):
-            try:
-                answer = await self.statements.fetch(self.statement, self.exchange_name, *columns, timeout=LONGEST_STATEMENT)
-            except _REFUSALS as error:
-                refusal = error
-            else:
-                return {row["number"] for row in answer}
-        raise refusal
-
-
-def _row(message: Message) -> _Row:
-    if len(message.body) > LARGEST_BODY:
-        raise ValueError(f"the body has {len(message.body)} bytes, more than the {LARGEST_BODY} that are accepted")
-    return (
-        message.id,
-        message.routing_key,
-        message.body,
-        message.content_type,
-        json.dumps(dict(message.headers), allow_nan=False) if message.headers else None,
-        encode_tracking_ids(message.tracking_ids),
-        message.ordering_key,
-        message.created_at,
-        message.expires_at,
-        None if message.expiration is None else min(message.expiration, timedelta(days=1_000_000)),
-        message.target_queue,
-        message.hlc,
-        message.requeue_count,
-    )
-
-
-def _parts(rows: Sequence[tuple[int, _Row]]) -> Iterator[Sequence[tuple[int, _Row]]]:
-    part: list[tuple[int, _Row]] = []
-    size = 0
-    for row in rows:
-        part.append(row)
-        size += len(row[1][2])  # type: ignore[arg-type]  # the body
-        if size > LARGEST_BATCH:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
-
-
 LEASE = timedelta(seconds=30)
 """How long a delivery is a worker's without a sign of life; renewed every third of it."""
 POLL_INTERVAL = timedelta(seconds=1)
@@ -143,8 +58,6 @@ SMALLEST_POOL = 4
 """A given pool must have room for the doorbell's two, a claim, and outcomes."""
 STATEMENT_TIMEOUT = timedelta(seconds=20)
 """Longest wait for any single statement of a worker. Shorter than a lease, so that it can be tried again."""
-
-T = TypeVar("T")
 
 _NAME = "outbox broker"
 _log = logging.getLogger("outbox")
@@ -207,7 +120,17 @@ class PostgresBroker:
             if self._pool is None and self._url is not None:
                 self._pool = await open_pool(self._url, size=POOL_SIZE, application_name=_NAME, preparing=True)
             self._statements = Statements(self._opened_pool)
-            self._bell = await self._find_bell()
+            try:
+                with unavailable_errors("opening the broker in PostgreSQL"):
+                    async with borrowed(self._opened_pool) as connection:
+                        schema = await check_transport_tables(connection, self._tables.outbox)
+                        self._storable = Storable(connection.get_settings().server_encoding)
+            except DatabaseUnavailableError as error:
+                raise BrokerUnavailableError(str(error)) from error
+            except SchemaError as error:
+                raise TopologyError(str(error)) from error
+            # Set last: whoever finds it may rely on all tables being there.
+            self._bell = BellName.of(schema, self._tables.delivery.name)
 
     async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:
         """See `outbox.ports.Transport.send`. A batch is one statement: all that is routed arrives together."""
@@ -216,12 +139,53 @@ class PostgresBroker:
         try:
             async with asyncio.timeout(timeout.total_seconds()):
                 await self.open()
-                await Sending(self._opened_statements, self._sql["send"], self._exchange_name).send(messages, results)
+                parts: list[list[tuple[int, _Row]]] = [[]]
+                size = 0
+                for position, message in enumerate(messages):
+                    try:
+                        parts[-1].append((position, _row(message)))
+                    except (TypeError, ValueError, RecursionError) as error:
+                        results[position] = Refused(Failure.of(error))
+                        continue
+                    size += len(message.body)
+                    if size > LARGEST_BATCH:
+                        parts.append([])
+                        size = 0
+                for part in filter(None, parts):
+                    try:
+                        await self._send(part, results)
+                    except DatabaseUnavailableError as error:
+                        failure = Failure.of(error)
+                        for position, _ in part:
+                            results[position] = results[position] or NotSent(failure)
         except (BrokerUnavailableError, TopologyError) as error:
             late = Failure.of(error)
         except TimeoutError:
             pass
         return [result or NotSent(late) for result in results]
+
+    async def _send(self, rows: Sequence[tuple[int, _Row]], results: list[SendResult | None]) -> None:
+        """Sends all or none, and fills `results`; if some cannot be taken, by halves until the culprit stands alone."""
+        columns = map(list, zip(*(row for _, row in rows), strict=True))
+        unroutable: set[int] = set()
+        refusal: Exception | None = None
+        with unavailable_errors("sending", limit=LONGEST_STATEMENT):
+            # Caught within the block, which takes every error of the driver for an outage.
+            try:
+                statement, exchange = self._sql["send"], self._exchange_name
+                answer = await self._opened_statements.fetch(statement, exchange, *columns, timeout=LONGEST_STATEMENT)
+                unroutable = {row["number"] for row in answer}
+            except _REFUSALS as error:
+                refusal = error
+        if refusal is None:
+            for number, (position, _) in enumerate(rows, start=1):
+                results[position] = UNROUTABLE if number in unroutable else CONFIRMED
+        elif len(rows) == 1:
+            results[rows[0][0]] = Refused(Failure.of(refusal))
+        else:
+            middle = len(rows) // 2
+            await self._send(rows[:middle], results)
+            await self._send(rows[middle:], results)
 
     async def close(self) -> None:
         """See `outbox.ports.Transport.close`."""
@@ -240,7 +204,14 @@ class PostgresBroker:
     async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
         """See `outbox.ports.Broker.subscribe`."""
         await self.open()
-        await self._require_rights()
+        # Found out before a message is to be dead-lettered and cannot be.
+        try:
+            lacking = await self._fetch("lacking_rights")
+        except DatabaseUnavailableError as error:
+            raise BrokerUnavailableError(str(error)) from error
+        if lacking:
+            rights = ", ".join(row[0].replace('"', "") for row in lacking)
+            raise TopologyError(f"this user cannot record dead letters: it lacks {rights}")
         await self._bind(subscription)
         with ungrouped():
             async with self._sleeping() as waking, asyncio.TaskGroup() as tasks:
@@ -300,65 +271,37 @@ class PostgresBroker:
             raise BrokerUnavailableError("the broker was closed")
         return self._statements
 
-    async def _find_bell(self) -> BellName:
-        """The doorbell of the deliveries, and with it the certainty that all tables are there."""
-        try:
-            with unavailable_errors("opening the broker in PostgreSQL"):
-                async with borrowed(self._opened_pool) as connection:
-                    schema = await check_transport_tables(connection, self._tables.outbox)
-                    self._storable = Storable(connection.get_settings().server_encoding)
-        except DatabaseUnavailableError as error:
-            raise BrokerUnavailableError(str(error)) from error
-        except SchemaError as error:
-            raise TopologyError(str(error)) from error
-        return BellName.of(schema, self._tables.delivery.name)
-
-    async def _require_rights(self) -> None:
-        """Found out before a message dies that could not."""
-        try:
-            lacking = await self._fetch("lacking_rights")
-        except DatabaseUnavailableError as error:
-            raise BrokerUnavailableError(str(error)) from error
-        if lacking:
-            rights = ", ".join(row[0].replace('"', "") for row in lacking)
-            raise TopologyError(f"this user cannot record dead letters: it lacks {rights}")
-
     async def _bind(self, subscription: Subscription) -> None:
-        binding = (subscription.exchange_name, subscription.queue, subscription.binding_key)
-        try:
-            with unavailable_errors(f"binding {subscription.queue!r}"):
-                await self._ensure_binding(*binding, pattern_of(subscription.binding_key))
-        except DatabaseUnavailableError as error:
-            match error.__cause__:
-                case asyncpg.InsufficientPrivilegeError():
-                    raise TopologyError(
-                        f"the queue {subscription.queue!r} is not bound with {subscription.binding_key!r} to the exchange "
-                        f"{subscription.exchange_name!r}, and binding it needs the rights to insert into and to update "
-                        f"{self._tables.subscription}: {error}"
-                    ) from error
-                case asyncpg.DataError() | asyncpg.ProgramLimitExceededError():
-                    raise ConfigurationError(
-                        f"{subscription.queue!r} cannot be bound with {subscription.binding_key!r}: {error}"
-                    ) from error
-            raise BrokerUnavailableError(str(error)) from error
-
-    async def _ensure_binding(self, *binding: str | None) -> None:
         """Looks first, so that a worker without the right to bind can use what was provisioned.
 
         Deliveries are claimed by queue, as in RabbitMQ. So a queue of another exchange's worker is refused: each worker would
         take the other's messages. A binding that is there already was made on purpose.
         """
-        async with borrowed(self._opened_pool) as connection:
-            [found] = await connection.fetch(self._sql["binding"], *binding)
-            if not found["bound"]:
-                async with connection.transaction(isolation="read_committed"):
-                    await connection.execute(self._sql["lock_bindings"])
+        exchange, queue, key = subscription.exchange_name, subscription.queue, subscription.binding_key
+        binding = (exchange, queue, key, pattern_of(key))
+        try:
+            with unavailable_errors(f"binding {queue!r}"):
+                async with borrowed(self._opened_pool) as connection:
                     [found] = await connection.fetch(self._sql["binding"], *binding)
-                    if found["others"] and not found["known"]:
-                        raise TopologyError(self._shared_queue(found["others"], *binding))
-                    await connection.execute(self._sql["bind"], *binding)
+                    if not found["bound"]:
+                        async with connection.transaction(isolation="read_committed"):
+                            # Looked at again under the lock: two workers that start together must not both find it free.
+                            await connection.execute(self._sql["lock_bindings"])
+                            [found] = await connection.fetch(self._sql["binding"], *binding)
+                            if found["others"] and not found["known"]:
+                                raise TopologyError(self._shared_queue(found["others"], *binding))
+                            await connection.execute(self._sql["bind"], *binding)
+        except DatabaseUnavailableError as error:
+            match error.__cause__:
+                case asyncpg.InsufficientPrivilegeError():
+                    raise TopologyError(
+                        f"the queue {queue!r} is not bound with {key!r} to the exchange {exchange!r}, and binding it needs the "
+                        f"rights to insert into and to update {self._tables.subscription}: {error}"
+                    ) from error
+                case asyncpg.DataError() | asyncpg.ProgramLimitExceededError():
+                    raise ConfigurationError(f"{queue!r} cannot be bound with {key!r}: {error}") from error
+            raise BrokerUnavailableError(str(error)) from error
         if found["others"]:
-            exchange, queue, *_ = binding
             _log.warning(
                 "the queue %s of the exchange %s is bound to %s as well: workers of each handle the messages of all",
                 queue,
@@ -406,7 +349,12 @@ class PostgresBroker:
     async def _next_due(self, queues: Sequence[str]) -> SecondsUntilDue:
         since = [due for queue in queues for due in self._scan_starts[queue].due_times]
         rows = await self._fetch_watched("next_due", queues, since)
-        return {row["queue"]: _sooner(row["seconds"], self._scan_starts[row["queue"]].seconds_left) for row in rows}
+        due: dict[str, float | None] = {}
+        for row in rows:
+            # Claims begin at the front again then, and may find what they have passed over; 0: they all begin there.
+            front_in = self._scan_starts[row["queue"]].seconds_left or None
+            due[row["queue"]] = min((seconds for seconds in (row["seconds"], front_in) if seconds is not None), default=None)
+        return due
 
     async def _ring(self) -> None:
         if (bell := self._bell) is not None:
@@ -414,27 +362,27 @@ class PostgresBroker:
 
     async def _fetch_watched(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
         """Fetches, and notifies observers when the database is lost and when it is back."""
-        return await self._watched(self._fetch(name, *arguments))
+        with self._watched():
+            return await self._fetch(name, *arguments)
 
     async def _fetch_bodies(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
         """Fetches bodies. A statement that takes too long raises `TimeoutError`: large bodies may be the reason."""
-        return await self._watched(self._in_time(name, *arguments))
-
-    async def _in_time(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
-        try:
-            return await self._fetch(name, *arguments)
-        except DatabaseUnavailableError as error:
-            if isinstance(error, StatementTimeoutError):
+        with self._watched():
+            try:
+                return await self._fetch(name, *arguments)
+            except StatementTimeoutError as error:
                 raise TimeoutError(str(error)) from error
-            raise
 
     async def _fetch_in_turn(self, *calls: Call) -> Sequence[Sequence[asyncpg.Record]]:
         """Several statements in one transaction, likewise."""
-        return await self._watched(self._in_turn(calls))
+        statements = [(self._sql[name], *arguments) for name, *arguments in calls]
+        with self._watched(), unavailable_errors(f"{calls[0][0]} at the broker in PostgreSQL", limit=STATEMENT_TIMEOUT):
+            return await self._opened_statements.fetch_in_turn(*statements, timeout=STATEMENT_TIMEOUT)
 
-    async def _watched(self, fetching: Awaitable[T]) -> T:
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
         try:
-            rows = await fetching
+            yield
         except DatabaseUnavailableError as error:
             if not self._away:
                 self._away = True
@@ -443,23 +391,30 @@ class PostgresBroker:
         if self._away:
             self._away = False
             self._observer.notify(DependencyRestored(dependency=Dependency.BROKER))
-        return rows
 
     async def _fetch(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
         with unavailable_errors(f"{name} at the broker in PostgreSQL", limit=STATEMENT_TIMEOUT):
             return await self._opened_statements.fetch(self._sql[name], *arguments, timeout=STATEMENT_TIMEOUT)
 
-    async def _in_turn(self, calls: Sequence[Call]) -> Sequence[Sequence[asyncpg.Record]]:
-        with unavailable_errors(f"{calls[0][0]} at the broker in PostgreSQL", limit=STATEMENT_TIMEOUT):
-            statements = [(self._sql[name], *arguments) for name, *arguments in calls]
-            return await self._opened_statements.fetch_in_turn(*statements, timeout=STATEMENT_TIMEOUT)
 
-
-def _sooner(due: float | None, front_in: float) -> float | None:
-    """When to look again, if that is also to be done when claims begin at the front again; 0: they all do."""
-    if not front_in:
-        return due
-    return front_in if due is None else min(due, front_in)
+def _row(message: Message) -> _Row:
+    if len(message.body) > LARGEST_BODY:
+        raise ValueError(f"the body has {len(message.body)} bytes, more than the {LARGEST_BODY} that are accepted")
+    return (
+        message.id,
+        message.routing_key,
+        message.body,
+        message.content_type,
+        json.dumps(dict(message.headers), allow_nan=False) if message.headers else None,
+        encode_tracking_ids(message.tracking_ids),
+        message.ordering_key,
+        message.created_at,
+        message.expires_at,
+        None if message.expiration is None else min(message.expiration, timedelta(days=1_000_000)),
+        message.target_queue,
+        message.hlc,
+        message.requeue_count,
+    )
 
 
 def _literal(text: str) -> str:

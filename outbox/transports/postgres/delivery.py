@@ -3,11 +3,11 @@
 import asyncio
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import asyncpg
@@ -18,6 +18,9 @@ from outbox.core.message import NO_HEADERS, Message
 from outbox.core.outcome import DeliveryOutcome
 from outbox.errors import MalformedMessageError, StaleDeliveryError
 
+if TYPE_CHECKING:
+    from outbox.transports.postgres.subscription import PostgresIntake
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST = (datetime.min.replace(tzinfo=UTC) - _EPOCH).total_seconds()
 _LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds() - 1
@@ -27,8 +30,8 @@ class PostgresDelivery:
     """Implements the Delivery port. Its row is decoded when it is asked for."""
 
     __slots__ = (
-        "_actions",
         "_failed_in_hand",
+        "_intake",
         "_row",
         "_taken",
         "body",
@@ -40,7 +43,9 @@ class PostgresDelivery:
         "token",
     )
 
-    def __init__(self, row: asyncpg.Record, *, token: UUID, claimed_at: float, safe_until: float, actions: "Actions") -> None:
+    def __init__(
+        self, row: asyncpg.Record, *, token: UUID, claimed_at: float, safe_until: float, intake: "PostgresIntake"
+    ) -> None:
         self.id: int = row["id"]
         self.token = token
         seconds_left = row["seconds_left"]
@@ -53,7 +58,7 @@ class PostgresDelivery:
         self._taken = False
         self._failed_in_hand = 0
         self._row = row
-        self._actions = actions
+        self._intake = intake
         self.body: bytes = row["body"] or b""
         """Empty as long as it is not read."""
         self.size: int = row["size"]
@@ -83,13 +88,24 @@ class PostgresDelivery:
     @property
     def incoming(self) -> "IncomingMessage":
         row = self._row
+        expires = row["expires_seconds"]
+        # What would be headers of ours on a broker.
+        ours = {
+            codec.TRACKING_IDS: row["tracking_ids"],
+            codec.ATTEMPT: row["attempt"],
+            codec.ROUTING_KEY: row["routing_key"],
+            codec.ORDERING_KEY: row["ordering_key"],
+            codec.HLC: row["hlc"],
+            codec.REQUEUE_COUNT: row["requeue_count"] or None,
+            codec.EXPIRES_AT: None if expires is None else codec.encode_instant(_instant(expires)),
+        }
         return IncomingMessage(
             body=self.body,
             body_size=len(self.body),
             message_id=row["message_id"],
             routing_key=row["routing_key"],
             exchange=row["exchange"],
-            headers=MappingProxyType({**self._headers(), **self._own_headers()}),
+            headers=MappingProxyType({**self._headers(), **{name: value for name, value in ours.items() if value is not None}}),
             content_type=row["content_type"],
             timestamp=_instant(row["created_seconds"]),
             redelivered=row["crashes"] > 0,
@@ -108,7 +124,7 @@ class PostgresDelivery:
 
     async def note_failed(self, failed: FailedAttempt) -> None:
         self._failed_in_hand += 1
-        await self._actions.note_failed(self, failed)
+        await self._intake.note_failed(self, failed)
 
     @property
     def crashes(self) -> int:
@@ -117,16 +133,16 @@ class PostgresDelivery:
 
     @property
     def blamed(self) -> bool:
-        # Whoever isolated it settled nothing, or the mark would be gone.
+        # The worker that isolated it settled nothing, or the mark would be gone.
         isolated: bool = self._row["isolated"]
         return isolated
 
     async def isolate(self) -> bool:
-        await self._actions.isolate(self)
+        await self._intake.isolate(self)
         return True
 
     async def settle(self, outcome: DeliveryOutcome) -> None:
-        await self._actions.settle(self, outcome)
+        await self._intake.settle(self, outcome)
 
     def __str__(self) -> str:
         return f"delivery {self.id} of message {self._row['message_id']}"
@@ -156,30 +172,6 @@ class PostgresDelivery:
             raise MalformedMessageError(f"the headers of {self._row['message_id']!r} are not a JSON object")
         headers.pop(codec.AMQP, None)
         return MappingProxyType(headers)
-
-    def _own_headers(self) -> Mapping[str, Any]:
-        """What would be headers of ours on a broker."""
-        row = self._row
-        expires = row["expires_seconds"]
-        own = {
-            codec.TRACKING_IDS: row["tracking_ids"],
-            codec.ATTEMPT: row["attempt"],
-            codec.ROUTING_KEY: row["routing_key"],
-            codec.ORDERING_KEY: row["ordering_key"],
-            codec.HLC: row["hlc"],
-            codec.REQUEUE_COUNT: row["requeue_count"] or None,
-            codec.EXPIRES_AT: None if expires is None else codec.encode_instant(_instant(expires)),
-        }
-        return {name: value for name, value in own.items() if value is not None}
-
-
-@dataclass(frozen=True, slots=True)
-class Actions:
-    """What deliveries ask of the intake that they came through."""
-
-    settle: Callable[[PostgresDelivery, DeliveryOutcome], Awaitable[None]]
-    isolate: Callable[[PostgresDelivery], Awaitable[None]]
-    note_failed: Callable[[PostgresDelivery, FailedAttempt], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,9 @@
-"""Handing over: when the queues are in the outbox's own database, messages move there without leaving it."""
+"""Handing over: when the queues are in the outbox's own database, one statement takes, sends and settles a batch."""
 
+import asyncio
 import logging
 import secrets
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -12,9 +14,12 @@ from functools import partial
 import asyncpg
 
 from outbox.core.byte_limits import ByteLimits
-from outbox.core.message import Lane, OrderingPolicy, light_value
-from outbox.core.outcome import Cause, Dead, Failure, Retry
+from outbox.core.events import SendFailed, SendFailureType, SentMessage
+from outbox.core.message import Lane, OrderingPolicy, Way, light_value
+from outbox.core.outcome import DONE, DROPPED, Cause, Dead, Failure, Held, RelayOutcome, Retry
+from outbox.engine.holding import FIRST_PROBE, LONGEST_PROBE
 from outbox.engine.ordering import OrderingRules
+from outbox.engine.sending import NO_QUEUE, RoundReport, StalledRoutes
 from outbox.errors import SchemaError
 from outbox.postgres.batch_sizes import ALONE_TIMEOUT, BatchSizes
 from outbox.postgres.claiming import MOST_LOOKS, PriorityScheduler, UnkeyedBatch, lowest_reached, outbox_queries
@@ -27,8 +32,6 @@ from outbox.postgres.pool import DRIVER_ERRORS, Connection, Pool, roll_back_quie
 from outbox.retry import RetryPolicy
 from outbox.transports.postgres.tables import Statements, TransportTables, borrowed, cancelling
 
-FIRST_PROBE = timedelta(seconds=1)
-"""How long the probe of an unroutable routing key waits, unless the caller says otherwise."""
 LONGEST_STATEMENT = timedelta(seconds=30)
 """After this a hand-over is cancelled; nothing has happened then."""
 _ROW_ERRORS = (
@@ -177,7 +180,18 @@ class PostgresHandover:
         handed: list[HandedMessage] = []
         with unavailable_errors(f"handing over from {self._tables.outbox}", limit=LONGEST_STATEMENT):
             try:
-                await self._hand_over_told(rows, arguments, handed)
+                if (facts := self._facts) is None or not facts.wanted:
+                    await self._hand_over_in_turn(_Statements(self._sql, arguments), rows, handed)
+                else:
+                    try:
+                        await self._hand_over_in_turn(_Statements(self._told_sql, arguments, facts.component), rows, handed)
+                    except asyncpg.QueryCanceledError:
+                        raise
+                    except asyncpg.PostgresError as error:
+                        # Rather without its history than not at all.
+                        before = len(handed)
+                        await self._hand_over_in_turn(_Statements(self._sql, arguments), rows, handed)
+                        facts.lost(len(handed) - before, error)
                 self._sizes.in_time()
             except asyncpg.QueryCanceledError:
                 # The database is there, and nothing of the statement happened.
@@ -191,21 +205,6 @@ class PostgresHandover:
                 if not handed:  # otherwise a part is committed, and the rest is tried again
                     raise
         return HandedOver(handed)
-
-    async def _hand_over_told(self, limit: int, arguments: _Arguments, handed: list[HandedMessage]) -> None:
-        """Adds to `handed` what was handed over. The history is told of it, unless that fails."""
-        facts = self._facts
-        if facts is not None and facts.wanted:
-            try:
-                await self._hand_over_in_turn(_Statements(self._told_sql, arguments, facts.component), limit, handed)
-            except asyncpg.QueryCanceledError:
-                raise
-            except asyncpg.PostgresError as error:
-                before = len(handed)
-                await self._hand_over_in_turn(_Statements(self._sql, arguments), limit, handed)
-                facts.lost(len(handed) - before, error)
-        else:
-            await self._hand_over_in_turn(_Statements(self._sql, arguments), limit, handed)
 
     async def _hand_over_in_turn(self, statements: "_Statements", limit: int, handed: list[HandedMessage]) -> None:
         await self._scheduler.share(
@@ -294,27 +293,33 @@ class PostgresHandover:
         ordered: bool = False,
     ) -> list[HandedMessage]:
         """Hands over the one row that this transaction has locked, or writes down why that is not possible."""
-        for row in rows:
-            if not isinstance(error, asyncpg.QueryCanceledError):
-                # Somebody else may have taken the row that could not be: then this one can.
-                await connection.execute("savepoint single")
-                try:
-                    arguments = self._arguments(statements, row["id"])
-                    handed = await self._fetch(connection, statements.sql["hand_over_single"], 1, *arguments)
-                    return [_handed(row, ordered=ordered) for row in handed if row["row_id"] is not None]
-                except asyncpg.QueryCanceledError:
-                    raise  # the transaction is over, and smaller hand-overs follow
-                except _ROW_ERRORS as its_own:
-                    await connection.execute("rollback to savepoint single")
-                    error = its_own
-            return [await self._refused(connection, row, error, ordered=ordered)]
-        return []
+        if not rows:
+            return []
+        [row] = rows
+        if not isinstance(error, asyncpg.QueryCanceledError):
+            # Another relay may have taken the row that could not be: then this one can.
+            await connection.execute("savepoint single")
+            try:
+                arguments = self._arguments(statements, row["id"])
+                handed = await self._fetch(connection, statements.sql["hand_over_single"], 1, *arguments)
+                return [_handed(each, ordered=ordered) for each in handed if each["row_id"] is not None]
+            except asyncpg.QueryCanceledError:
+                raise  # the transaction is over, and smaller hand-overs follow
+            except _ROW_ERRORS as its_own:
+                await connection.execute("rollback to savepoint single")
+                error = its_own
+        return [await self._refused(connection, row, error, ordered=ordered)]
 
     async def _refused(
         self, connection: Connection, row: asyncpg.Record, error: asyncpg.PostgresError, *, ordered: bool
     ) -> HandedMessage:
         failure = Failure(type(error).__name__, str(error))
-        outcome = self._outcome(failure, error, row["attempts"])
+        outcome: Retry | Dead
+        if self._retry is None or isinstance(error, asyncpg.QueryCanceledError):
+            # What took too long alone is not tried again by itself: it would hold up the others for as long each time.
+            outcome = Dead(Cause.REFUSED, failure)
+        else:
+            outcome = self._retry.decide(failure, attempt=row["attempts"] + 1, now=datetime.now(UTC), expires_at=None)
         text = Storable(connection.get_settings().server_encoding).text(str(failure))
         if isinstance(outcome, Retry):
             await connection.execute(self._row_sql["retry"], [row["id"]], [text], [outcome.delay])
@@ -330,12 +335,6 @@ class PostgresHandover:
             ordered=ordered,
             refused=outcome,
         )
-
-    def _outcome(self, failure: Failure, error: asyncpg.PostgresError, attempts: int) -> Retry | Dead:
-        """What took too long alone is not tried again by itself: it would hold up the others for as long each time."""
-        if self._retry is None or isinstance(error, asyncpg.QueryCanceledError):
-            return Dead(Cause.REFUSED, failure)
-        return self._retry.decide(failure, attempt=attempts + 1, now=datetime.now(UTC), expires_at=None)
 
     def _noted(self, rows: Sequence[asyncpg.Record], handed: list[HandedMessage]) -> Sequence[HandedMessage]:
         """The messages of the rows, which are added to `handed`; the last one is where a lean hand-over goes on."""
@@ -353,7 +352,7 @@ class PostgresHandover:
         """The first rows of some lanes, in one transaction; fewer of them if one cannot be taken."""
         async with borrowed(self._pool) as connection:
             try:
-                rows = await self._hand_over_some_runs(connection, statements, limit)
+                rows = await self._lane_rows(connection, statements, limit)
                 messages = [_handed(row, ordered=True) for row in rows]
             except _ROW_ERRORS as error:
                 await roll_back_quietly(connection)
@@ -388,40 +387,33 @@ class PostgresHandover:
             await roll_back_quietly(connection)
             raise
 
-    async def _hand_over_some_runs(
-        self, connection: Connection, statements: "_Statements", limit: int
-    ) -> Sequence[asyncpg.Record]:
-        """Clears the view of lanes, if necessary, before it takes what it sees."""
-        rows: Sequence[asyncpg.Record] = ()
+    async def _lane_rows(self, connection: Connection, statements: "_Statements", limit: int) -> Sequence[asyncpg.Record]:
+        """What became of the first rows of some lanes, committed. Clears the view of lanes, if necessary, before each look."""
+        timeout = self._longest_statement.total_seconds()
         for look in range(MOST_LOOKS):
             await self._lanes.make_way(connection)
-            rows = await self._hand_over_runs(connection, statements, limit, crowded=look == MOST_LOOKS - 1)
+            await connection.execute(self._lanes.sql["begin"], timeout=timeout)
+            runs = await self._lanes.take(connection, limit)
+            rows: Sequence[asyncpg.Record] = ()
+            # With few lanes in view it looks again, but not for ever: the last look takes what there is.
+            if runs is None or (self._lanes.crowded and look < MOST_LOOKS - 1):
+                await connection.execute("rollback", timeout=timeout)
+            else:
+                rows = await self._fetch(
+                    connection,
+                    statements.sql["hand_over_keyed"],
+                    limit,
+                    *self._arguments(statements, limit),
+                    *(runs.numbers, runs.policies, runs.longest),
+                )
+                policies = dict(zip(runs.numbers, runs.policies, strict=True))
+                if blocked := [Lane(number, OrderingPolicy(policies[number])) for number in rows[0]["blocked"]]:
+                    await self._lanes.release(connection, blocked)
+                await connection.execute("commit", timeout=timeout)
+                rows = [row for row in rows if row["row_id"] is not None]
             if rows or not self._lanes.obstructed:
-                break
-        return rows
-
-    async def _hand_over_runs(
-        self, connection: Connection, statements: "_Statements", limit: int, *, crowded: bool
-    ) -> Sequence[asyncpg.Record]:
-        """`crowded`: also when few lanes are in view."""
-        timeout = self._longest_statement.total_seconds()
-        await connection.execute(self._lanes.sql["begin"], timeout=timeout)
-        runs = await self._lanes.take(connection, limit)
-        if runs is None or (self._lanes.crowded and not crowded):
-            await connection.execute("rollback", timeout=timeout)
-            return ()
-        rows = await self._fetch(
-            connection,
-            statements.sql["hand_over_keyed"],
-            limit,
-            *self._arguments(statements, limit),
-            *(runs.numbers, runs.policies, runs.longest),
-        )
-        policies = dict(zip(runs.numbers, runs.policies, strict=True))
-        if blocked := [Lane(number, OrderingPolicy(policies[number])) for number in rows[0]["blocked"]]:
-            await self._lanes.release(connection, blocked)
-        await connection.execute("commit", timeout=timeout)
-        return [row for row in rows if row["row_id"] is not None]
+                return rows
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,6 +443,110 @@ def handover_queries(tables: TransportTables, history: str | None = None) -> Map
 def too_large(limit: int) -> Failure:
     """Why a message is parked that has more bytes than that, as `handover.sql` writes it down."""
     return Failure("too large", f"the message has more than the {limit} bytes of max_body_bytes")
+
+
+MOST_KEYS = 1_000
+"""Held routing keys whose probe intervals are remembered. Once there are as many, others probe at `LONGEST_PROBE` at once."""
+_OUTCOMES: dict[HandedState, RelayOutcome] = {
+    HandedState.SENT: DONE,
+    HandedState.DROPPED: DROPPED,
+    HandedState.HELD: Held(),
+    HandedState.PARKED: Dead(Cause.REFUSED, NO_QUEUE),
+}
+_TYPES = {
+    HandedState.TOO_LARGE: SendFailureType.REFUSED,
+    HandedState.REFUSED: SendFailureType.REFUSED,
+}
+
+
+class HandoverRounds:
+    """Implements Rounds with a hand-over. By the time a round is returned it is committed."""
+
+    def __init__(self, handover: PostgresHandover, *, exchange_name: str) -> None:
+        self._handover = handover
+        self._exchange_name = exchange_name
+        self._intervals: OrderedDict[str, timedelta] = OrderedDict()
+
+    async def start(self, limit: int) -> "FinishedRound | None":
+        """See `outbox.engine.sending.Rounds.start`."""
+        longer = {key: min(interval * 2, LONGEST_PROBE) for key, interval in self._intervals.items()}
+        first = FIRST_PROBE if len(longer) < MOST_KEYS else LONGEST_PROBE
+        handed = await self._handover.hand_over(limit, probe_delays=longer, first_probe=first)
+        if not handed.messages:
+            return None
+        sent: list[SentMessage] = []
+        failed: list[SendFailed] = []
+        released: dict[Way, None] = {}
+        for message in handed.messages:
+            key = message.routing_key
+            if message.state is HandedState.SENT:
+                sent.append(SentMessage(message.id, key, message.age))
+                # Whether others wait for the success of this one. Of those for one queue alone only they themselves know.
+                interval = self._intervals.pop(key, None) if message.queue is None else None
+                if interval is not None or message.was_held:
+                    released[Way(key, message.queue)] = None
+                continue
+            failed.append(self._failed(message))
+            if message.state is HandedState.HELD and message.queue is None:
+                # The interval doubles when the key's probe came back.
+                interval = self._intervals.get(key)
+                if message.was_held and interval is not None:
+                    interval = min(interval * 2, LONGEST_PROBE)
+                self._intervals[key] = interval or first
+                if len(self._intervals) > MOST_KEYS:
+                    self._intervals.popitem(last=False)
+        return FinishedRound(
+            RoundReport(
+                taken=len(handed),
+                sent=sent,
+                failed=failed,
+                released=tuple(released),
+                ordered=any(message.ordered for message in handed.messages),
+            )
+        )
+
+    async def start_probe(self) -> None:
+        """See `outbox.engine.sending.Rounds.start_probe`. No route stalls within one database."""
+        await asyncio.get_running_loop().create_future()
+
+    async def look_for_stalled(self) -> StalledRoutes:
+        """See `outbox.engine.sending.Rounds.look_for_stalled`."""
+        return StalledRoutes()
+
+    def _failed(self, message: HandedMessage) -> SendFailed:
+        outcome: RelayOutcome
+        if message.refused is not None:
+            outcome = message.refused
+        elif message.state is HandedState.TOO_LARGE:
+            outcome = Dead(Cause.REFUSED, too_large(self._handover.max_body_bytes))
+        elif message.state is HandedState.HELD and message.queue is None and not message.was_held:
+            # The first of its key that is found so is reported with an interval; the others wait for that one, silently.
+            outcome = Held(None if message.routing_key in self._intervals else FIRST_PROBE)
+        else:
+            outcome = _OUTCOMES[message.state]
+        return SendFailed(
+            exchange_name=self._exchange_name,
+            message_id=message.id,
+            routing_key=message.routing_key,
+            type=_TYPES.get(message.state, SendFailureType.UNROUTABLE),
+            failure=outcome.failure if isinstance(outcome, Retry | Dead) else NO_QUEUE,
+            outcome=outcome,
+            was_held=message.was_held,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRound:
+    """A round with nothing left to do but to tell of it."""
+
+    report: RoundReport
+
+    async def finish(self) -> RoundReport:
+        """See `outbox.engine.sending.Round.finish`."""
+        return self.report
+
+    async def abandon(self) -> None:
+        """See `outbox.engine.sending.Round.abandon`; there is nothing left to give back."""
 
 
 async def same_database(one: Pool, other: Pool) -> bool:
@@ -486,11 +582,7 @@ def _handed(row: asyncpg.Record, *, ordered: bool = False) -> HandedMessage:
         routing_key=row["routing_key"],
         state=_STATES[row["state"]],
         was_held=row["was_held"],
-        age=_age(row["age_seconds"]),
+        age=timedelta(seconds=min(max(row["age_seconds"], 0.0), _LONGEST_AGE)),
         ordered=ordered,
         queue=row["target_queue"],
     )
-
-
-def _age(seconds: float) -> timedelta:
-    return timedelta(seconds=min(max(seconds, 0.0), _LONGEST_AGE))

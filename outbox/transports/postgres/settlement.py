@@ -2,13 +2,13 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_never
 
 from outbox.core.failures import FailedAttempt
-from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
+from outbox.core.outcome import Dead, DeliveryOutcome, Done, Postponed, Retry, Returned
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
 from outbox.postgres.deaths import DeadLetterWriter, Payload
@@ -44,7 +44,15 @@ class _Settlement:
     def fail(self, reason: str) -> None:
         if not self.written.done():
             self.written.set_exception(StaleDeliveryError(reason))
-            self.written.exception()  # nobody has to be waiting for it
+            self.written.exception()  # marks it as seen: a caller that was cancelled waits no more
+
+
+_Row = tuple[_Settlement, tuple[object, ...]]
+"""An outcome, and its row of a statement's arrays."""
+_ENDING = frozenset({"done", "dead_letter"})
+"""After these the delivery is not there any more."""
+_RINGING = frozenset({"retry", "postpone", "give_back"})
+"""These make rows due sooner than a sleeper elsewhere believes."""
 
 
 class Settling:
@@ -102,103 +110,102 @@ class Settling:
             self._wanted.clear()
             while self._waiting:
                 batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))]
-                if left := await self._write(batch):
-                    self._waiting.extendleft(reversed(self._still_ours(left)))
-                    await asyncio.sleep(pauses.next().total_seconds())
-                else:
+                groups: dict[str, list[_Row]] = {}
+                for settlement in batch:
+                    statement, arguments = self._statement(settlement)
+                    groups.setdefault(statement, []).append((settlement, arguments))
+                left = [each for statement, rows in groups.items() for each in await self._write(statement, rows)]
+                if not left:
                     pauses.reset()
+                    continue
+                now = asyncio.get_running_loop().time()
+                # In front of what came since: a queue that keeps an order must not see a later outcome first.
+                for settlement in reversed(left):
+                    if settlement.delivery.safe_until > now:
+                        self._waiting.appendleft(settlement)
+                    else:
+                        self._end(settlement, succeeded=False)
+                await asyncio.sleep(pauses.next().total_seconds())
             self._idle.set()
 
-    async def _write(self, batch: Sequence[_Settlement]) -> list[_Settlement]:
-        """Writes what it can, and returns what the database did not take or did not answer to."""
-        left: list[_Settlement] = []
-        for statement, group in _by_statement(batch).items():
-            try:
-                await self._write_group(statement, await self._still_unwritten(group))
-            except DatabaseUnavailableError:
-                unanswered = [settlement for settlement in group if not settlement.written.done()]
-                for settlement in unanswered:
-                    settlement.cut_off = True
-                left += unanswered
-        return left
-
-    async def _write_group(self, statement: str, group: Sequence[_Settlement]) -> None:
-        if not group:
-            return
-        columns = map(list, zip(*map(self._arguments, group), strict=True))
-        keys = self._keys_of(group) if statement in _ENDING else []
-        if keys:
-            rows, released = await self._fetch_in_turn((statement, *columns), ("release", self._queue, keys))
-        else:
-            rows, released = await self._fetch(statement, *columns), []
-        written = {row["id"] for row in rows}
-        for settlement in group:
-            self._end(settlement, succeeded=settlement.delivery.id in written)
-        if statement in _RINGING or (released and not self._takes_released()):
-            await self._ring()
-
-    def _keys_of(self, group: Sequence[_Settlement]) -> list[str]:
-        """Whose next delivery can follow, in a queue where one follows another."""
-        if not self._ordered:
-            return []
-        keys = (settlement.delivery.row["ordering_key"] for settlement in group)
-        return sorted({key for key in keys if key is not None})
-
-    def _arguments(self, settlement: _Settlement) -> tuple[object, ...]:
-        """One row of the statement's arrays."""
-        delivery = settlement.delivery
+    def _statement(self, settlement: _Settlement) -> tuple[str, tuple[object, ...]]:
+        """The name of the statement that writes the outcome, and one row of the statement's arrays."""
+        delivery, lease = settlement.delivery, (settlement.delivery.id, settlement.delivery.token)
         match settlement.outcome:
+            case Done():
+                return "done", lease
             case Retry(delay, failure):
-                failed = self._writer.trail(self._failed(delivery, failure))
-                return delivery.id, delivery.token, min(delay, LONGEST_DELAY), failed
+                failed = FailedAttempt(at=datetime.now(UTC), attempt=delivery.attempt, failure=failure)
+                return "retry", (*lease, min(delay, LONGEST_DELAY), self._writer.trail(failed))
             case Postponed(delay):
-                return delivery.id, delivery.token, min(delay, LONGEST_DELAY)
+                return "postpone", (*lease, min(delay, LONGEST_DELAY))
             case Dead(cause, failure):
-                return delivery.id, delivery.token, *self._burial(settlement, cause, failure)
+                row = delivery.row
+                dead_letter = self._writer.of_delivery(
+                    queue=self._queue,
+                    failure=failure,
+                    failed=FailedAttempt(at=datetime.now(UTC), attempt=delivery.attempt, failure=failure),
+                    cause=cause.value,
+                    source=settlement.source,
+                    words=(self._queue, row["routing_key"], row["message_id"], row["tracking_ids"]),
+                    payload=Payload(delivery.body, row["content_type"], row["headers"]),
+                )
+                return "dead_letter", (*lease, *dead_letter)
             case Returned():
-                return delivery.id, delivery.token, delivery.blamed
+                return "give_back", (*lease, delivery.blamed)
             case _:
-                return delivery.id, delivery.token
+                assert_never(settlement.outcome)
 
-    def _burial(self, settlement: _Settlement, cause: Cause, failure: Failure) -> tuple[str, ...]:
-        row = settlement.delivery.row
-        return self._writer.buried(
-            queue=self._queue,
-            failure=failure,
-            failed=self._failed(settlement.delivery, failure),
-            cause=cause.value,
-            source=settlement.source,
-            words=(self._queue, row["routing_key"], row["message_id"], row["tracking_ids"]),
-            payload=Payload(settlement.delivery.body, row["content_type"], row["headers"]),
-        )
+    async def _write(self, statement: str, rows: Sequence[_Row]) -> list[_Settlement]:
+        """Writes what it can, and returns what the database did not answer to."""
+        given = rows
+        try:
+            if any(settlement.cut_off for settlement, _ in rows):
+                rows = await self._still_unwritten(rows)
+            if not rows:
+                return []
+            columns = map(list, zip(*(arguments for _, arguments in rows), strict=True))
+            keys: set[str] = set()
+            if self._ordered and statement in _ENDING:
+                keys = {key for settlement, _ in rows if (key := settlement.delivery.row["ordering_key"]) is not None}
+            if keys:
+                # In one transaction: an end that is committed without the release leaves the next of its key waiting for ever.
+                answer, released = await self._fetch_in_turn((statement, *columns), ("release", self._queue, sorted(keys)))
+            else:
+                answer, released = await self._fetch(statement, *columns), []
+            written = {row["id"] for row in answer}
+            for settlement, _ in rows:
+                self._end(settlement, succeeded=settlement.delivery.id in written)
+            if statement in _RINGING or (released and not self._takes_released()):
+                await self._ring()
+        except DatabaseUnavailableError:
+            left = [settlement for settlement, _ in given if not settlement.written.done()]
+            for settlement in left:
+                settlement.cut_off = True
+            return left
+        return []
 
-    def _failed(self, delivery: PostgresDelivery, failure: Failure) -> FailedAttempt:
-        return FailedAttempt(at=datetime.now(UTC), attempt=delivery.attempt, failure=failure)
-
-    async def _still_unwritten(self, group: Sequence[_Settlement]) -> Sequence[_Settlement]:
-        """`group` without those that had been written after all when their answer was cut off."""
-        if not any(settlement.cut_off for settlement in group):
-            return group
-        rows = await self._fetch("whereabouts", [settlement.delivery.id for settlement in group])
-        found = {row["id"]: row for row in rows}
+    async def _still_unwritten(self, rows: Sequence[_Row]) -> Sequence[_Row]:
+        """`rows` without those that had been written after all when their answer was cut off."""
+        answer = await self._fetch("whereabouts", [settlement.delivery.id for settlement, _ in rows])
+        found = {row["id"]: row for row in answer}
         unwritten = []
-        for settlement in group:
-            row = found.get(settlement.delivery.id)
-            if row is not None and row["lease_token"] == settlement.delivery.token:
-                unwritten.append(settlement)
-            else:
-                self._end(settlement, succeeded=_was_written(settlement, row))
+        for settlement, arguments in rows:
+            delivery = settlement.delivery
+            row = found.get(delivery.id)
+            if row is not None and row["lease_token"] == delivery.token:
+                unwritten.append((settlement, arguments))
+                continue
+            # It is not under our token any more: because our outcome was written, or because the lease ran out?
+            match settlement.outcome:
+                case Retry():
+                    written = row is None or row["attempt"] > delivery.attempt
+                case Returned() | Postponed():
+                    written = True
+                case _:
+                    written = row is None
+            self._end(settlement, succeeded=written)
         return unwritten
-
-    def _still_ours(self, left: Sequence[_Settlement]) -> list[_Settlement]:
-        now = asyncio.get_running_loop().time()
-        ours = []
-        for settlement in left:
-            if settlement.delivery.safe_until > now:
-                ours.append(settlement)
-            else:
-                self._end(settlement, succeeded=False)
-        return ours
 
     def _end(self, settlement: _Settlement, *, succeeded: bool) -> None:
         self._forget(settlement.delivery)
@@ -206,43 +213,3 @@ class Settling:
             settlement.succeed()
         else:
             settlement.fail(f"the lease of {settlement.delivery} ran out before it was settled")
-
-
-_ENDING = frozenset({"done", "bury"})
-"""After these the delivery is not there any more."""
-_RINGING = frozenset({"retry", "postpone", "give_back"})
-"""These make rows due sooner than a sleeper elsewhere believes."""
-
-
-def _by_statement(batch: Iterable[_Settlement]) -> Mapping[str, list[_Settlement]]:
-    groups: dict[str, list[_Settlement]] = {}
-    for settlement in batch:
-        groups.setdefault(_statement(settlement.outcome), []).append(settlement)
-    return groups
-
-
-def _statement(outcome: DeliveryOutcome) -> str:
-    match outcome:
-        case Done():
-            return "done"
-        case Retry():
-            return "retry"
-        case Dead():
-            return "bury"
-        case Returned():
-            return "give_back"
-        case Postponed():
-            return "postpone"
-        case _:
-            assert_never(outcome)
-
-
-def _was_written(settlement: _Settlement, row: Any) -> bool:
-    """Whether a delivery that is not under our token any more is so because our outcome was written."""
-    match settlement.outcome:
-        case Retry():
-            return row is None or row["attempt"] > settlement.delivery.attempt
-        case Returned() | Postponed():
-            return True
-        case _:
-            return row is None

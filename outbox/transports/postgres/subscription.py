@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -20,7 +21,7 @@ from outbox.ports import Doorbell, Receive, Subscription
 from outbox.postgres.batch_sizes import BatchSizes
 from outbox.postgres.deaths import DeadLetterWriter
 from outbox.postgres.index_positions import ScanStart
-from outbox.transports.postgres.delivery import Actions, PostgresDelivery
+from outbox.transports.postgres.delivery import PostgresDelivery
 from outbox.transports.postgres.settlement import Fetch, FetchInTurn, Ring, Settling
 
 HORIZON_SECONDS = 0.25
@@ -99,26 +100,23 @@ class Waking:
             await self._wanted.wait()
             try:
                 if not await self._wake_due():
-                    await self._sleep()
+                    async with self._doorbell.asleep() as nap:
+                        # Whatever was committed before everybody rings is found by this look. Stays asleep while it finds
+                        # nothing: a commit wakes the workers of all processes, and only one of them gets the delivery.
+                        while self._waiting and not await self._wake_due():
+                            await nap.wait(self._until_due)
+                            if len(set(self._waiting.values())) == 1:
+                                self._wake(list(self._waiting))  # claiming is as quick as looking
+                                await nap.wait(ASKED_AGAIN_WITHIN)
             except DatabaseUnavailableError:
                 self._wake(list(self._waiting))  # who finds it still away pauses by itself
             if not self._waiting:
                 self._wanted.clear()
 
-    async def _sleep(self) -> None:
-        async with self._doorbell.asleep() as nap:
-            # Whatever was committed before everybody rings is found by this look. Stays asleep while it finds nothing: a
-            # commit wakes the workers of all processes, and only one of them gets the delivery.
-            while self._waiting and not await self._wake_due():
-                await nap.wait(self._until_due)
-                if len(set(self._waiting.values())) == 1:
-                    self._wake(list(self._waiting))  # claiming is as quick as looking
-                    await nap.wait(ASKED_AGAIN_WITHIN)
-
     async def _wake_due(self) -> bool:
         """Wakes those whose queue has something due, and tells whether there were any, or nobody waits."""
         seconds = await self._next_due(sorted(set(self._waiting.values())))
-        due = [wake for wake, queue in self._waiting.items() if _is_due(seconds.get(queue))]
+        due = [wake for wake, queue in self._waiting.items() if (left := seconds.get(queue)) is not None and left <= 0]
         self._wake(due)
         later = [left for left in seconds.values() if left is not None and left > 0]
         self._until_due = min(timedelta(seconds=min(later, default=LONGEST_SLEEP.total_seconds())), LONGEST_SLEEP)
@@ -128,10 +126,6 @@ class Waking:
         for wake in sleepers:
             self._waiting.pop(wake, None)
             wake()
-
-
-def _is_due(seconds: float | None) -> bool:
-    return seconds is not None and seconds <= 0
 
 
 MOST_CLAIMED = 1_000
@@ -202,7 +196,6 @@ class PostgresIntake:
             queue=self._queue,
             ordered=self._ordered,
         )
-        self._actions = Actions(settle=self._settle, isolate=self._isolate, note_failed=self._note_failed)
         self._clock = asyncio.get_running_loop().time
         self._pace = Pace(self._clock)
         self._scan_start = scan_start
@@ -220,7 +213,25 @@ class PostgresIntake:
         """Claims, hands out, settles and renews, until everything was given back; repairs itself after an outage."""
         async with asyncio.TaskGroup() as tasks:
             companions = [tasks.create_task(self._settling.run()), tasks.create_task(self._keep_leases())]
-            await self._claim_until_stopped()
+            pauses = Pauses()
+            while not self._stopped.is_set():
+                # Cleared before the look, so that what changes during it is not missed.
+                self._changed.clear()
+                # None while enough lies ahead, so that claims are few and large when there is much to do.
+                ahead = self._pace.ahead()
+                enough = len(self._ahead) > ahead // 2 or 2 * self._leased_bytes > self._sizes.max_bytes
+                wanted = 0 if enough else min(self._prefetch_count + ahead - len(self._leased), MOST_CLAIMED)
+                if wanted <= 0:
+                    await self._changed.wait()
+                elif not self._may_be_due:
+                    self._waking.wake_when_due(self._queue, self._wake)
+                    await self._changed.wait()
+                else:
+                    try:
+                        await self._claim(wanted)
+                        pauses.reset()
+                    except DatabaseUnavailableError:
+                        await self._pause(pauses.next())
             await self._left.wait()
             await self._settling.all_written()
             for companion in companions:
@@ -244,32 +255,11 @@ class PostgresIntake:
 
     # --- claiming and handing out
 
-    async def _claim_until_stopped(self) -> None:
-        pauses = Pauses()
-        while not self._stopped.is_set():
-            self._changed.clear()
-            wanted = self._room()
-            if not wanted:
-                await self._changed.wait()
-            elif not self._may_be_due:
-                self._waking.wake_when_due(self._queue, self._wake)
-                await self._changed.wait()
-            else:
-                try:
-                    await self._claim(wanted)
-                    pauses.reset()
-                except DatabaseUnavailableError:
-                    await self._pause(pauses.next())
-
-    def _room(self) -> int:
-        """How many to claim now: none while enough lies ahead, so that claims are few and large when there is much to do."""
-        ahead = self._pace.ahead()
-        if len(self._ahead) > ahead // 2 or 2 * self._leased_bytes > self._sizes.max_bytes:
-            return 0
-        return min(max(self._prefetch_count + ahead - len(self._leased), 0), MOST_CLAIMED)
-
     async def _claim(self, limit: int) -> None:
-        await self._give_back_unanswered()
+        # A claim that was cut off may have been committed: no worker would have its deliveries until their leases end.
+        if self._unanswered is not None:
+            await self._fetch("unclaim", self._queue, self._unanswered)
+            self._unanswered = None
         token, asked, limit = uuid4(), self._clock(), self._sizes.rows(limit)
         in_pieces = limit == 1 and self._sizes.alone
         limits = (self._sizes.max_bytes - self._leased_bytes, NOTHING if in_pieces else self._max_body_bytes)
@@ -285,8 +275,8 @@ class PostgresIntake:
             self._unanswered = token
             raise
         safe_until = asked + self._lease.total_seconds()
-        for row in sorted(rows, key=_row_id):
-            delivery = PostgresDelivery(row, token=token, claimed_at=asked, safe_until=safe_until, actions=self._actions)
+        for row in sorted(rows, key=itemgetter("id")):
+            delivery = PostgresDelivery(row, token=token, claimed_at=asked, safe_until=safe_until, intake=self)
             if (earlier := self._leased.get(delivery.id)) is not None:
                 earlier.lost = True
                 self._leased_bytes -= earlier.size
@@ -347,33 +337,25 @@ class PostgresIntake:
             await self._pause(LOOK_AGAIN)
         return claimed
 
-    async def _give_back_unanswered(self) -> None:
-        """A claim that was cut off may have been committed: nobody would have its deliveries until their leases end."""
-        if self._unanswered is not None:
-            await self._fetch("unclaim", self._queue, self._unanswered)
-            self._unanswered = None
-
     def _hand_out(self) -> None:
         if self._handing_out:
             return  # called by `receive`
         self._handing_out = True
         try:
             while self._ahead and len(self._in_hand) < self._prefetch_count and not self._stopped.is_set():
-                self._hand_out_one(self._ahead.popleft())
+                delivery, now = self._ahead.popleft(), self._clock()
+                if delivery.lost or delivery.safe_until <= now:
+                    self._forget(delivery)
+                elif delivery.deadline <= now:
+                    self._end(delivery, EXPIRED, source="broker")
+                elif delivery.size > self._max_body_bytes:
+                    text = f"the body has {delivery.size} bytes, and max_body_bytes is {self._max_body_bytes}"
+                    self._end(delivery, Dead(Cause.UNDECODABLE, Failure("too large", text)))
+                else:
+                    self._in_hand.add(delivery)
+                    self._receive(delivery)
         finally:
             self._handing_out = False
-
-    def _hand_out_one(self, delivery: PostgresDelivery) -> None:
-        now = self._clock()
-        if delivery.lost or delivery.safe_until <= now:
-            self._forget(delivery)
-        elif delivery.deadline <= now:
-            self._end(delivery, EXPIRED, source="broker")
-        elif delivery.size > self._max_body_bytes:
-            self._end(delivery, _too_large(delivery.size, self._max_body_bytes))
-        else:
-            self._in_hand.add(delivery)
-            self._receive(delivery)
 
     def _give_back_ahead(self) -> None:
         while self._ahead:
@@ -397,7 +379,8 @@ class PostgresIntake:
 
     # --- settling
 
-    async def _settle(self, delivery: PostgresDelivery, outcome: DeliveryOutcome) -> None:
+    async def settle(self, delivery: PostgresDelivery, outcome: DeliveryOutcome) -> None:
+        """Returns when the outcome is durable. Raises `StaleDeliveryError`."""
         self._in_hand.discard(delivery)
         try:
             delivery.take()
@@ -413,7 +396,8 @@ class PostgresIntake:
         delivery.take()
         self._settling.submit(delivery, outcome, source=source)
 
-    async def _isolate(self, delivery: PostgresDelivery) -> None:
+    async def isolate(self, delivery: PostgresDelivery) -> None:
+        """Marks the delivery, so that a crash from here on is blamed on it. Raises `StaleDeliveryError`."""
         pauses = Pauses()
         while not delivery.lost and self._clock() < delivery.safe_until:
             try:
@@ -427,7 +411,7 @@ class PostgresIntake:
         if delivery.lost:
             raise StaleDeliveryError(f"{delivery} is not ours any more")
 
-    async def _note_failed(self, delivery: PostgresDelivery, failed: FailedAttempt) -> None:
+    async def note_failed(self, delivery: PostgresDelivery, failed: FailedAttempt) -> None:
         """Writes it down for other workers; what cannot be written now is left out, for nothing waits for it."""
         trail = self._storable.json(json.loads(encode_trail([failed])))
         with suppress(DatabaseUnavailableError):
@@ -446,36 +430,24 @@ class PostgresIntake:
     # --- keeping leases
 
     async def _keep_leases(self) -> None:
+        """Renews each lease after a third of it, so that two renewals may fail before it is lost."""
         third = self._lease / 3
         while True:
-            renewed = await self._renewed(older_than=third)
-            await asyncio.sleep((third if renewed else min(RENEWAL_RETRY, third)).total_seconds())
-
-    async def _renewed(self, *, older_than: timedelta) -> bool:
-        """Renews leases of that age; False if the database did not answer."""
-        asked = self._clock()
-        youngest = asked + (self._lease - older_than).total_seconds()
-        old = [delivery for delivery in self._leased.values() if delivery.safe_until <= youngest]
-        for start in range(0, len(old), MOST_CLAIMED):
-            batch = old[start : start + MOST_CLAIMED]
-            ids, tokens = [delivery.id for delivery in batch], [delivery.token for delivery in batch]
-            try:
-                kept = {row["id"] for row in await self._fetch("renew", ids, tokens, self._lease)}
-            except DatabaseUnavailableError:
-                return False
-            for delivery in batch:
-                if delivery.id in kept:
-                    delivery.safe_until = asked + self._lease.total_seconds()
-                elif not delivery.taken:  # else it may just have been settled
-                    delivery.lost = True
-                    self._forget(delivery)
-        return True
-
-
-def _too_large(size: int, limit: int) -> Dead:
-    failure = Failure("too large", f"the body has {size} bytes, and max_body_bytes is {limit}")
-    return Dead(Cause.UNDECODABLE, failure)
-
-
-def _row_id(row: "dict[str, int]") -> int:
-    return row["id"]
+            asked, pause = self._clock(), third
+            youngest = asked + (self._lease - third).total_seconds()
+            old = [delivery for delivery in self._leased.values() if delivery.safe_until <= youngest]
+            for start in range(0, len(old), MOST_CLAIMED):
+                batch = old[start : start + MOST_CLAIMED]
+                ids, tokens = [delivery.id for delivery in batch], [delivery.token for delivery in batch]
+                try:
+                    kept = {row["id"] for row in await self._fetch("renew", ids, tokens, self._lease)}
+                except DatabaseUnavailableError:
+                    pause = min(RENEWAL_RETRY, third)
+                    break
+                for delivery in batch:
+                    if delivery.id in kept:
+                        delivery.safe_until = asked + self._lease.total_seconds()
+                    elif not delivery.taken:  # else it may just have been settled
+                        delivery.lost = True
+                        self._forget(delivery)
+            await asyncio.sleep(pause.total_seconds())

@@ -140,7 +140,9 @@ def pattern_of(binding_key: str) -> str | None:
     """
     if "*" not in binding_key and "#" not in binding_key:
         return None
-    words = [word for word, before in _with_predecessor(binding_key.split(".")) if not word == before == "#"]
+    words = binding_key.split(".")
+    # Of several `#` in a row one says as much, and more would make the expression slow.
+    words = [word for word, before in zip(words, ["", *words], strict=False) if not word == before == "#"]
     leading = words[0] == "#"
     if leading and len(words) == 1:
         return "^"
@@ -149,10 +151,6 @@ def pattern_of(binding_key: str) -> str | None:
     head = r"([^.]*\.)*" if leading else ""
     # A routing key without any character has no words, so nothing that demands one matches it.
     return f"^(?!$){head}{_one(first)}{tail}$"
-
-
-def _with_predecessor(words: list[str]) -> list[tuple[str, str]]:
-    return list(zip(words, ["", *words], strict=False))
 
 
 def _one(word: str) -> str:

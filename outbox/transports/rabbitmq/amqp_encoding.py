@@ -82,7 +82,18 @@ class FrameWriter:
     def frames(self, publication: Publication) -> bytes:
         """Method, header and body frames. Raises `UnsendableError` for what does not fit into them."""
         target = (publication.exchange, publication.routing_key)
-        method = self._methods.get(target) or self._remember(target)
+        method = self._methods.get(target)
+        if method is None:
+            # It says where to, and little else: one frame serves all messages that go there.
+            if len(self._methods) >= 1_000:
+                self._methods.clear()
+            payload = (
+                _publish_head(_BASIC, _PUBLISH, 0)
+                + short_string(publication.exchange, "the exchange's name")
+                + short_string(publication.routing_key, "the routing key")
+                + bytes((_MANDATORY,))
+            )
+            method = self._methods[target] = _frame_head(_METHOD, self._channel, len(payload)) + payload + _END
         properties, body = publication.properties, publication.body
         size = publication.header_size
         if size > self._largest:
@@ -90,25 +101,9 @@ class FrameWriter:
         header = _content_head(_HEADER, self._channel, size, _BASIC, 0, len(body)) + properties + _END
         if len(body) <= self._largest:
             return method + header + (_frame_head(_BODY, self._channel, len(body)) + body + _END if body else b"")
-        return method + header + b"".join(self._body_frames(body))
-
-    def _remember(self, target: tuple[str, str]) -> bytes:
-        """The method frame says where to, and little else: the same for all messages that go there."""
-        if len(self._methods) >= 1_000:
-            self._methods.clear()
-        exchange, routing_key = target
-        payload = (
-            _publish_head(_BASIC, _PUBLISH, 0)
-            + short_string(exchange, "the exchange's name")
-            + short_string(routing_key, "the routing key")
-            + bytes((_MANDATORY,))
-        )
-        frame = self._methods[target] = _frame_head(_METHOD, self._channel, len(payload)) + payload + _END
-        return frame
-
-    def _body_frames(self, body: bytes) -> list[bytes]:
         pieces = (body[start : start + self._largest] for start in range(0, len(body), self._largest))
-        return [_frame_head(_BODY, self._channel, len(piece)) + piece + _END for piece in pieces]
+        frames = (_frame_head(_BODY, self._channel, len(piece)) + piece + _END for piece in pieces)
+        return method + header + b"".join(frames)
 
 
 def largest_payload(frame_max: int) -> int:
@@ -203,29 +198,12 @@ def _text(value: str, name: str) -> bytes:
     return b"S" + _uint32(len(encoded)) + encoded
 
 
-def _octets(value: bytes, _: str) -> bytes:
-    # What arrives as bytes was a string that is not UTF-8, and leaves as it came.
-    return b"S" + _uint32(len(value)) + value
-
-
-def _byte_array(value: bytearray, _: str) -> bytes:
-    return b"x" + _uint32(len(value)) + value
-
-
-def _boolean(value: bool, _: str) -> bytes:
-    return b"t\x01" if value else b"t\x00"
-
-
 def _integer(value: int, name: str) -> bytes:
     if -0x8000_0000 <= value <= 0x7FFF_FFFF:
         return b"I" + _int32(value)
     if -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
         return b"l" + _int64(value)
     raise UnsendableError(f"the header {name!r} has a number of more than 64 bits")
-
-
-def _float(value: float, _: str) -> bytes:
-    return b"d" + _float64(value)
 
 
 def _scaled(value: Decimal, name: str) -> bytes:
@@ -235,21 +213,9 @@ def _scaled(value: Decimal, name: str) -> bytes:
     raise UnsendableError(f"the header {name!r} has a decimal that AMQP cannot hold: {value}")
 
 
-def _instant(value: datetime, _: str) -> bytes:
-    return b"T" + _timestamp(value, "")
-
-
-def _nested(value: Mapping[str, Any], _: str) -> bytes:
-    return b"F" + encode_table(value)
-
-
 def _array(value: list[Any] | tuple[Any, ...], name: str) -> bytes:
     encoded = b"".join(_field(item, name) for item in value)
     return b"A" + _uint32(len(encoded)) + encoded
-
-
-def _nothing(_: None, __: str) -> bytes:
-    return b"V"
 
 
 def _timestamp(value: datetime, _: str) -> bytes:
@@ -263,10 +229,6 @@ def _octet(value: int, what: str) -> bytes:
     return bytes((value,))
 
 
-def _table(value: Mapping[str, Any], _: str) -> bytes:
-    return encode_table(value)
-
-
 def _utf8(value: str, what: str) -> bytes:
     try:
         return value.encode()
@@ -278,16 +240,17 @@ _Encoder = Callable[[Any, str], bytes]
 
 _FIELDS: dict[type, _Encoder] = {
     str: _text,
-    bool: _boolean,
+    bool: lambda value, _: b"t\x01" if value else b"t\x00",
     int: _integer,
-    float: _float,
-    type(None): _nothing,
-    dict: _nested,
+    float: lambda value, _: b"d" + _float64(value),
+    type(None): lambda _value, _: b"V",
+    dict: lambda value, _: b"F" + encode_table(value),
     list: _array,
     tuple: _array,
-    bytes: _octets,
-    bytearray: _byte_array,
-    datetime: _instant,
+    # What arrives as bytes was a string that is not UTF-8, and leaves as it came.
+    bytes: lambda value, _: b"S" + _uint32(len(value)) + value,
+    bytearray: lambda value, _: b"x" + _uint32(len(value)) + value,
+    datetime: lambda value, name: b"T" + _timestamp(value, name),
     Decimal: _scaled,
     RawField: lambda value, _: value.octets,
 }
@@ -299,7 +262,7 @@ _PERSISTENT = bytes((PERSISTENT,))
 _PROPERTIES: dict[str, tuple[int, _Encoder]] = {
     "content_type": (0, short_string),
     "content_encoding": (1, short_string),
-    "headers": (2, _table),
+    "headers": (2, lambda value, _: encode_table(value)),
     "delivery_mode": (3, _octet),
     "priority": (4, _octet),
     "correlation_id": (5, short_string),

@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from aiormq.exceptions import AMQPChannelError
-
 from outbox.core.events import Advice, Dependency, DependencyLost, DependencyRestored
 from outbox.core.message import Message
 from outbox.core.outcome import Failure
@@ -21,7 +19,7 @@ from outbox.transports.rabbitmq.message_format import DEFAULT_EXCHANGE, publicat
 from outbox.transports.rabbitmq.publisher import Pipeline
 from outbox.transports.rabbitmq.settlement import CopySettlement
 from outbox.transports.rabbitmq.subscription import RunningSubscription
-from outbox.transports.rabbitmq.topology import ExchangeResolver, NotThere, Topology, dead_letter_queue, inquiry_on
+from outbox.transports.rabbitmq.topology import ExchangeResolver, Topology, dead_letter_queue, depth_of, inquiry_on
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection as LentConnection
@@ -88,10 +86,28 @@ class RabbitBroker:
         try:
             async with asyncio.timeout(timeout.total_seconds()):
                 await self.open()
-                queue_exchange = await self._queue_exchange(messages)
+                queue_exchange = DEFAULT_EXCHANGE
+                if any(message.target_queue is not None for message in messages):
+                    queue_exchange = await self._exchanges.to_queue(self._exchange)
         except (BrokerUnavailableError, TopologyError, TimeoutError) as error:
             return [NotSent(Failure.of(error))] * len(messages)
-        results, publications = self._publications(messages, queue_exchange)
+        results: list[SendResult | None] = [None] * len(messages)
+        publications: list[Publication] = []
+        # Headers must fit into one frame, and copies for retries and dead letters have more of them.
+        most = self._pipeline.largest_header - ROOM_FOR_FAILURES
+        for index, message in enumerate(messages):
+            try:
+                publication = publication_of(message, exchange=self._exchange, queue_exchange=queue_exchange)
+            except UnsendableError as error:
+                results[index] = _unsendable(str(error))
+                continue
+            if (size := publication.header_size) <= most:
+                publications.append(publication)
+            else:
+                results[index] = _unsendable(
+                    f"the headers take {size} bytes, and the broker's frame_max leaves {most} for them: "
+                    f"{ROOM_FOR_FAILURES} are kept free for what a retry and a dead letter add"
+                )
         left = timeout - timedelta(seconds=asyncio.get_running_loop().time() - started)
         sent = iter(await self._pipeline.send(publications, timeout=left))
         return [next(sent) if result is None else result for result in results]
@@ -127,12 +143,12 @@ class RabbitBroker:
 
     async def count_dead_letters(self, queue: str) -> int:
         """See `outbox.ports.Broker.count_dead_letters`."""
-        return await self._depth(dead_letter_queue(queue)) or 0
+        return await depth_of(self._publishing, dead_letter_queue(queue)) or 0
 
     async def has_queue(self, queue: str) -> bool:
         """See `outbox.ports.Broker.has_queue`."""
         try:
-            return queue != "" and await self._depth(queue) is not None
+            return queue != "" and await depth_of(self._publishing, queue) is not None
         except ValueError:
             return False  # the client's library: no queue has such a name
 
@@ -142,46 +158,6 @@ class RabbitBroker:
         self._opened_on = None
         await self._publishing.close()
         await self._consuming.close()
-
-    async def _depth(self, name: str) -> int | None:
-        """How many messages wait in a queue; None if it is not there."""
-        async with inquiry_on(self._publishing) as inquiry:
-            try:
-                declared = await inquiry.ask(lambda channel: channel.queue_declare(name, passive=True))
-            except NotThere:
-                return None
-            except AMQPChannelError as error:
-                raise BrokerUnavailableError(f"queue {name!r} cannot be looked at: {error}") from None
-        return declared.message_count or 0
-
-    async def _queue_exchange(self, messages: Sequence[Message]) -> str:
-        """The way to a queue, looked for when the first message wants to go straight to one."""
-        if any(message.target_queue is not None for message in messages):
-            return await self._exchanges.to_queue(self._exchange)
-        return DEFAULT_EXCHANGE
-
-    def _publications(
-        self, messages: Sequence[Message], queue_exchange: str
-    ) -> tuple[list[SendResult | None], list[Publication]]:
-        """What can be published, and the refusals of what cannot, each in its place."""
-        results: list[SendResult | None] = [None] * len(messages)
-        publications: list[Publication] = []
-        # Headers must fit into one frame, and copies for retries and dead letters have more of them.
-        most = self._pipeline.largest_header - ROOM_FOR_FAILURES
-        for index, message in enumerate(messages):
-            try:
-                publication = publication_of(message, exchange=self._exchange, queue_exchange=queue_exchange)
-            except UnsendableError as error:
-                results[index] = _unsendable(str(error))
-                continue
-            if (size := publication.header_size) <= most:
-                publications.append(publication)
-            else:
-                results[index] = _unsendable(
-                    f"the headers take {size} bytes, and the broker's frame_max leaves {most} for them: "
-                    f"{ROOM_FOR_FAILURES} are kept free for what a retry and a dead letter add"
-                )
-        return results, publications
 
     def _forget_exchange(self) -> None:
         """The next `open` looks again, and declares it again; so do copies that go by an exchange for delays."""

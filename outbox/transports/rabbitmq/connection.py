@@ -1,10 +1,10 @@
 """AMQP connections that reconnect: one of our own by URL, or one that the host owns."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from aiormq.exceptions import AMQPChannelError, AMQPError, ConnectionClosed, ProbableAuthenticationError
 from pamqp.constants import REPLY_SUCCESS
@@ -40,7 +40,7 @@ def translate_connection_errors() -> Iterator[None]:
 
     That includes plain `Exception`, `InvalidStateError` where it rejects one future twice, and `CancelledError` in a task that
     nobody cancelled: aiormq cancels its own tasks when a channel closes, and whoever waits for them is told so. Refusals of
-    the broker (`AMQPChannelError`) pass through. A cancellation from outside stays one, see `heeding_cancellation`.
+    the broker (`AMQPChannelError`) pass through. A cancellation from outside stays one, see `preserve_cancellation`.
     """
     with preserve_cancellation() as cancelled:
         try:
@@ -144,7 +144,9 @@ class OwnedConnection:
     def discard(self, connection: "AbstractConnection") -> None:
         if self._connection is connection:
             self._connection = None
-        self._in_background(_close(connection))
+        task = asyncio.create_task(_close(connection))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
         if (connection := self._connection) is not None:
@@ -165,17 +167,18 @@ class OwnedConnection:
                 # The first turn of its reader makes it ready.
                 await connection.ready()
         except Exception as error:  # noqa: BLE001 - a socket, TLS or AMQP may fail in any way, and it is all the same to us
-            said_by_broker = "" if connection is None else connection.close_reason
-            reason = _reason(error, self._timeout, said_by_broker)
+            if isinstance(error, TimeoutError):
+                reason = f"no answer within {self._timeout.total_seconds():g} s"
+            elif isinstance(error, ProbableAuthenticationError):
+                reason = f"the broker refused the user or the password: {error}"
+            elif connection is not None and connection.close_reason:
+                reason = f"the broker refused: {connection.close_reason}"
+            else:
+                reason = redacted(str(error) or type(error).__name__)
             self._failure = f"no connection to {self._safe_url}: {reason}"
             raise BrokerUnavailableError(self._failure) from None
         self._failure = ""
         return connection
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
 
 
 class BorrowedConnection:
@@ -240,27 +243,13 @@ async def _close(connection: "AbstractConnection") -> None:
 
 
 def _with_defaults(url: str, purpose: str) -> URL:
-    parsed = _parsed(url)
-    defaults = {"heartbeat": str(int(HEARTBEAT.total_seconds())), "name": purpose}
-    return parsed.update_query({name: value for name, value in defaults.items() if name not in parsed.query})
-
-
-def _parsed(url: str) -> URL:
+    parsed = None
     with suppress(ValueError):
         parsed = URL(url)
-        if parsed.host:
-            return parsed
-    raise UrlError(
-        "url has no host and port that can be read: write amqp://user:password@host:5672/vhost, "
-        "with special characters percent-encoded"
-    )
-
-
-def _reason(error: BaseException, timeout: timedelta, said_by_broker: str) -> str:
-    if isinstance(error, TimeoutError):
-        return f"no answer within {timeout.total_seconds():g} s"
-    if isinstance(error, ProbableAuthenticationError):
-        return f"the broker refused the user or the password: {error}"
-    if said_by_broker:
-        return f"the broker refused: {said_by_broker}"
-    return redacted(str(error) or type(error).__name__)
+    if parsed is None or not parsed.host:
+        raise UrlError(
+            "url has no host and port that can be read: write amqp://user:password@host:5672/vhost, "
+            "with special characters percent-encoded"
+        )
+    defaults = {"heartbeat": str(int(HEARTBEAT.total_seconds())), "name": purpose}
+    return parsed.update_query({name: value for name, value in defaults.items() if name not in parsed.query})

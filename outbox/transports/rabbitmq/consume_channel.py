@@ -18,7 +18,7 @@ from outbox.transports.rabbitmq.connection import (
     preserve_cancellation,
     translate_connection_errors,
 )
-from outbox.transports.rabbitmq.frame_tap import FrameTap, InterceptedConnection, abandon
+from outbox.transports.rabbitmq.frame_tap import FrameHandler, FrameTap, InterceptedConnection, abandon
 from outbox.transports.rabbitmq.inbound import Acknowledgements, Arrival, Assembly
 from outbox.transports.rabbitmq.publish_channel import connection_cut
 from outbox.transports.rabbitmq.topology import NotAllowed, NotThere
@@ -68,7 +68,9 @@ class ConsumerChannel:
         self._late: list[int] = []
         self._acknowledgements = Acknowledgements(channel.number, self._write)
         self._assembly = Assembly(self._on_arrival)
-        self._tap = FrameTap(channel, self._assembly.handlers, watched={Basic.Cancel: self._on_cancelled_by_broker})
+        # `Basic.Cancel`: the queue was deleted, or its leader moved.
+        watched: dict[type, FrameHandler] = {Basic.Cancel: lambda _: self._end("the broker cancelled the consumer")}
+        self._tap = FrameTap(channel, self._assembly.handlers, watched=watched)
         if isinstance(channel.connection, InterceptedConnection):
             channel.connection.stream.divert(channel.number, self._assembly.take)
         channel.closing.add_done_callback(self._on_closed)
@@ -244,18 +246,21 @@ class ConsumerChannel:
         await self._channel.create_task(self._channel.connection.write_queue.put(frame))
         await drained
 
-    def _on_cancelled_by_broker(self, _: object) -> None:
-        """The queue was deleted, or its leader moved."""
-        self._end("the broker cancelled the consumer")
-
     def _on_closed(self, closing: "asyncio.Future[None]") -> None:
         if isinstance(self._channel.connection, InterceptedConnection):
             self._channel.connection.stream.restore(self._channel.number, self._assembly.take)
         error = None if closing.cancelled() else closing.exception()
-        if self._tap.close_reason is not None:
-            self._end(_plainly(self._tap.close_reason[1]))
-        else:
+        if self._tap.close_reason is None:
             self._end(connection_cut(self._channel.connection, error).text)
+            return
+        reason = self._tap.close_reason[1]
+        # What the broker says of its consumer_timeout names neither the cause nor the remedy.
+        if "delivery acknowledgement" in reason and "timed out" in reason:
+            reason = (
+                "a message was in flight for longer than the broker's consumer_timeout, so all that were come again: "
+                f"shorten the consumer's timeout, or raise consumer_timeout in rabbitmq.conf ({reason})"
+            )
+        self._end(reason)
 
     def _end(self, reason: str) -> None:
         if self.ended.is_set():
@@ -269,16 +274,6 @@ class ConsumerChannel:
     def _returned(self, arrival: Arrival | None) -> None:
         if arrival is not None and self._returns_count:
             self._let_go(arrival)
-
-
-def _plainly(reason: str) -> str:
-    """Why the broker closed the channel; what it says of its consumer_timeout names neither the cause nor the remedy."""
-    if "delivery acknowledgement" not in reason or "timed out" not in reason:
-        return reason
-    return (
-        "a message was in flight for longer than the broker's consumer_timeout, so all that were come again: "
-        f"shorten the consumer's timeout, or raise consumer_timeout in rabbitmq.conf ({reason})"
-    )
 
 
 @asynccontextmanager

@@ -3,21 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-
-from aiormq.exceptions import AMQPChannelError
 
 from outbox.core import codec
 from outbox.core.failures import FailedAttempt, decode_trail
 from outbox.core.outcome import Failure
 from outbox.core.urls import amqp_url
-from outbox.errors import BrokerUnavailableError, ConfigurationError, MalformedMessageError
+from outbox.errors import ConfigurationError, MalformedMessageError
 from outbox.ports import DeadMessage, ReceiveDead
 from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, BorrowedConnection, Link, OwnedConnection, UnresponsiveError
-from outbox.transports.rabbitmq.consume_channel import Arrived, ConsumerChannel
-from outbox.transports.rabbitmq.header_json import Content, read_content
+from outbox.transports.rabbitmq.consume_channel import ConsumerChannel
+from outbox.transports.rabbitmq.header_json import read_content
 from outbox.transports.rabbitmq.inbound import Arrival
 from outbox.transports.rabbitmq.message_format import (
     CAUSE,
@@ -28,8 +25,9 @@ from outbox.transports.rabbitmq.message_format import (
     read_requeue_count,
     read_routing_key,
     read_text,
+    read_tracking_ids,
 )
-from outbox.transports.rabbitmq.topology import NotThere, dead_letter_queue, exchange_of_dead_letters, inquiry_on
+from outbox.transports.rabbitmq.topology import dead_letter_queue, depth_of, exchange_of_dead_letters
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection as LentConnection
@@ -55,98 +53,60 @@ def read_dead(queue: str, arrival: Arrival) -> DeadMessage:
     Text may contain what PostgreSQL's does not hold, such as NUL.
     """
     content = read_content(arrival.header)
-    return _DeadMessageReader(queue, arrival, content, _brokers_account(queue, content.headers)).dead
-
-
-@dataclass(frozen=True, slots=True)
-class _DeadMessageReader:
-    """A dead letter, and what the broker says that it did with it, which it says where it dead-lettered the message itself."""
-
-    queue: str
-    arrival: Arrival
-    content: Content
-    account: Mapping[str, Any]
-
-    @property
-    def dead(self) -> DeadMessage:
-        content, headers = self.content, self.content.headers
-        failure, trail = self._failures()
-        tracking_ids: tuple[str, ...] = _readable(lambda: _tracking_ids(headers), ())
-        return DeadMessage(
-            queue=self.queue,
-            exchange=self._exchange(),
-            message_id=self._message_id(tracking_ids),
-            routing_key=self._routing_key(),
-            body=self.arrival.body,
-            cause=self._cause(),
-            failure=failure,
-            by_broker=codec.EXCEPTION_TYPE not in headers,
-            content_type=content.properties.get("content_type"),
-            headers={name: value for name, value in headers.items() if not _is_reserved(name)},
-            header_types={pointer: type_ for pointer, type_ in content.types.items() if not _is_reserved(_header_of(pointer))},
-            properties=self._properties(),
-            tracking_ids=tracking_ids,
-            ordering_key=_readable(lambda: read_text(headers, codec.ORDERING_KEY), None),
-            hlc=_readable(lambda: read_hlc(headers), None),
-            created_at=_instant(content.properties.get("timestamp")),
-            died_at=trail[-1].at if trail else _instant(self.account.get("time")),
-            attempt=_readable(lambda: read_attempt(headers), 1),
-            requeue_count=_readable(lambda: read_requeue_count(headers), 0),
-            trail=trail,
-        )
-
-    def _message_id(self, tracking_ids: Sequence[str]) -> str | None:
-        """What was written by nobody, or cannot be read, must not be taken for another message's."""
-        if "message_id" in self.content.garbled:
-            return None
-        return self.content.properties.get("message_id") or (tracking_ids[-1] if tracking_ids else None)
-
-    def _routing_key(self) -> str:
-        """Dead letters are routed by the name of their queue; a header of ours, or the broker's account, has the original."""
-        arrived_with = self.arrival.method.routing_key
-        keys = self.account.get("routing-keys")
-        if isinstance(keys, list) and keys and isinstance(keys[0], str):
-            arrived_with = keys[0]
-        return _readable(lambda: read_routing_key(self.content.headers, arrived_with), arrived_with)
-
-    def _exchange(self) -> str:
-        return exchange_of_dead_letters(self.arrival.method.exchange)
-
-    def _cause(self) -> str:
-        headers = self.content.headers
-        return str(headers.get(CAUSE) or self.account.get("reason") or UNKNOWN)
-
-    def _failures(self) -> tuple[Failure, Sequence[FailedAttempt]]:
-        headers = self.content.headers
-        trail = decode_trail(headers.get(codec.FAILURES))
-        if codec.EXCEPTION_TYPE in headers:
-            worker = trail[-1].failure.worker if trail else ""
-            type_, message, traceback = (str(headers.get(name) or "") for name in _EXCEPTION)
-            return Failure(type_, message, traceback, worker), trail
-        reason = str(self.account.get("reason") or UNKNOWN)
-        failure = _BROKERS_REASONS.get(reason, Failure(reason.capitalize(), "it says nothing about why it is here"))
-        if (died_at := _instant(self.account.get("time"))) is None:
-            return failure, trail
-        attempt = _readable(lambda: read_attempt(headers), 1)
-        return failure, [*trail, FailedAttempt(at=died_at, attempt=attempt, failure=failure)]
-
-    def _properties(self) -> Mapping[str, Any]:
-        """With the headers that are the broker's and ours."""
-        reserved = {name: value for name, value in self.content.headers.items() if _is_reserved(name)}
-        return {**self.content.properties, **({"headers": reserved} if reserved else {})}
-
-
-def _brokers_account(queue: str, headers: Mapping[str, Any]) -> Mapping[str, Any]:
+    headers, properties = content.headers, content.properties
     deaths = headers.get("x-death")
-    for death in deaths if isinstance(deaths, list) else ():
-        if isinstance(death, dict) and death.get("queue") == queue:
-            return death
-    return {}
+    deaths = [death for death in deaths if isinstance(death, dict)] if isinstance(deaths, list) else []
+    # What the broker says that it did, which it says where it dead-lettered the message itself.
+    account: Mapping[str, Any] = next((death for death in deaths if death.get("queue") == queue), {})
+    attempt = _readable(lambda: read_attempt(headers), 1)
+    failure, trail = _read_failures(headers, account, attempt)
+    tracking_ids: tuple[str, ...] = _readable(lambda: read_tracking_ids(headers), ())
+    message_id = None
+    # What was written by nobody, or cannot be read, must not be taken for another message's.
+    if "message_id" not in content.garbled:
+        message_id = properties.get("message_id") or (tracking_ids[-1] if tracking_ids else None)
+    # Dead letters are routed by the name of their queue; a header of ours, or the broker's account, has the original.
+    keys = account.get("routing-keys")
+    arrived_with = keys[0] if isinstance(keys, list) and keys and isinstance(keys[0], str) else arrival.method.routing_key
+    reserved = {name: value for name, value in headers.items() if _is_reserved(name)}
+    return DeadMessage(
+        queue=queue,
+        exchange=exchange_of_dead_letters(arrival.method.exchange),
+        message_id=message_id,
+        routing_key=_readable(lambda: read_routing_key(headers, arrived_with), arrived_with),
+        body=arrival.body,
+        cause=str(headers.get(CAUSE) or account.get("reason") or UNKNOWN),
+        failure=failure,
+        by_broker=codec.EXCEPTION_TYPE not in headers,
+        content_type=properties.get("content_type"),
+        headers={name: value for name, value in headers.items() if name not in reserved},
+        header_types={pointer: type_ for pointer, type_ in content.types.items() if not _is_reserved(_header_of(pointer))},
+        properties={**properties, **({"headers": reserved} if reserved else {})},
+        tracking_ids=tracking_ids,
+        ordering_key=_readable(lambda: read_text(headers, codec.ORDERING_KEY), None),
+        hlc=_readable(lambda: read_hlc(headers), None),
+        created_at=_instant(properties.get("timestamp")),
+        died_at=trail[-1].at if trail else _instant(account.get("time")),
+        attempt=attempt,
+        requeue_count=_readable(lambda: read_requeue_count(headers), 0),
+        trail=trail,
+    )
 
 
-def _tracking_ids(headers: Mapping[str, Any]) -> tuple[str, ...]:
-    text = headers.get(codec.TRACKING_IDS)
-    return () if text is None else codec.decode_tracking_ids(text, source=codec.TRACKING_IDS)
+def _read_failures(
+    headers: Mapping[str, Any], account: Mapping[str, Any], attempt: int
+) -> tuple[Failure, Sequence[FailedAttempt]]:
+    """The failure that it is a dead letter for, and all of them."""
+    trail = decode_trail(headers.get(codec.FAILURES))
+    if codec.EXCEPTION_TYPE in headers:
+        worker = trail[-1].failure.worker if trail else ""
+        type_, message, traceback = (str(headers.get(name) or "") for name in _EXCEPTION)
+        return Failure(type_, message, traceback, worker), trail
+    reason = str(account.get("reason") or UNKNOWN)
+    failure = _BROKERS_REASONS.get(reason, Failure(reason.capitalize(), "it says nothing about why it is here"))
+    if (died_at := _instant(account.get("time"))) is None:
+        return failure, trail
+    return failure, [*trail, FailedAttempt(at=died_at, attempt=attempt, failure=failure)]
 
 
 def _instant(text: object) -> datetime | None:
@@ -216,7 +176,19 @@ class RabbitDeadLetterQueues:
         size = self._sizes.get(queue)
         chosen = min(self._first_prefetch, prefetch_count) if size is None else _fitting(size, prefetch_count, max_bytes)
         intake = _Intake(queue, receive, chosen, most=prefetch_count, max_bytes=max_bytes)
-        channel = await self._consume(queue, intake.arrived, chosen)
+        connection = await self._link.open()
+        try:
+            channel = await ConsumerChannel.open(
+                connection,
+                dead_letter_queue(queue),
+                prefetch_count=chosen,
+                arrived=intake.arrived,
+                let_go=lambda _: None,  # how often a dead letter came back says nothing about it
+                in_order=True,
+            )
+        except UnresponsiveError:
+            self._link.discard(connection)
+            raise
         following = asyncio.create_task(intake.follow(channel.ended))
         try:
             yield intake.ended
@@ -229,34 +201,11 @@ class RabbitDeadLetterQueues:
 
     async def count(self, queue: str) -> int:
         """See `outbox.ports.DeadLetterQueues.count`."""
-        name = dead_letter_queue(queue)
-        async with inquiry_on(self._link) as inquiry:
-            try:
-                declared = await inquiry.ask(lambda channel: channel.queue_declare(name, passive=True))
-            except NotThere:
-                return 0
-            except AMQPChannelError as error:
-                raise BrokerUnavailableError(f"queue {name!r} cannot be looked at: {error}") from None
-        return declared.message_count or 0
+        return await depth_of(self._link, dead_letter_queue(queue)) or 0
 
     async def close(self) -> None:
         """See `outbox.ports.DeadLetterQueues.close`."""
         await self._link.close()
-
-    async def _consume(self, queue: str, arrived: Arrived, prefetch_count: int) -> ConsumerChannel:
-        connection = await self._link.open()
-        try:
-            return await ConsumerChannel.open(
-                connection,
-                dead_letter_queue(queue),
-                prefetch_count=prefetch_count,
-                arrived=arrived,
-                let_go=_nobody_counts,
-                in_order=True,
-            )
-        except UnresponsiveError:
-            self._link.discard(connection)
-            raise
 
 
 class _Intake:
@@ -333,7 +282,3 @@ class RabbitDeadDelivery:
         """See `outbox.ports.DeadDelivery`."""
         self._source.ack(self._arrival.tag)
         self._on_ack(self._arrival, in_flight=len(self._source.in_hand))
-
-
-def _nobody_counts(_: Arrival) -> None:
-    """How often a dead letter came back says nothing about it."""

@@ -258,9 +258,6 @@ class RabbitDelivery:
             self._settlement.end_alone(self)
         self._require_unsettled()
         self.arrival.settling = True
-        await self._settle(outcome)
-
-    async def _settle(self, outcome: DeliveryOutcome) -> None:
         match outcome:
             case Done():
                 self.ack()
@@ -375,8 +372,14 @@ class Isolation:
     async def begin(self, arrival: "Arrival") -> None:
         """Afterwards no other marked message is in hand, or stays there, until `end`."""
         self._running.append(arrival)
-        while await self._postpone_others() or await self._another_arrives():
-            pass
+        # Until none has arrived for a while: the others are on their way back to other workers by then.
+        while True:
+            if not await self._postpone_others():
+                try:
+                    async with asyncio.timeout(QUIET.total_seconds()):
+                        await self._arrived.wait()
+                except TimeoutError:
+                    break
         if self._sweeper is None:
             self._sweeper = asyncio.create_task(self._sweep(), name="outbox isolation")
 
@@ -400,10 +403,3 @@ class Isolation:
         self._arrived.clear()
         postponed = [await member.postpone_marked(self._running) for member in list(self._members)]
         return any(postponed)
-
-    async def _another_arrives(self) -> bool:
-        try:
-            async with asyncio.timeout(QUIET.total_seconds()):
-                return await self._arrived.wait()
-        except TimeoutError:
-            return False

@@ -3,7 +3,7 @@
 import base64
 import math
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -43,9 +43,10 @@ def read_content(payload: bytes) -> Content:
         (flags,) = struct.unpack_from(">H", payload, _FIRST_FLAGS)
         reader.at = _FIRST_FLAGS + 2
         if not flags & _MORE_FLAGS:
-            for name, read in _properties(flags):
-                reader.path = (name,)
-                properties[name] = read(reader)
+            for name, flag, read in _PROPERTIES:
+                if flags & flag:
+                    reader.path = (name,)
+                    properties[name] = read(reader)
     except (ValueError, IndexError, struct.error):
         pass
     headers = properties.pop("headers", reader.unfinished)
@@ -54,7 +55,7 @@ def read_content(payload: bytes) -> Content:
 
 @dataclass(slots=True)
 class _Reader:
-    """A place in a payload, and what was found out on the way there. Raises `ValueError` and others where it cannot go on."""
+    """A position in a payload, and what was found on the way there. Raises `ValueError` and others where it cannot go on."""
 
     payload: bytes
     at: int = 0
@@ -120,16 +121,8 @@ _Field = tuple[str, Any]
 """The name of its type, where JSON does not tell; and its value."""
 
 
-def _properties(flags: int) -> Iterator[tuple[str, Callable[[_Reader], Any]]]:
-    return ((name, read) for name, flag, read in _PROPERTIES if flags & flag)
-
-
 def _short_string(reader: _Reader) -> str:
     return reader.text(reader.number("B"))
-
-
-def _headers(reader: _Reader) -> dict[str, Any]:
-    return reader.table(reader.unfinished)
 
 
 def _octet(reader: _Reader) -> int:
@@ -153,10 +146,6 @@ def _text_field(reader: _Reader) -> _Field:
         return "", octets.decode()
     except UnicodeDecodeError:
         return "octets", base64.b64encode(octets).decode()
-
-
-def _bytes_field(reader: _Reader) -> _Field:
-    return "bytes", base64.b64encode(reader.take(reader.number("I"))).decode()
 
 
 def _integer(form: str, type_: str) -> Callable[[_Reader], _Field]:
@@ -184,7 +173,7 @@ def _decimal(reader: _Reader) -> _Field:
 # A type that is not named is the one that the value would be sent with.
 _FIELDS: Mapping[bytes, Callable[[_Reader], _Field]] = {
     b"S": _text_field,
-    b"x": _bytes_field,
+    b"x": lambda reader: ("bytes", base64.b64encode(reader.take(reader.number("I"))).decode()),
     b"t": lambda reader: ("", reader.number("B") != 0),
     b"b": _integer("b", "int8"),
     b"B": _integer("B", "uint8"),
@@ -208,7 +197,7 @@ _FIELDS: Mapping[bytes, Callable[[_Reader], _Field]] = {
 _PROPERTIES: tuple[tuple[str, int, Callable[[_Reader], Any]], ...] = (
     ("content_type", 0x8000, _short_string),
     ("content_encoding", 0x4000, _short_string),
-    ("headers", 0x2000, _headers),
+    ("headers", 0x2000, lambda reader: reader.table(reader.unfinished)),
     ("delivery_mode", 0x1000, _octet),
     ("priority", 0x0800, _octet),
     ("correlation_id", 0x0400, _short_string),
@@ -224,7 +213,7 @@ _PROPERTIES: tuple[tuple[str, int, Callable[[_Reader], Any]], ...] = (
 
 
 _MOST_DIGITS = 10
-"""Of a place in a list; Python refuses to read thousands of them."""
+"""Of an index in a list; Python refuses to read thousands of them."""
 
 
 def restored(headers: Mapping[str, Any], types: object) -> dict[str, Any]:
@@ -235,10 +224,10 @@ def restored(headers: Mapping[str, Any], types: object) -> dict[str, Any]:
     whole = deepcopy(dict(headers))
     for pointer, type_ in types.items() if isinstance(types, Mapping) else ():
         restore = _RESTORING.get(type_) if isinstance(type_, str) else None
-        place = _place(whole, pointer)
-        if restore is None or place is None:
+        found = _find(whole, pointer)
+        if restore is None or found is None:
             continue
-        container, key = place
+        container, key = found
         try:
             container[key] = restore(container[key])
         except (ValueError, TypeError, ArithmeticError, struct.error):
@@ -246,7 +235,7 @@ def restored(headers: Mapping[str, Any], types: object) -> dict[str, Any]:
     return whole
 
 
-def _place(whole: dict[str, Any], pointer: str) -> tuple[Any, Any] | None:
+def _find(whole: dict[str, Any], pointer: str) -> tuple[Any, Any] | None:
     """The container that a pointer leads into, and the key in it; None where it leads nowhere."""
     *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]] or [""]
     container: Any = whole
@@ -276,10 +265,6 @@ def _restored_float(tag: bytes, form: str) -> Callable[[Any], RawField]:
     return lambda value: RawField(tag + struct.pack(f">{form}", float(value)))
 
 
-def _restored_timestamp(value: Any) -> datetime | RawField:
-    return RawField(b"T" + struct.pack(">Q", value)) if isinstance(value, int) else datetime.fromisoformat(value)
-
-
 _RESTORING: Mapping[object, Callable[[Any], Any]] = {
     "octets": lambda value: base64.b64decode(value, validate=True),
     "bytes": lambda value: bytearray(base64.b64decode(value, validate=True)),
@@ -292,5 +277,8 @@ _RESTORING: Mapping[object, Callable[[Any], Any]] = {
     "float32": _restored_float(b"f", "f"),
     "float64": _restored_float(b"d", "d"),
     "decimal": Decimal,
-    "timestamp": _restored_timestamp,
+    # A number where no calendar goes.
+    "timestamp": lambda value: (
+        RawField(b"T" + struct.pack(">Q", value)) if isinstance(value, int) else datetime.fromisoformat(value)
+    ),
 }

@@ -90,7 +90,10 @@ class Assembly:
         if type_ == BODY_FRAME:
             self._body(frames[start:end])
         elif type_ == HEADER_FRAME:
-            properties, defect = _readable_properties(frames, start, end)
+            try:
+                properties, defect = read_properties(frames, start, end), ""
+            except Exception as error:  # noqa: BLE001  whatever it is, it lies in what some program wrote
+                properties, defect = Basic.Properties(), f"its properties cannot be read: {error}"
             self._begin(read_body_size(frames, start), properties, defect, frames[start:end])
         elif type_ == METHOD_FRAME and is_deliver(frames, start):
             self._method = read_deliver(frames, start)
@@ -101,7 +104,11 @@ class Assembly:
     @property
     def handlers(self) -> dict[type, FrameHandler]:
         """For a `FrameTap`, where the connection belongs to somebody else, and its stream with it."""
-        return {Basic.Deliver: self._on_deliver, ContentHeader: self._on_header, ContentBody: self._on_body}
+        return {
+            Basic.Deliver: self._on_deliver,
+            ContentHeader: lambda frame: self._begin(frame.body_size, frame.properties),
+            ContentBody: lambda frame: self._body(frame.value),
+        }
 
     def _on_deliver(self, frame: Basic.Deliver) -> None:
         self._method = Deliver(
@@ -111,12 +118,6 @@ class Assembly:
             frame.exchange or "",
             frame.routing_key or "",
         )
-
-    def _on_header(self, frame: ContentHeader) -> None:
-        self._begin(frame.body_size, frame.properties)
-
-    def _on_body(self, frame: ContentBody) -> None:
-        self._body(frame.value)
 
     def _begin(self, body_size: int, properties: Basic.Properties, defect: str = "", header: bytes = b"") -> None:
         if self._method is None:
@@ -138,14 +139,6 @@ class Assembly:
         if arrival is not None:
             arrival.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             self._completed(arrival)
-
-
-def _readable_properties(frames: bytes, start: int, end: int) -> tuple[Basic.Properties, str]:
-    """The properties; or none, and why they cannot be read."""
-    try:
-        return read_properties(frames, start, end), ""
-    except Exception as error:  # noqa: BLE001  whatever it is, it lies in what some program wrote
-        return Basic.Properties(), f"its properties cannot be read: {error}"
 
 
 _method = struct.Struct(">BHIHHQB").pack
@@ -216,17 +209,7 @@ class Acknowledgements:
         # Refusals first: an acknowledgement of a run would cover them.
         frames = self._refusals
         self._refusals = []
-        run, last = self._front_run()
-        if run:
-            frames.append(self._frame(_ACK, last, _MULTIPLE if run > 1 else 0))
-        frames.extend(self._frame(_ACK, tag, 0) for tag in self._finished)
-        self._answered |= self._finished
-        self._finished = set()
-        if frames:
-            self._write(b"".join(frames))
-
-    def _front_run(self) -> tuple[int, int]:
-        """Takes settled deliveries off the front: how many of them have not been answered yet, and the last of these."""
+        # Settled deliveries are taken off the front: how many of them have not been answered yet, and the last of these.
         run = last = 0
         while self._in_hand:
             tag = self._in_hand[0]
@@ -238,7 +221,13 @@ class Acknowledgements:
             else:
                 break
             self._in_hand.popleft()
-        return run, last
+        if run:
+            frames.append(self._frame(_ACK, last, _MULTIPLE if run > 1 else 0))
+        frames.extend(self._frame(_ACK, tag, 0) for tag in self._finished)
+        self._answered |= self._finished
+        self._finished = set()
+        if frames:
+            self._write(b"".join(frames))
 
     def _refuse(self, tag: int, method: int, bits: int) -> None:
         # Its one bit stands where nack has `multiple`.

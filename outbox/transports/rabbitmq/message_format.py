@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict
 
@@ -78,9 +79,13 @@ def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEF
     if message.target_queue is not None:
         headers[ROUTING_KEY] = routing_key
         exchange, routing_key = queue_exchange, message.target_queue
+    expiration = None
+    # Above the 49 days that the broker can count, `x-outbox-expires-at` alone holds.
+    if message.expiration is not None and message.expiration <= _LONGEST_EXPIRATION:
+        expiration = str(max(0, message.expiration // timedelta(milliseconds=1)))
     usual: _Usual = {
         "content_type": message.content_type,
-        "expiration": None if message.expiration is None else _encode_expiration(message.expiration),
+        "expiration": expiration,
         "message_id": message.id,
         "timestamp": message.created_at,
     }
@@ -122,10 +127,18 @@ def copy_of(
 def read_message(properties: Basic.Properties, routing_key: str, body: bytes) -> Message:
     """The message that was sent, whatever road it came by. Raises `MalformedMessageError`."""
     headers: Mapping[str, Any] = properties.headers or NO_HEADERS
-    tracking_ids = _read_tracking_ids(headers)
+    tracking_ids = read_tracking_ids(headers)
     id_ = properties.message_id or (tracking_ids[-1] if tracking_ids else new_id())
     created_at = properties.timestamp or datetime.now(UTC)
-    expiration = _read_expiration(properties)
+    text = properties.expiration
+    expiration = timedelta(milliseconds=int(text)) if text and text.isdecimal() else None
+    expires_at = None
+    if EXPIRES_AT in headers:
+        expires_at = decode_instant(headers[EXPIRES_AT], source=EXPIRES_AT)
+    elif properties.timestamp is not None and expiration is not None:
+        # Of publishers that know nothing of the header, what their timestamp and expiration say.
+        with suppress(OverflowError):
+            expires_at = properties.timestamp + expiration
     return Message(
         id=id_,
         routing_key=read_routing_key(headers, routing_key),
@@ -135,7 +148,7 @@ def read_message(properties: Basic.Properties, routing_key: str, body: bytes) ->
         content_type=properties.content_type,
         headers={name: value for name, value in headers.items() if not is_ours(name)} if headers else NO_HEADERS,
         expiration=expiration,
-        expires_at=_read_deadline(headers, properties.timestamp, expiration),
+        expires_at=expires_at,
         ordering_key=read_text(headers, ORDERING_KEY),
         hlc=read_hlc(headers),
         requeue_count=read_requeue_count(headers),
@@ -149,6 +162,12 @@ def read_routing_key(headers: Mapping[str, Any], arrived_with: str) -> str:
         if (original := read_text(headers, name)) is not None:
             return original
     return arrived_with
+
+
+def read_tracking_ids(headers: Mapping[str, Any]) -> tuple[str, ...]:
+    """The ids of its causes and its own; none if it has none. Raises `MalformedMessageError`."""
+    text = headers.get(TRACKING_IDS)
+    return () if text is None else decode_tracking_ids(text, source=TRACKING_IDS)
 
 
 def read_attempt(headers: Mapping[str, Any]) -> int:
@@ -221,40 +240,11 @@ _RESTORED: Mapping[str, tuple[str, type]] = {
 }
 
 
-def _encode_expiration(expiration: timedelta) -> str | None:
-    """Milliseconds as text; None above the 49 days that the broker can count, where `x-outbox-expires-at` alone holds."""
-    if expiration > _LONGEST_EXPIRATION:
-        return None
-    return str(max(0, expiration // timedelta(milliseconds=1)))
-
-
 def _read_number(headers: Mapping[str, Any], name: str, *, default: int, least: int, most: int = 2**31 - 1) -> int:
     number = headers.get(name, default)
     if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
         raise MalformedMessageError(f"{name} is not a number from {least} to {most}: {number!r:.64}")
     return number
-
-
-def _read_tracking_ids(headers: Mapping[str, Any]) -> tuple[str, ...]:
-    text = headers.get(TRACKING_IDS)
-    return () if text is None else decode_tracking_ids(text, source=TRACKING_IDS)
-
-
-def _read_expiration(properties: Basic.Properties) -> timedelta | None:
-    text = properties.expiration
-    return timedelta(milliseconds=int(text)) if text and text.isdecimal() else None
-
-
-def _read_deadline(headers: Mapping[str, Any], sent_at: datetime | None, expiration: timedelta | None) -> datetime | None:
-    """Of publishers that know nothing of the header, what their timestamp and expiration say."""
-    if EXPIRES_AT in headers:
-        return decode_instant(headers[EXPIRES_AT], source=EXPIRES_AT)
-    if sent_at is None or expiration is None:
-        return None
-    try:
-        return sent_at + expiration
-    except OverflowError:
-        return None
 
 
 def _stays_behind(name: str) -> bool:

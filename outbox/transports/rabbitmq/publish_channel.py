@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aiormq.abc import ChannelFrame
@@ -97,11 +98,12 @@ class ConfirmChannel:
         self._flight: _Flight | None = None
         self._last_return: tuple[str, str] | None = None
         handlers: dict[type, FrameHandler] = {
-            Basic.Ack: self._on_ack,
-            Basic.Nack: self._on_nack,
+            Basic.Ack: partial(self._on_answer, CONFIRMED),
+            Basic.Nack: partial(self._on_answer, NACKED),
+            # A returned message comes as method, header, body: the message id is in the second, and we still have the third.
             Basic.Return: self._on_return,
-            ContentHeader: self._on_returned_header,
-            ContentBody: _ignore,
+            ContentHeader: lambda header: self._returned(header.properties.message_id or ""),
+            ContentBody: lambda _: None,
         }
         self._tap = FrameTap(channel, handlers)
         if isinstance(channel.connection, InterceptedConnection):
@@ -190,13 +192,9 @@ class ConfirmChannel:
         except (AMQPChannelError, LostError):
             raise self._cut() from None
 
-    def _on_ack(self, frame: Basic.Ack) -> None:
+    def _on_answer(self, result: SendResult, frame: Basic.Ack | Basic.Nack) -> None:
         if self._flight is not None:
-            self._flight.answer(frame.delivery_tag or 0, multiple=bool(frame.multiple), result=CONFIRMED)
-
-    def _on_nack(self, frame: Basic.Nack) -> None:
-        if self._flight is not None:
-            self._flight.answer(frame.delivery_tag or 0, multiple=bool(frame.multiple), result=NACKED)
+            self._flight.answer(frame.delivery_tag or 0, multiple=bool(frame.multiple), result=result)
 
     def _take_returned(self, type_: int, frames: bytes, start: int, end: int) -> bool:
         """See `outbox.transports.rabbitmq.frame_tap.Take`. A copy may have properties that pamqp refuses to read."""
@@ -211,11 +209,7 @@ class ConfirmChannel:
     def _on_return(self, frame: Basic.Return) -> None:
         self._last_return = (frame.exchange or "", frame.routing_key or "")
 
-    def _on_returned_header(self, header: ContentHeader) -> None:
-        self._returned(header.properties.message_id or "")
-
     def _returned(self, message_id: str) -> None:
-        """Method, header, body: the message id is in the second."""
         if self._last_return is not None and self._flight is not None:
             self._flight.batch.returned((message_id, *self._last_return))
 
@@ -292,10 +286,6 @@ def connection_cut(connection: "AbstractConnection", error: BaseException | None
             return ChannelCutError(int(error.args[0] or 0), str(error.args[1]))
         return ChannelCutError(_REPLY_CODES.get(type(error), 0), str(error))
     return ChannelCutError(0, redacted(str(error)) if error is not None else "the connection was lost")
-
-
-def _ignore(_: object) -> None:
-    """The body of a returned message: we have it still."""
 
 
 _REPLY_CODES: dict[type[BaseException], int] = {

@@ -148,8 +148,15 @@ class Pipeline:
             try:
                 await channel.publish(batch, self._small_enough(batch, indices, channel.connection))
             except ChannelCutError as cut:
-                self._raise_unless_blaming(cut)
-                self._learn_largest_body(cut, channel.connection)
+                if cut.code == CONNECTION_FORCED:
+                    raise BrokerUnavailableError(f"the broker closed the connection: {cut.text}") from None
+                if cut.code == NOT_FOUND:
+                    self._exchange_gone()
+                    raise BrokerUnavailableError(f"an exchange is missing: {cut.text}") from None
+                if cut.code == ACCESS_REFUSED and ("to exchange" in cut.text or "internal exchange" in cut.text):
+                    raise ForbiddenError(f"a permission is missing: {cut.text}") from None
+                if (named := _TOO_LARGE.search(cut.text)) is not None:
+                    self._largest_body = (channel.connection, int(named[1]))
                 return cut
         return None
 
@@ -159,7 +166,21 @@ class Pipeline:
         connection = await self._link.open()
         if is_blocked(connection):
             raise BrokerUnavailableError("the broker accepts no messages now: it is short of memory or disk space")
-        channel = self._idle_on(connection) or await self._new_channel(connection, opening)
+        channel = None
+        while self._idle and channel is None:
+            idle = self._idle.pop()
+            if idle.usable and idle.connection is connection:
+                channel = idle
+        if channel is None:
+            try:
+                async with asyncio.timeout(opening.total_seconds()):
+                    with translate_connection_errors():
+                        channel = await ConfirmChannel.open(connection)
+            except TimeoutError:
+                self._link.discard(connection)
+                raise UnresponsiveError("the broker does not answer") from None
+            except AMQPChannelError as error:
+                raise BrokerUnavailableError(f"the broker gives no channel: {error}") from None
         try:
             yield channel
         finally:
@@ -167,24 +188,6 @@ class Pipeline:
                 self._idle.append(channel)
             else:
                 channel.abandon()
-
-    def _idle_on(self, connection: "AbstractConnection") -> ConfirmChannel | None:
-        while self._idle:
-            channel = self._idle.pop()
-            if channel.usable and channel.connection is connection:
-                return channel
-        return None
-
-    async def _new_channel(self, connection: "AbstractConnection", opening: timedelta) -> ConfirmChannel:
-        try:
-            async with asyncio.timeout(opening.total_seconds()):
-                with translate_connection_errors():
-                    return await ConfirmChannel.open(connection)
-        except TimeoutError:
-            self._link.discard(connection)
-            raise UnresponsiveError("the broker does not answer") from None
-        except AMQPChannelError as error:
-            raise BrokerUnavailableError(f"the broker gives no channel: {error}") from None
 
     def _small_enough(self, batch: Batch, indices: Sequence[int], connection: "AbstractConnection") -> Sequence[int]:
         """Refuses bodies over the limit that the broker has named before, which a client cannot ask for."""
@@ -200,17 +203,3 @@ class Pipeline:
                 text = f"the body has {size} bytes, and the broker's max_message_size is {largest}"
                 batch.results[index] = Refused(Failure("too large", text))
         return small
-
-    def _learn_largest_body(self, cut: ChannelCutError, connection: "AbstractConnection") -> None:
-        if (named := _TOO_LARGE.search(cut.text)) is not None:
-            self._largest_body = (connection, int(named[1]))
-
-    def _raise_unless_blaming(self, cut: ChannelCutError) -> None:
-        """Sorts out what is no message's fault."""
-        if cut.code == CONNECTION_FORCED:
-            raise BrokerUnavailableError(f"the broker closed the connection: {cut.text}") from None
-        if cut.code == NOT_FOUND:
-            self._exchange_gone()
-            raise BrokerUnavailableError(f"an exchange is missing: {cut.text}") from None
-        if cut.code == ACCESS_REFUSED and ("to exchange" in cut.text or "internal exchange" in cut.text):
-            raise ForbiddenError(f"a permission is missing: {cut.text}") from None

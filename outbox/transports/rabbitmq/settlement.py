@@ -80,7 +80,7 @@ class CopySettlement:
             await self.dead_letter(delivery, Cause.REFUSED, replace(failure, message=message))
 
     async def postpone(self, delivery: "RabbitDelivery", delay: timedelta) -> None:
-        """A copy for the same attempt waits for `delay`; likewise."""
+        """A copy for the same attempt waits for `delay`; one that cannot be sent is a dead letter."""
 
         async def draft() -> Publication:
             exchange = await self._exchanges.to_delay(self._exchange, delay)
@@ -108,13 +108,10 @@ class CopySettlement:
 
         if (refused := await self._replace(delivery, draft, keep=True)) is None:
             return
-        if not await self._may_reject():
+        # Asked for each message: a queue may have been replaced by one that drops what is rejected.
+        if not await self._exchanges.rejects_are_safe(self._exchange, self._queue, ordered=self._in_order):
             raise BrokerUnavailableError(f"its dead letter could not be published: {refused.failure}; the message is kept")
         delivery.reject()
-
-    async def _may_reject(self) -> bool:
-        """Asked for each message: a queue may have been replaced by one that drops what is rejected."""
-        return await self._exchanges.rejects_are_safe(self._exchange, self._queue, ordered=self._in_order)
 
     async def give_back(self, delivery: "RabbitDelivery") -> None:
         """As it is; but one that runs alone as a fresh copy: its count of deliveries would put the blame on it."""

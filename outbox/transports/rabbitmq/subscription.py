@@ -86,7 +86,10 @@ class RunningSubscription:
         self._isolation.leave(self)
         await self.stop()
         if self._channel is not None:
-            await self._give_back_marked(self._channel)
+            # Messages that run alone go back with care, see `CopySettlement.give_back`.
+            for arrival in [arrival for arrival in self._channel.in_hand.values() if arrival.mark is not None]:
+                with suppress(StaleDeliveryError):
+                    await RabbitDelivery(arrival, self._channel, self._settlement).settle(RETURNED)
             await self._channel.close()
             self._channel = None
         if self._watcher is not None and not self._watcher.cancelled():
@@ -142,7 +145,16 @@ class RunningSubscription:
                 continue
             self._notice.lost(self._subscription.queue, channel.reason)
             await channel.close()
-            channel = self._channel = await self._repaired()
+            pauses, again = Pauses(), None
+            while again is None:
+                await asyncio.sleep(pauses.next().total_seconds())
+                try:
+                    again = await self._consume()
+                except BrokerUnavailableError:
+                    pass  # the next pause is longer
+                except TopologyError as error:
+                    self._notice.advise(str(error))
+            channel = self._channel = again
             self._notice.restored(self._subscription.queue)
 
     async def _check(self) -> None:
@@ -165,24 +177,6 @@ class RunningSubscription:
         except (BrokerUnavailableError, AMQPChannelError):
             return  # the next check asks again
 
-    async def _repaired(self) -> ConsumerChannel:
-        pauses = Pauses()
-        while True:
-            await asyncio.sleep(pauses.next().total_seconds())
-            try:
-                return await self._consume()
-            except BrokerUnavailableError:
-                continue
-            except TopologyError as error:
-                self._notice.advise(str(error))
-
     def _on_arrival(self, source: ConsumerChannel, arrival: Arrival) -> None:
         self._isolation.noticed(arrival)
         self._receive(RabbitDelivery(arrival, source, self._settlement))
-
-    async def _give_back_marked(self, channel: ConsumerChannel) -> None:
-        """Messages that run alone go back with care, see `CopySettlement.give_back`."""
-        for arrival in list(channel.in_hand.values()):
-            if arrival.mark is not None:
-                with suppress(StaleDeliveryError):
-                    await RabbitDelivery(arrival, channel, self._settlement).settle(RETURNED)

@@ -9,11 +9,11 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity, ChannelPreconditionFailed
+from aiormq.exceptions import AMQPChannelError, ChannelAccessRefused, ChannelNotFoundEntity, ChannelPreconditionFailed
 
 from outbox.core.duration import format_duration
 from outbox.engine.lifecycle import Pauses
-from outbox.errors import TopologyError
+from outbox.errors import BrokerUnavailableError, TopologyError
 from outbox.ports import Subscription
 from outbox.transports.rabbitmq.connection import Link, UnresponsiveError, broker_version, translate_connection_errors
 from outbox.transports.rabbitmq.frame_tap import abandon
@@ -81,6 +81,18 @@ async def inquiry_on(link: Link) -> AsyncIterator[Inquiry]:
     except UnresponsiveError:
         link.discard(connection)
         raise
+
+
+async def depth_of(link: Link, queue: str) -> int | None:
+    """How many messages wait in a queue; None if it is not there. Raises `BrokerUnavailableError`."""
+    async with inquiry_on(link) as inquiry:
+        try:
+            declared = await inquiry.ask(lambda channel: channel.queue_declare(queue, passive=True))
+        except NotThere:
+            return None
+        except AMQPChannelError as error:
+            raise BrokerUnavailableError(f"queue {queue!r} cannot be looked at: {error}") from None
+    return declared.message_count or 0
 
 
 Advise = Callable[[str], None]
@@ -220,30 +232,25 @@ class Topology:
             # Several may find this at once: one reports it, and none if another has just declared it for the first time.
             deleted = known and name in self._compared
             self._compared.discard(name)
-            await self._declare(inquiry, resource)
+            try:
+                await _declare(inquiry, resource)
+            except NotAllowed:
+                raise TopologyError(
+                    f"the {resource} is missing, and this RabbitMQ user may not declare it: "
+                    f"provision it, or grant the permission to configure it"
+                ) from None
             self._compared.add(name)
             if deleted:
                 self._declared_again(f"the {resource} had been deleted, and was declared again")
             return False
         if name not in self._compared:
-            await self._compare(inquiry, resource)
+            if (difference := await difference_of(inquiry, resource)) is not None:
+                self._advise(
+                    f"the {resource} exists with other properties than Outbox would give it, and is used as it is "
+                    f"({difference}); {strengthening(resource)}"
+                )
             self._compared.add(name)
         return True
-
-    async def _declare(self, inquiry: Inquiry, resource: Resource) -> None:
-        try:
-            await _declare(inquiry, resource)
-        except NotAllowed:
-            raise TopologyError(
-                f"the {resource} is missing, and this RabbitMQ user may not declare it: "
-                f"provision it, or grant the permission to configure it"
-            ) from None
-
-    async def _compare(self, inquiry: Inquiry, resource: Resource) -> None:
-        difference = await difference_of(inquiry, resource)
-        if difference is not None:
-            text = f"the {resource} exists with other properties than Outbox would give it, and is used as it is ({difference})"
-            self._advise(f"{text}; {strengthening(resource)}")
 
     async def _bind(self, inquiry: Inquiry, queue: str, exchange: str, key: str, *, found: bool) -> None:
         """Bindings cannot be looked for. Who may not bind is taken to have been provisioned, if both ends were there.
@@ -312,7 +319,14 @@ def strengthening(resource: Resource) -> str:
             if not policy:
                 return "Outbox expects a quorum queue without limits"
             command = f"rabbitmqctl set_policy --apply-to queues outbox-{name} '^{name}$' '{json.dumps(policy)}'"
-            return f"a policy strengthens it as far as its type allows: {command}{_advice_on_order(arguments)}"
+            advice = f"a policy strengthens it as far as its type allows: {command}"
+            if arguments.keys() >= _ONE_AT_A_TIME.keys():
+                # A queue gets its single active consumer when it is made, or never.
+                advice += (
+                    "; if it is without x-single-active-consumer, which no policy can add, the order of its messages holds "
+                    "only as long as one worker consumes from it: let it run empty and delete it, and Outbox declares it again"
+                )
+            return advice
 
 
 def _consumers_queue(inquiry: Inquiry, exchange: str, queue: str, *, ordered: bool) -> Queue:
@@ -343,16 +357,6 @@ async def _declare(inquiry: Inquiry, resource: Resource) -> None:
 def _delivery_limit(inquiry: Inquiry) -> Mapping[str, Any]:
     """Brokers from 4.0 on drop a message at its twentieth delivery unless told not to; older ones misread being told."""
     return {"x-delivery-limit": -1} if broker_version(inquiry.connection) >= _NO_DELIVERY_LIMIT_SINCE else {}
-
-
-def _advice_on_order(arguments: Mapping[str, Any]) -> str:
-    """A queue gets its single active consumer when it is made, or never."""
-    if not arguments.keys() >= _ONE_AT_A_TIME.keys():
-        return ""
-    return (
-        "; if it is without x-single-active-consumer, which no policy can add, the order of its messages holds only as long as "
-        "one worker consumes from it: let it run empty and delete it, and Outbox declares it anew"
-    )
 
 
 NO_DELAY = timedelta(0)
@@ -423,7 +427,12 @@ class ExchangeResolver:
             except TopologyError:
                 if not known:
                     raise
-                self._make_do(exchange, delay)
+                instead = min((other for other in known if other >= delay), default=max(known))
+                known[delay] = known[instead]
+                self._advise(
+                    f"exchange {delay_resource(exchange, delay)!r} is missing and may not be declared by this RabbitMQ user: "
+                    f"retries after {delay} go by {known[instead]!r} instead; provision it"
+                )
         if known[delay] in self._doubted and known[delay] == delay_resource(exchange, delay):
             await self._ensure_delays(exchange, [delay])
         return known[delay]
@@ -456,15 +465,6 @@ class ExchangeResolver:
                 await self._topology.ensure_delay(inquiry, exchange, delay)
                 self._delays[exchange][delay] = delay_resource(exchange, delay)
                 self._doubted.discard(delay_resource(exchange, delay))
-
-    def _make_do(self, exchange: str, delay: timedelta) -> None:
-        known = self._delays[exchange]
-        instead = min((other for other in known if other >= delay), default=max(known))
-        known[delay] = known[instead]
-        self._advise(
-            f"exchange {delay_resource(exchange, delay)!r} is missing and may not be declared by this RabbitMQ user: "
-            f"retries after {delay} go by {known[instead]!r} instead; provision it"
-        )
 
     async def _may_publish(self, exchange: str) -> bool:
         """Asked once for each connection. What was refused is asked for again after a growing time: each refusal costs a
