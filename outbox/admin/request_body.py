@@ -132,4 +132,4 @@ def _require_text(value: Any) -> None:
 
 
 def _unreadable(what: str) -> Problem:
-    return Problem(Code.INVALID_REQUEST, f"body: {what}", errors=[{"at": "body", "message": what}])
+    return Problem(Code.INVALID_REQUEST, f"body: {what}", errors=[{"field": "body", "message": what}])

@@ -62,7 +62,7 @@ def _echo_backlog(answer: Mapping[str, Any]) -> None:
             ("as of", time_and_age(answer["as_of"])),
             ("estimated", "" if answer["complete"] else "yes, counting is not complete"),
             ("unavailable", ", ".join(answer["degraded"])),
-            ("oldest pending", duration(answer["oldest_pending_seconds"])),
+            ("oldest pending", duration(answer["oldest_pending_age_seconds"])),
             ("incoming", _rate(rates["incoming"])),
             ("outgoing", _rate(rates["outgoing"])),
             ("drained in", duration(answer["drained_in_seconds"])),
@@ -73,7 +73,7 @@ def _echo_backlog(answer: Mapping[str, Any]) -> None:
         ("all", *_counts(answer["states"])),
         *((one_line(key["routing_key"]), *_counts(key)) for key in answer["routing_keys"]),
     ]
-    if others := answer["other_routing_keys"]["routing_keys"]:
+    if others := answer["other_routing_keys"]["routing_key_count"]:
         rows.append((f"{others:,} others, {count(answer['other_routing_keys']['total'])} messages", *("" for _ in _COUNTED)))
     echo_table(("ROUTING KEY", *(state.upper() for state in _COUNTED)), rows, right=frozenset(map(str.upper, _COUNTED)))
     if answer["queues"] is None:
@@ -91,8 +91,8 @@ def _counts(states: Mapping[str, Any]) -> tuple[str, ...]:
 def _queue(queue: Mapping[str, Any]) -> tuple[str, ...]:
     if not queue["exists"]:
         return (f"{one_line(queue['queue'])} (does not exist)", "-", "-", "-", "-", "")
-    counts = (count(queue[name]) for name in ("queued", "in_hand", "retrying", "consumers"))
-    return (one_line(queue["queue"]), *counts, duration(queue["oldest_seconds"]))
+    counts = (count(queue[name]) for name in ("queued", "in_flight", "retrying", "consumer_count"))
+    return (one_line(queue["queue"]), *counts, duration(queue["oldest_age_seconds"]))
 
 
 def _rate(per_second: float | None) -> str:
@@ -141,9 +141,9 @@ def _echo_messages(answer: Mapping[str, Any]) -> None:
             message["state"],
             age(message["created_at"]),
             _due(message),
-            str(message["attempts"]),
+            str(message["attempt_count"]),
             one_line(message["routing_key"]),
-            one_line(message["last_error"] or message["preview"]),
+            one_line(message["last_error"]["message"] if message["last_error"] else message["preview"]),
         )
         for message in answer["items"]
     ]
@@ -163,7 +163,7 @@ def _echo_message(message: Mapping[str, Any], *, reveal: bool) -> None:
     echo(f"  {one_line(message['reason'])}")
     echo_facts(
         [
-            ("hint", message["mend"] or ""),
+            ("hint", message["hint"] or ""),
             ("routing key", one_line(message["routing_key"])),
             ("for the queue", one_line(message["target_queue"] or "")),
             ("message id", message["message_id"] or "not yet"),
@@ -174,10 +174,10 @@ def _echo_message(message: Mapping[str, Any], *, reveal: bool) -> None:
             ("sent", time_and_age(message["sent_at"])),
             ("parked", time_and_age(message["failed_at"])),
             ("next attempt", time_and_age(message["next_attempt_at"])),
-            ("refused", times(message["attempts"]) if message["attempts"] else ""),
-            ("last error", one_line(message["last_error"] or "")),
+            ("refused", times(message["attempt_count"]) if message["attempt_count"] else ""),
+            ("last error", one_line(message["last_error"]["message"]) if message["last_error"] else ""),
             ("content type", f"{message['content_type'] or 'unknown'}, {message['size']:,} bytes"),
-            ("handled", ", ".join(f"{one_line(each['queue'])} {each['fact']}" for each in message["handled"] or ())),
+            ("handled", ", ".join(f"{one_line(each['queue'])} {each['outcome']}" for each in message["deliveries"] or ())),
         ]
     )
     if message["headers"]:

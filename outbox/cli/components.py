@@ -41,9 +41,9 @@ def _component(component: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         component["name"],
         component["kind"],
-        component["condition"],
-        age(component["since"]),
-        age(component["seen_at"]),
+        component["status"],
+        age(component["status_changed_at"]),
+        age(component["last_heartbeat_at"]),
         component["version"],
         _activity(component),
     )
@@ -51,10 +51,10 @@ def _component(component: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _activity(component: Mapping[str, Any]) -> str:
     """Its state, and the pauses that it applies: a paused queue does not show in the state of a worker."""
-    if component["condition"] == "stopped":
+    if component["status"] == "stopped":
         return ""
     state = str(component["activity"].get("state", "")).replace("_", " ")
-    paused = [f"{each.get('scope')} {each.get('name') or '(all)'}" for each in component["applied"]]
+    paused = [f"{each.get('scope')} {each.get('name') or '(all)'}" for each in component["applied_pauses"]]
     return f"{state}; paused: {', '.join(paused)}" if paused else state
 
 
@@ -81,7 +81,7 @@ async def stats(client: Client, *, as_json: bool, from_: str, to: str, step: str
         if series["group"] is not None:
             echo_heading(one_line(series["group"]) or "(none)")
         echo_table(_HEADINGS, list(_steps(answer["starts_at"], answer["complete"], series)), right=frozenset(_HEADINGS[1:]))
-    if answer["widened"]:
+    if answer["step_reason"]:
         echo(f"\nSteps of {duration(answer['step_seconds'])}: {answer['widened']}.")
 
 
@@ -123,7 +123,7 @@ async def pause(
     if scope is None:
         await _list_pauses(client, as_json=as_json)
         return
-    answer = await client.post("/pause", {"scope": scope, "name": name, "reason": reason, "until": until})
+    answer = await client.post("/pause", {"scope": scope, "name": name, "reason": reason, "expires_at": until})
     if as_json:
         echo_json(answer)
     else:
@@ -163,7 +163,7 @@ async def _list_pauses(client: Client, *, as_json: bool) -> None:
 def _pause_line(paused: Mapping[str, Any]) -> str:
     """What is paused, since when, until when, by whom, where it is applied, and why."""
     parts = [_target(paused["scope"], one_line(paused["name"])), f"since {_utc(parse_time(paused['requested_at']))}"]
-    parts += [f"until {_utc(parse_time(paused['until']))}"] if paused["until"] else []
+    parts += [f"until {_utc(parse_time(paused['expires_at']))}"] if paused["expires_at"] else []
     parts += [f"by {one_line(paused['requested_by'])}"] if paused["requested_by"] else []
     parts += [_applied(paused)]
     return ", ".join(parts) + (f": {one_line(paused['reason'])}" if paused["reason"] else "")

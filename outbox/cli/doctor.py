@@ -108,7 +108,7 @@ async def _health(installation: Installation, thresholds: Mapping[str, Any]) -> 
         Finding(
             check="health",
             severity=Severity(each["severity"]),
-            summary=_with_time(each["summary"], parse_time(each["since"])),
+            summary=_with_time(each["summary"], parse_time(each["started_at"])),
             advice=each["hint"],
         )
         for each in verdict["findings"]

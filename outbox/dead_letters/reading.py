@@ -312,7 +312,7 @@ class GroupNotes:
         await connection.execute(self._sql["clear_note"], by, group)
 
 
-class Fate(StrEnum):
+class RequeueOutcome(StrEnum):
     """How a life ended; `IN_PROGRESS`: not yet, as far as the history knows."""
 
     IN_PROGRESS = "in_progress"
@@ -328,7 +328,7 @@ class Life:
     requeued_at: datetime
     requeued_by: str
     queue: str | None
-    fate: Fate = Fate.IN_PROGRESS
+    fate: RequeueOutcome = RequeueOutcome.IN_PROGRESS
     ended_at: datetime | None = None
 
 
@@ -361,7 +361,7 @@ class Afterlife:
         return [OperationOn(**dict(row)) for row in rows]
 
 
-_FATES = {"processed": Fate.PROCESSED, "died": Fate.FAILED_AGAIN, "duplicate": Fate.DUPLICATE}
+_FATES = {"processed": RequeueOutcome.PROCESSED, "died": RequeueOutcome.FAILED_AGAIN, "duplicate": RequeueOutcome.DUPLICATE}
 
 
 def _lives(facts: Iterable[asyncpg.Record]) -> list[Life]:
@@ -372,7 +372,7 @@ def _lives(facts: Iterable[asyncpg.Record]) -> list[Life]:
             lives.append(Life(requeued_at=fact["at"], requeued_by=fact["component"], queue=fact["queue"]))
             continue
         for place, life in enumerate(lives):
-            if life.fate is Fate.IN_PROGRESS and life.queue in (None, fact["queue"]):
+            if life.fate is RequeueOutcome.IN_PROGRESS and life.queue in (None, fact["queue"]):
                 lives[place] = replace(life, fate=_FATES[fact["fact"]], ended_at=fact["at"])
                 break
     return lives

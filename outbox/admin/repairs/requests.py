@@ -38,7 +38,7 @@ from outbox.dead_letters import (
     ToQueue,
 )
 from outbox.errors import BrokerUnavailableError
-from outbox.reporting.components import Condition, components
+from outbox.reporting.components import ComponentStatus, components
 
 MOST_IDS = 10_000
 """Most ids that one request names."""
@@ -366,7 +366,7 @@ def _shortened(message: str) -> str:
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…"
 
 
-_AWAKE = frozenset({Condition.ALIVE, Condition.LATE})
+_AWAKE = frozenset({ComponentStatus.ALIVE, ComponentStatus.LATE})
 
 
 async def edit_of(context: RequestContext, request: RequeueRequest) -> Edit | None:
@@ -499,5 +499,5 @@ def _refusal(queue: str, found: Sequence[Misfit]) -> Problem:
     return Problem(
         Code.INVALID_EDIT,
         f"the consumer of {queue} would refuse it at {found[0].at}: {found[0].message}; force requeues it all the same",
-        errors=[{"at": each.at, "message": each.message} for each in found],
+        errors=[{"field": each.at, "message": each.message} for each in found],
     )

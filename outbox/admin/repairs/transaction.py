@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from outbox.admin.access import RequestContext
 from outbox.admin.audit_log import record
 from outbox.admin.problems import Code, Problem
-from outbox.admin.repairs.models import OperationAnswer, PlanAnswer, RepairedAnswer
+from outbox.admin.repairs.models import DryRunResponse, OperationResponse, RepairResponse
 from outbox.admin.repairs.once import Confirmation, IdempotencyLock, idempotency_lock, issue_token, require_confirmation, use
 from outbox.admin.repairs.requests import Change, DiscardRequest, RequeueRequest, edit_of, require_version
 from outbox.admin.store.once import Answer
@@ -75,8 +75,8 @@ class _ChangeTransaction:
     def answered(self, answer: Repaired | Operation) -> Answer:
         """What the client is told."""
         if isinstance(answer, Repaired):
-            return Answer(200, {}, _encoded(RepairedAnswer.of(answer)))
-        return Answer(202, {"location": f"{self.operations}/{answer.id}"}, _encoded(OperationAnswer.of(answer)))
+            return Answer(200, {}, _encoded(RepairResponse.of(answer)))
+        return Answer(202, {"location": f"{self.operations}/{answer.id}"}, _encoded(OperationResponse.of(answer)))
 
 
 async def _planned(context: RequestContext, change: Change) -> bytes:
@@ -87,7 +87,7 @@ async def _planned(context: RequestContext, change: Change) -> bytes:
     plan = await context.admin.dead_letters.plan(
         change.action, change.selector.meant(), destination=destination, force=force, max_items=change.max_items
     )
-    return _encoded(PlanAnswer.of(plan, await issue_token(context, change, plan.expected), context.admin.masking))
+    return _encoded(DryRunResponse.of(plan, await issue_token(context, change, plan.expected), context.admin.masking))
 
 
 async def _do(context: RequestContext, change: Change, deed: _ChangeTransaction, edit: Edit | None) -> Repaired | Operation:
@@ -167,4 +167,4 @@ def _details(change: Change, answer: Repaired | Operation) -> Mapping[str, Any]:
         }
     if isinstance(answer, Operation):
         return {**details, "operation": str(answer.id), "total": answer.total}
-    return {**details, "counts": RepairedAnswer.of(answer).counts}
+    return {**details, "counts": RepairResponse.of(answer).counts}

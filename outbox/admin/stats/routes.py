@@ -23,8 +23,8 @@ from outbox.admin.stats.series import (
     RELATIVE,
     STEPS,
     Quantiles,
-    SeriesAnswer,
-    StatsAnswer,
+    SeriesResponse,
+    StatsResponse,
     Steps,
     Table,
     fitting,
@@ -66,7 +66,7 @@ class StatsParameters(Request):
 
 
 @router.get("/stats", operation_id="outbox_stats_show")
-async def show_statistics(context: Viewer, wanted: Annotated[StatsParameters, Query()]) -> StatsAnswer:
+async def show_statistics(context: Viewer, wanted: Annotated[StatsParameters, Query()]) -> StatsResponse:
     """What was created, sent, processed, failed and died, step by step; the backlog; and how long things took.
 
     Numbers are those of all processes together, and survive their restarts. Null means that nobody told anything of that time:
@@ -85,9 +85,9 @@ class LongSeries:
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
-        self._answers = StaleWhileRevalidate[StatsAnswer]()
+        self._answers = StaleWhileRevalidate[StatsResponse]()
 
-    async def get(self, wanted: StatsParameters) -> StatsAnswer:
+    async def get(self, wanted: StatsParameters) -> StatsResponse:
         """What was answered last, or a new answer. Raises what making it raised."""
         return (await self._answers.get(wanted.model_dump_json(), partial(_answer, self._admin, wanted))).value
 
@@ -96,7 +96,7 @@ class LongSeries:
         await self._answers.close()
 
 
-async def _answer(admin: Admin, wanted: StatsParameters) -> StatsAnswer:
+async def _answer(admin: Admin, wanted: StatsParameters) -> StatsResponse:
     async with admin.reading("reading statistics") as connection:
         reader = SeriesReader(connection, admin.table.schema, wanted.group_by)
         now = await reader.now()
@@ -110,12 +110,12 @@ async def _answer(admin: Admin, wanted: StatsParameters) -> StatsAnswer:
         )
     table = Table(steps.starts, rows)
     names = [None] if wanted.group_by == "none" else table.names
-    return StatsAnswer(
+    return StatsResponse(
         from_=steps.since,
         to=steps.until,
         as_of=now,
         step_seconds=steps.seconds,
-        widened=_widened(wanted, steps, least, kept),
+        step_reason=_step_reason(wanted, steps, least, kept),
         group_by=wanted.group_by,
         starts_at=list(steps.starts),
         complete=[start + timedelta(seconds=steps.seconds) + REPORTED_WITHIN <= now for start in steps.starts],
@@ -174,7 +174,7 @@ def _covered(possible: Sequence[Steps]) -> tuple[datetime, datetime]:
     return min(steps.since for steps in possible), max(steps.until for steps in possible)
 
 
-def _widened(wanted: StatsParameters, steps: Steps, least: int, kept: int) -> str | None:
+def _step_reason(wanted: StatsParameters, steps: Steps, least: int, kept: int) -> str | None:
     """Why the steps are longer than was asked for."""
     if wanted.step == "auto" or steps.seconds == least:
         return None
@@ -183,13 +183,13 @@ def _widened(wanted: StatsParameters, steps: Steps, least: int, kept: int) -> st
     return f"there are steps of {', '.join(map(str, STEPS))} seconds, and {MOST_POINTS:,} points at most"
 
 
-def _series(table: Table, name: str | None, wanted: StatsParameters) -> SeriesAnswer:
+def _series(table: Table, name: str | None, wanted: StatsParameters) -> SeriesResponse:
     counts: dict[str, Any] = {metric: table.counts(name, metric, of_relays=False) for metric in BY_WORKERS}
     for metric in BY_RELAYS:  # which know of no queues
         by_queue = wanted.group_by == "queue"
         counts[metric] = [None] * table.length if by_queue else table.counts(name, metric, of_relays=True)
     waited, handled = table.buckets(name, of_relays=True), table.buckets(name, of_relays=False)
-    return SeriesAnswer(
+    return SeriesResponse(
         group=name,
         **counts,
         backlog=table.measured(name, "backlog"),

@@ -11,7 +11,7 @@ from outbox.admin.store.backlog import NONE, Count, MessageState, Relation
 from outbox.admin.thresholds import HealthThresholds
 from outbox.admin.topology.findings import Judged
 from outbox.core.findings import Severity
-from outbox.reporting.components import ComponentKind, Condition, KnownComponent
+from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
 from outbox.reporting.pauses import Pause
 
 FindingCode = Literal[
@@ -309,7 +309,7 @@ def _missing(observed: Observations) -> Iterator[HealthFinding]:
 
 
 def _lives(component: KnownComponent) -> bool:
-    return component.condition in (Condition.ALIVE, Condition.LATE)
+    return component.condition in (ComponentStatus.ALIVE, ComponentStatus.LATE)
 
 
 def _consumes(observed: Observations) -> bool:
@@ -320,7 +320,7 @@ def _unwell(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
     for one in observed.components:
         name = f"the {one.kind.value} {one.name!r}"
         about = {"subject_kind": one.kind.value, "subject": one.name}
-        if one.condition is Condition.LATE:
+        if one.condition is ComponentStatus.LATE:
             yield HealthFinding(
                 code="component_late",
                 severity=Severity.WARNING,
@@ -329,7 +329,7 @@ def _unwell(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
                 since=one.seen_at,
                 **about,
             )
-        elif one.condition is Condition.LOST and _is_missed(one, observed, thresholds):
+        elif one.condition is ComponentStatus.LOST and _is_missed(one, observed, thresholds):
             yield HealthFinding(
                 code="component_lost",
                 severity=Severity.WARNING,

@@ -97,7 +97,7 @@ def _line(letter: Mapping[str, Any]) -> tuple[str, ...]:
         letter["id"],
         letter["status"],
         age(letter["failed_at"]),
-        f"{letter['failures']:,}",
+        f"{letter['failure_count']:,}",
         letter["queue"] or "-",
         letter["routing_key"],
         f"{error['type'].rpartition('.')[2]}: {error['message']}",
@@ -139,10 +139,10 @@ async def groups(client: Client, *, group_by: str, limit: int, as_json: bool, **
         (
             group["id"] or "-",
             f"{group['count']:,}",
-            age(group["first_seen"]),
-            age(group["last_seen"]),
+            age(group["first_seen_at"]),
+            age(group["last_seen_at"]),
             age(group["last_requeued_at"]) or "never",
-            f"{group['since_requeue']:,}",
+            f"{group['count_since_requeue']:,}",
             *([group["title"]] if by_error else []),
         )
         for group in answer["items"]
@@ -181,9 +181,9 @@ def _echo_letter(letter: Mapping[str, Any]) -> None:
     if letter["error"]["traceback"]:
         echo()
         echo(indented(letter["error"]["traceback"]))
-    if trail := letter["trail"]:
-        echo_heading(f"{counted(len(trail), 'failure')} on record{', oldest first' if len(trail) > 1 else ''}")
-        for failure in trail:
+    if failures := letter["failures"]:
+        echo_heading(f"{counted(len(failures), 'failure')} on record{', oldest first' if len(failures) > 1 else ''}")
+        for failure in failures:
             echo(f"  {_failure(failure)}")
     if letter["headers"]:
         echo_heading("Headers")
@@ -205,7 +205,7 @@ def _facts(letter: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
         ("created", time_and_age(letter["created_at"])),
         ("first failed", first if first != last else ""),
         ("failed", last),
-        ("cause", f"{letter['cause']}, in attempt {letter['attempt']}"),
+        ("reason", f"{letter['reason']}, in attempt {letter['attempt']}"),
         ("worker", letter["worker"]),
         ("history", _history(letter)),
         ("group", letter["group_id"]),
@@ -216,7 +216,7 @@ def _facts(letter: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
 
 
 def _history(letter: Mapping[str, Any]) -> str:
-    deaths, requeues = letter["deaths"], letter["requeue_count"]
+    deaths, requeues = letter["dead_letter_count"], letter["requeue_count"]
     if deaths == 1 and not requeues:
         return ""
     return f"dead-lettered {times(deaths)}, requeued {times(max(requeues, deaths - 1))}"
@@ -226,15 +226,15 @@ def _resolution(letter: Mapping[str, Any]) -> str:
     if not letter["resolved_at"]:
         return ""
     by = f" by {letter['resolved_by']}" if letter["resolved_by"] else ""
-    why = f": {letter['resolution']}" if letter["resolution"] else ""
+    why = f": {letter['resolution_reason']}" if letter["resolution_reason"] else ""
     return f"{time_and_age(letter['resolved_at'])}{by}{why}"
 
 
 def _failure(failure: Mapping[str, Any]) -> str:
-    at = parse_time(failure["at"])
+    at = parse_time(failure["failed_at"])
     when = "" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}  "
     worker = f"  [{failure['worker']}]" if failure["worker"] else ""
-    return f"{when}attempt {failure['attempt']}  {one_line(_error(failure))}{worker}"
+    return f"{when}attempt {failure['attempt']}  {one_line(_error(failure['error']))}{worker}"
 
 
 def _error(error: Mapping[str, Any]) -> str:

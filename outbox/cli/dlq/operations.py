@@ -60,7 +60,7 @@ async def operations(
     if number is not None:
         await _show(client, number, outcome, limit, as_json=as_json)
         return
-    page = await client.page("/operations", limit=limit, going_on=active or None)
+    page = await client.page("/operations", limit=limit, active=active or None)
     if as_json:
         echo_json(page)
     elif page["items"]:
@@ -166,12 +166,12 @@ def _echo_lines(found: Sequence[Mapping[str, Any]]) -> None:
             operation["action"],
             operation["state"],
             age(operation["created_at"]),
-            f"{operation['total']:,}",
+            f"{operation['item_count']:,}",
             f"{operation['counts'].get('pending', 0):,}",
             f"{_done(operation):,}",
             *_results(operation),
             operation["requested_by"] or "-",
-            operation["stopped_because"] or operation["reason"] or "",
+            operation["stop_reason"] or operation["reason"] or "",
         )
         for operation in found
     ]
@@ -204,7 +204,7 @@ def _echo_changed(operation: Mapping[str, Any], *, as_json: bool) -> None:
 def _echo_operation(operation: Mapping[str, Any]) -> None:
     """Prints how far an operation is, or how it ended."""
     number = operation["id"]
-    because = f", because {operation['stopped_because']}" if operation["stopped_because"] else ""
+    because = f", because {operation['stop_reason']}" if operation["stop_reason"] else ""
     state = _STATES.get(operation["state"], f"is {operation['state']}")
     echo(f"Operation {number} {state}{because}: {_sentence(operation['counts'])}.")
     if operation["results"] and operation["results"]["sent"]:
@@ -300,7 +300,7 @@ class Progress:
 
     def begin(self, operation: Mapping[str, Any]) -> None:
         """Prints which operation it is, and how to stop it."""
-        number, total = operation["id"], counted(operation["total"], "dead letter")
+        number, total = operation["id"], counted(operation["item_count"], "dead letter")
         self._line(
             f"Operation {number}: {operation['action']} of {total}. "
             f"`outbox dlq pause {number}` pauses it, Ctrl-C leaves it to maintenance."
@@ -308,9 +308,9 @@ class Progress:
 
     def show(self, operation: Mapping[str, Any]) -> None:
         """Prints how far it is."""
-        share, speed = operation["progress"], operation["letters_per_second"]
-        text = f"{share:4.0%}  {operation['settled']:,} of {operation['total']:,}"
-        if speed and operation["canary_since"] is None:
+        share, speed = operation["progress"], operation["items_per_second"]
+        text = f"{share:4.0%}  {operation['settled_count']:,} of {operation['item_count']:,}"
+        if speed and operation["canary_started_at"] is None:
             text += f"  {speed:,.0f}/s"
         text += _canary(operation)
         if self._terminal and not self._quiet:
@@ -346,6 +346,6 @@ def _canary(operation: Mapping[str, Any]) -> str:
     """How many failed, and how long the canary's results are waited for."""
     number = operation["results"]["failed"] if operation["results"] else 0
     failed = f"  {number:,} failed" if number else ""
-    until = parse_time(operation["canary_until"])
+    until = parse_time(operation["canary_ends_at"])
     left = 0.0 if until is None else (until - datetime.now(UTC)).total_seconds()
     return f"  waiting for the canary's results, {left:.0f} s at most{failed}" if left > 0 else failed
