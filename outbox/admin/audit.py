@@ -41,19 +41,20 @@ class AuditParameters(Paged):
         None
     )
     target: Annotated[Text | None, Field(description="To what it was done.")] = None
-    after: Annotated[Instant | None, Field(description="At that moment or later.")] = None
-    before: Annotated[Instant | None, Field(description="Before that moment.")] = None
+    created_after: Annotated[Instant | None, Field(description="At that moment or later.")] = None
+    created_before: Annotated[Instant | None, Field(description="Before that moment.")] = None
 
     def as_filter(self) -> AuditFilter:
         """The filter as the database layer takes it."""
-        return AuditFilter(**self.model_dump(exclude={"limit", "cursor", "total"}))
+        wanted = self.model_dump(exclude={"limit", "cursor", "total", "created_after", "created_before"})
+        return AuditFilter(**wanted, after=self.created_after, before=self.created_before)
 
 
 class AuditEntry(Model):
     """Something that somebody did, or tried."""
 
     id: str
-    at: Moment
+    created_at: Moment
     actor: str
     role: str
     action: str
@@ -108,4 +109,4 @@ def _place(cursor: Cursor) -> Place:
 
 
 def _entry(row: Mapping[str, Any]) -> AuditEntry:
-    return AuditEntry(**{**row, "id": str(row["id"]), "details": json.loads(row["details"])})
+    return AuditEntry(**{**row, "id": str(row["id"]), "created_at": row["at"], "details": json.loads(row["details"])})

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from outbox.errors import BrokerUnavailableError
-from outbox.reporting.components import ComponentKind, Condition, KnownComponent
+from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
 from outbox.runtime.brokers import keeps_dead_letters
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _kind(admin: "Admin") -> BrokerKind:
     return BrokerKind.RABBITMQ if keeps_dead_letters(admin.broker) else BrokerKind.POSTGRESQL
 
 
-_LIVING = (Condition.ALIVE, Condition.LATE)
+_LIVING = (ComponentStatus.ALIVE, ComponentStatus.LATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

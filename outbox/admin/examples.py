@@ -32,7 +32,7 @@ EXAMPLES: Mapping[str, Example] = {
     "outbox_requeue": Example("/requeue", {"selector": _SELECTOR, "reason": "the provider is back"}),
     "outbox_discard": Example("/discard", {"selector": {"filter": {"queue": "mail"}}, "dry_run": True}),
     "outbox_restore": Example("/restore", {"selector": _SELECTOR, "reason": "discarded by mistake"}),
-    "outbox_operations_list": Example("/operations?going_on=true"),
+    "outbox_operations_list": Example("/operations?active=true"),
     "outbox_operations_show": Example("/operations/1"),
     "outbox_operations_items": Example("/operations/1/items?outcome=refused"),
     "outbox_operations_pause": Example("/operations/1/pause"),
@@ -47,7 +47,7 @@ EXAMPLES: Mapping[str, Example] = {
     "outbox_resume": Example("/resume", _PAUSE),
     "outbox_events_stream": Example("/events"),
     "outbox_topology_show": Example("/topology"),
-    "outbox_audit_list": Example("/audit?outcome=denied&after=2026-03-01T12:00:00Z"),
+    "outbox_audit_list": Example("/audit?outcome=denied&created_after=2026-03-01T12:00:00Z"),
 }
 
 

@@ -69,11 +69,12 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ErrorSummary(Model):
-    """What failed, masked; in lists, the message is cut where it is long."""
+class Error(Model):
+    """What went wrong, masked. Every error in every answer is this object."""
 
-    type: str
-    message: str
+    type: str = Field(description="The class of the exception, with its module; empty: not an exception, or not known.")
+    message: str = Field(description="What it says; cut in lists.")
+    traceback: str | None = Field(default=None, description="Null where the answer leaves it out.")
 
 
 class Total(Model):

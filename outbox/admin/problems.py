@@ -258,7 +258,7 @@ def _first_of(error: RequestValidationError) -> str:
 
 def _told(error: RequestValidationError) -> list[dict[str, str]]:
     """Where each problem is, and what it is; without the input, which may be secret or huge."""
-    return [{"at": _place(problem), "message": _message(problem)} for problem in error.errors()[:20]]
+    return [{"field": _place(problem), "message": _message(problem)} for problem in error.errors()[:20]]
 
 
 def _message(problem: Mapping[str, Any]) -> str:

@@ -124,4 +124,4 @@ def _is_deeper(value: Any, limit: int) -> bool:
 
 
 def _unreadable(what: str) -> Problem:
-    return Problem(Code.INVALID_REQUEST, f"body: {what}", errors=[{"at": "body", "message": what}])
+    return Problem(Code.INVALID_REQUEST, f"body: {what}", errors=[{"field": "body", "message": what}])

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from starlette.routing import Match
 from starlette.types import Message, Receive, Scope, Send
 
+import outbox
 from outbox.admin.audit_log import REQUEST_CONTEXT, action_of, record_refused
 from outbox.admin.examples import example_of
 from outbox.admin.problems import Code, Problem, answer, documented_too, problem_of
@@ -58,6 +59,9 @@ UNKNOWN = "outbox_unknown"
 NO_FAILURES = (Code.FORBIDDEN, Code.CROSS_SITE, Code.READ_ONLY, Code.REQUEST_RUNNING)
 """What was denied, which is written down already, and what is being done under the same key."""
 _HEAD = "outbox_head"
+VERSION = "Outbox-Version"
+"""The header of answers that says which release answered."""
+_VERSION_HEADER = {"description": "The release that answers, to those who are authenticated.", "schema": {"type": "string"}}
 _REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
@@ -94,6 +98,8 @@ class AdminRoute(HeadRoute):
         methods = set(options.get("methods") or ("GET",))
         usual = USUAL if methods <= {"GET", "HEAD"} else USUAL + CHANGING
         options["responses"] = documented_too(options.get("responses") or {}, *usual)
+        status = options.get("status_code") or 200
+        options["responses"].setdefault(status, {})["headers"] = {VERSION: _VERSION_HEADER}
         example = example_of(options.get("operation_id") or "", min(methods, default=""))
         options["openapi_extra"] = example | (options.get("openapi_extra") or {})
         super().__init__(path, endpoint, **options)
@@ -104,8 +110,10 @@ class AdminRoute(HeadRoute):
         _require_text(request)
         counted = Counter(name for name, _ in request.query_params.multi_items())
         if repeated := sorted(name for name, count in counted.items() if count > 1 and name not in self._several):
-            errors = [{"at": f"query.{name}"[:200], "message": "it is given more than once: give it once"} for name in repeated]
-            raise Problem(Code.INVALID_REQUEST, f"{errors[0]['at']}: {errors[0]['message']}", errors=errors[:20])
+            errors = [
+                {"field": f"query.{name}"[:200], "message": "it is given more than once: give it once"} for name in repeated
+            ]
+            raise Problem(Code.INVALID_REQUEST, f"{errors[0]['field']}: {errors[0]['message']}", errors=errors[:20])
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
         """FastAPI's handler, within ours."""
@@ -123,6 +131,8 @@ class AdminRoute(HeadRoute):
                 await _record_failure(request, problem)
                 response = answer(problem, request, error)
             response.headers["x-request-id"] = request.state.request_id
+            if getattr(request.state, REQUEST_CONTEXT, None) is not None:  # strangers do not learn which release runs
+                response.headers[VERSION] = outbox.__version__
             response.headers.setdefault("cache-control", "no-store")
             response.headers.setdefault("x-content-type-options", "nosniff")
             return response

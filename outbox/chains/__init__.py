@@ -4,13 +4,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, cast
 
-from outbox.chains.model import Beginning, Chain, ChainState, Leg, Node, Try, TryError, TryOutcome, Waiting, WaitReason
+from outbox.chains.model import AttemptOutcome, Beginning, Chain, ChainState, Leg, Node, Try, TryError, Waiting, WaitReason
 from outbox.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from outbox.postgres.pool import Connection, Pool
 
 __all__ = [
+    "AttemptOutcome",
     "Beginning",
     "Chain",
     "ChainState",
@@ -18,7 +19,6 @@ __all__ = [
     "Node",
     "Try",
     "TryError",
-    "TryOutcome",
     "WaitReason",
     "Waiting",
     "chain",

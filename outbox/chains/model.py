@@ -53,7 +53,7 @@ def worst(states: Iterable[ChainState]) -> ChainState:
     return min(states, key=WORST_FIRST.index, default=ChainState.UNKNOWN)
 
 
-class TryOutcome(StrEnum):
+class AttemptOutcome(StrEnum):
     """How an attempt ended; `DUPLICATE`: it had been handled before."""
 
     PROCESSED = "processed"
@@ -62,7 +62,7 @@ class TryOutcome(StrEnum):
     DUPLICATE = "duplicate"
 
     @classmethod
-    def of_fact(cls, fact: str) -> "TryOutcome":
+    def of_fact(cls, fact: str) -> "AttemptOutcome":
         """The outcome that a fact of the history records."""
         return cls.DEAD_LETTERED if fact == "died" else cls(fact)
 
@@ -81,7 +81,7 @@ class Try:
 
     at: datetime | None
     attempt: int
-    outcome: TryOutcome
+    outcome: AttemptOutcome
     handling: timedelta | None = None
     error: TryError | None = None
     component: str = ""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from outbox.chains.model import Chain, ChainState, Leg, Node, Try, TryError, TryOutcome, Waiting, WaitReason, worst
+from outbox.chains.model import AttemptOutcome, Chain, ChainState, Leg, Node, Try, TryError, Waiting, WaitReason, worst
 from outbox.chains.traces import MOST_AHEAD, Row, Traces, expecting, ids_of, moment, span
 from outbox.core.failures import decode_trail
 
@@ -181,7 +181,7 @@ def _legs(draft: _Draft, sends: Sequence[Row], traces: Traces) -> Iterable[Leg]:
             Try(
                 at=moment(fact["at"]),
                 attempt=fact["attempt"] or 1,
-                outcome=TryOutcome.of_fact(fact["fact"]),
+                outcome=AttemptOutcome.of_fact(fact["fact"]),
                 handling=span(fact["ran"]),
                 error=_error(fact["error_type"], fact["error_message"]),
                 component=fact["component"],
@@ -264,14 +264,14 @@ def _tries_of(letters: Sequence[Row]) -> Iterable[Try]:
             yield Try(
                 at=failed.at,
                 attempt=failed.attempt,
-                outcome=TryOutcome.RETRIED,
+                outcome=AttemptOutcome.RETRIED,
                 error=TryError(type=failed.failure.type, message=failed.failure.message),
                 component=failed.failure.worker,
             )
         yield Try(
             at=moment(letter["failed_at"]),
             attempt=letter["attempt"],
-            outcome=TryOutcome.DEAD_LETTERED,
+            outcome=AttemptOutcome.DEAD_LETTERED,
             error=_error(letter["exception_type"], letter["exception_message"]),
             component=letter["worker"],
         )

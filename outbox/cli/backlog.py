@@ -62,7 +62,7 @@ def _echo_backlog(answer: Mapping[str, Any]) -> None:
             ("as of", time_and_age(answer["as_of"])),
             ("estimated", "" if answer["complete"] else "yes, counting is not complete"),
             ("unavailable", ", ".join(answer["degraded"])),
-            ("oldest pending", duration(answer["oldest_pending_seconds"])),
+            ("oldest pending", duration(answer["oldest_pending_age_seconds"])),
             ("incoming", _rate(rates["incoming"])),
             ("outgoing", _rate(rates["outgoing"])),
             ("drained in", duration(answer["drained_in_seconds"])),
@@ -73,7 +73,7 @@ def _echo_backlog(answer: Mapping[str, Any]) -> None:
         ("all", *_counts(answer["states"])),
         *((one_line(key["routing_key"]), *_counts(key)) for key in answer["routing_keys"]),
     ]
-    if others := answer["other_routing_keys"]["routing_keys"]:
+    if others := answer["other_routing_keys"]["routing_key_count"]:
         rows.append((f"{others:,} others, {count(answer['other_routing_keys']['total'])} messages", *("" for _ in _COUNTED)))
     echo_table(("ROUTING KEY", *(state.upper() for state in _COUNTED)), rows, right=frozenset(map(str.upper, _COUNTED)))
     if answer["queues"] is None:
@@ -85,8 +85,8 @@ def _echo_backlog(answer: Mapping[str, Any]) -> None:
         for queue in answer["queues"]:
             name = one_line(queue["queue"])
             if queue["exists"]:
-                counts = (count(queue[each]) for each in ("queued", "in_hand", "retrying", "consumers"))
-                lines.append((name, *counts, duration(queue["oldest_seconds"])))
+                counts = (count(queue[each]) for each in ("queued", "in_flight", "retrying", "consumer_count"))
+                lines.append((name, *counts, duration(queue["oldest_age_seconds"])))
             else:
                 lines.append((f"{name} (does not exist)", "-", "-", "-", "-", ""))
         echo_table(headings, lines, right=frozenset(headings[1:]))
@@ -145,9 +145,9 @@ def _echo_messages(answer: Mapping[str, Any]) -> None:
                 message["state"],
                 age(message["created_at"]),
                 "" if due is None else f"{due.astimezone():%Y-%m-%d %H:%M:%S}",
-                str(message["attempts"]),
+                str(message["attempt_count"]),
                 one_line(message["routing_key"]),
-                one_line(message["last_error"] or message["preview"]),
+                one_line(message["last_error"]["message"] if message["last_error"] else message["preview"]),
             )
         )
     headings = ("ID", "STATE", "WRITTEN", "DUE", "REFUSED", "ROUTING KEY", "ERROR OR BODY")
@@ -161,7 +161,7 @@ def _echo_message(message: Mapping[str, Any], *, reveal: bool) -> None:
     echo(f"  {one_line(message['reason'])}")
     echo_facts(
         [
-            ("hint", message["mend"] or ""),
+            ("hint", message["hint"] or ""),
             ("routing key", one_line(message["routing_key"])),
             ("for the queue", one_line(message["target_queue"] or "")),
             ("message id", message["message_id"] or "not yet"),
@@ -172,10 +172,10 @@ def _echo_message(message: Mapping[str, Any], *, reveal: bool) -> None:
             ("sent", time_and_age(message["sent_at"])),
             ("parked", time_and_age(message["failed_at"])),
             ("next attempt", time_and_age(message["next_attempt_at"])),
-            ("refused", times(message["attempts"]) if message["attempts"] else ""),
-            ("last error", one_line(message["last_error"] or "")),
+            ("refused", times(message["attempt_count"]) if message["attempt_count"] else ""),
+            ("last error", one_line(message["last_error"]["message"]) if message["last_error"] else ""),
             ("content type", f"{message['content_type'] or 'unknown'}, {message['size']:,} bytes"),
-            ("handled", ", ".join(f"{one_line(each['queue'])} {each['fact']}" for each in message["handled"] or ())),
+            ("handled", ", ".join(f"{one_line(each['queue'])} {each['outcome']}" for each in message["deliveries"] or ())),
         ]
     )
     if message["headers"]:

@@ -49,46 +49,46 @@ async def chain(client: Client, id_: str, *, max_nodes: int, as_json: bool) -> N
             echo(" " * (widths[0] + len(_GAP)), styled(error, fg="red"))
     if found["truncated"]:
         echo(f"There are more than {len(found['nodes'])} messages: --max-nodes shows more.")
-    for reason in found["unknown"]:
+    for reason in found["gaps"]:
         echo(f"Not known: {reason}.")
 
 
 def _rows(nodes: Sequence[Json]) -> Iterator[tuple[Sequence[str], str]]:
     """A line for each message and queue; a message that went to several has its own cells in the first."""
     for node, (own, below) in zip(nodes, _branches([node["depth"] for node in nodes]), strict=True):
-        legs: Sequence[Json | None] = node["legs"] or (None,)
-        for index, leg in enumerate(legs):
+        deliveries: Sequence[Json | None] = node["deliveries"] or (None,)
+        for index, delivery in enumerate(deliveries):
             first = index == 0
-            state = node["state"] if leg is None else leg["state"]
-            if leg is not None and first and node["state"] not in {each["state"] for each in node["legs"]}:
+            state = node["state"] if delivery is None else delivery["state"]
+            if delivery is not None and first and node["state"] not in {each["state"] for each in node["deliveries"]}:
                 state = node["state"]  # it was requeued, and is on its way once more
-            by = node["relay"] if leg is None else _last(leg).get("component") or ""
+            by = node["relay"] if delivery is None else _last(delivery).get("component") or ""
             cells = (
                 own + _short(node["routing_key"] or "(unknown message)") if first else below,
-                "" if leg is None else _short(leg["queue"]),
+                "" if delivery is None else _short(delivery["queue"]),
                 _time(node["published_at"]) if first else "",
                 duration(node["waited_seconds"]) if first else "",
-                "" if leg is None else duration(leg["waited_seconds"]),
-                "" if leg is None else duration(leg["handling_seconds"]),
-                "" if leg is None or not leg["attempts"] else str(leg["attempts"]),
+                "" if delivery is None else duration(delivery["waited_seconds"]),
+                "" if delivery is None else duration(delivery["handling_seconds"]),
+                "" if delivery is None or not delivery["attempt_count"] else str(delivery["attempt_count"]),
                 one_line(state).replace("_", " "),
                 _short(by),
                 _short(node["id"]) if first else "",
             )
-            yield cells, _error(node, leg)
+            yield cells, _error(node, delivery)
 
 
-def _error(node: Json, leg: Json | None) -> str:
-    if leg is not None and leg["waiting"] is not None:
-        return cut(one_line(leg["waiting"]["text"]), _LONGEST_ERROR)
-    if leg is not None and (error := _last(leg).get("error")) and error["type"]:
+def _error(node: Json, delivery: Json | None) -> str:
+    if delivery is not None and delivery["waiting"] is not None:
+        return cut(one_line(delivery["waiting"]["text"]), _LONGEST_ERROR)
+    if delivery is not None and (error := _last(delivery).get("error")) and error["type"]:
         return cut(one_line(f"{error['type']}: {error['message']}" if error["message"] else error["type"]), _LONGEST_ERROR)
-    return cut(one_line(node["last_error"]), _LONGEST_ERROR) if node["last_error"] and leg is None else ""
+    return cut(one_line(node["last_error"]["message"]), _LONGEST_ERROR) if node["last_error"] and delivery is None else ""
 
 
-def _last(leg: Json) -> Json:
+def _last(delivery: Json) -> Json:
     """The last attempt, if there was any."""
-    return leg["tries"][-1] if leg["tries"] else {}
+    return delivery["attempts"][-1] if delivery["attempts"] else {}
 
 
 def _branches(depths: Sequence[int]) -> Sequence[tuple[str, str]]:

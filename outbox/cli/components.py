@@ -31,18 +31,18 @@ async def components(client: Client, *, ended: int, as_json: bool) -> None:
         rows = []
         for component in answer["items"]:
             # A paused queue does not show in the state of a worker.
-            paused = [f"{each.get('scope')} {each.get('name') or '(all)'}" for each in component["applied"]]
+            paused = [f"{each.get('scope')} {each.get('name') or '(all)'}" for each in component["applied_pauses"]]
             state = str(component["activity"].get("state", "")).replace("_", " ")
             activity = f"{state}; paused: {', '.join(paused)}" if paused else state
             rows.append(
                 (
                     component["name"],
                     component["kind"],
-                    component["condition"],
-                    age(component["since"]),
-                    age(component["seen_at"]),
+                    component["status"],
+                    age(component["status_changed_at"]),
+                    age(component["last_heartbeat_at"]),
                     component["version"],
-                    "" if component["condition"] == "stopped" else activity,
+                    "" if component["status"] == "stopped" else activity,
                 )
             )
         echo_table(headings, rows, right=frozenset({"SINCE", "HEARTBEAT"}))
@@ -91,7 +91,7 @@ async def stats(client: Client, *, as_json: bool, from_: str, to: str, step: str
                     )
                 )
         echo_table(_HEADINGS, rows, right=frozenset(_HEADINGS[1:]))
-    if answer["widened"]:
+    if answer["step_reason"]:
         echo(f"\nSteps of {duration(answer['step_seconds'])}: {answer['widened']}.")
 
 
@@ -115,7 +115,7 @@ async def pause(
     answer = await (
         client.get("/pauses")
         if scope is None
-        else client.post("/pause", {"scope": scope, "name": name, "reason": reason, "until": until})
+        else client.post("/pause", {"scope": scope, "name": name, "reason": reason, "expires_at": until})
     )
     if as_json:
         echo_json(answer)
@@ -150,7 +150,7 @@ async def resume(client: Client, scope: str, name: str, *, reason: str | None, a
 def _pause_line(paused: Mapping[str, Any]) -> str:
     """What is paused, since when, until when, by whom, where it is applied, and why."""
     parts = [_target(paused["scope"], one_line(paused["name"])), f"since {_utc(parse_time(paused['requested_at']))}"]
-    parts += [f"until {_utc(parse_time(paused['until']))}"] if paused["until"] else []
+    parts += [f"until {_utc(parse_time(paused['expires_at']))}"] if paused["expires_at"] else []
     parts += [f"by {one_line(paused['requested_by'])}"] if paused["requested_by"] else []
     match paused["state"]:
         case "applied":

@@ -103,7 +103,7 @@ async def _examine(installation: Installation, thresholds: Mapping[str, Any]) ->
         return Report((*report.findings, unknown))
     found = []
     for each in verdict["findings"]:
-        since = parse_time(each["since"])
+        since = parse_time(each["started_at"])
         when = "" if since is None else f" (since {since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC)"
         severity = Severity(each["severity"])
         found.append(Finding(check="health", severity=severity, summary=f"{each['summary']}{when}", advice=each["hint"]))

@@ -295,7 +295,7 @@ class GroupNotes:
         await connection.execute(self._sql["clear_note"], by, group)
 
 
-class Fate(StrEnum):
+class RequeueOutcome(StrEnum):
     """How a life ended; `IN_PROGRESS`: not yet, as far as the history knows."""
 
     IN_PROGRESS = "in_progress"
@@ -311,7 +311,7 @@ class Life:
     requeued_at: datetime
     requeued_by: str
     queue: str | None
-    fate: Fate = Fate.IN_PROGRESS
+    fate: RequeueOutcome = RequeueOutcome.IN_PROGRESS
     ended_at: datetime | None = None
 
 
@@ -343,7 +343,7 @@ class Afterlife:
                 continue
             # A fact ends the oldest life that was to go to its queue; one that went anywhere is ended by the first.
             for place, life in enumerate(lives):
-                if life.fate is Fate.IN_PROGRESS and life.queue in (None, fact["queue"]):
+                if life.fate is RequeueOutcome.IN_PROGRESS and life.queue in (None, fact["queue"]):
                     lives[place] = replace(life, fate=_FATES[fact["fact"]], ended_at=fact["at"])
                     break
         return lives
@@ -354,4 +354,4 @@ class Afterlife:
         return [OperationOn(**dict(row)) for row in rows]
 
 
-_FATES = {"processed": Fate.PROCESSED, "died": Fate.FAILED_AGAIN, "duplicate": Fate.DUPLICATE}
+_FATES = {"processed": RequeueOutcome.PROCESSED, "died": RequeueOutcome.FAILED_AGAIN, "duplicate": RequeueOutcome.DUPLICATE}

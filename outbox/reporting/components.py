@@ -93,7 +93,7 @@ MOST_ENDED = 50
 """Lost and stopped components that are listed."""
 
 
-class Condition(StrEnum):
+class ComponentStatus(StrEnum):
     """Late: two signs of life are missing; lost: six are."""
 
     ALIVE = "alive"
@@ -112,7 +112,7 @@ class KnownComponent:
     host: str
     process_id: int
     version: str
-    condition: Condition
+    condition: ComponentStatus
     started_at: datetime
     seen_at: datetime
     stopped_at: datetime | None
@@ -140,7 +140,7 @@ def _component(row: asyncpg.Record) -> KnownComponent:
         **{
             **dict(row),
             "kind": ComponentKind(row["kind"]),
-            "condition": Condition(row["condition"]),
+            "condition": ComponentStatus(row["condition"]),
             "activity": json.loads(row["activity"]),
             "consumers": json.loads(row["consumers"]),
             "applied": json.loads(row["applied"]),
@@ -350,7 +350,7 @@ class Watching:
         relays = [
             each
             for each in known
-            if each.kind is ComponentKind.RELAY and each.condition is Condition.ALIVE and "unsent" in each.activity
+            if each.kind is ComponentKind.RELAY and each.condition is ComponentStatus.ALIVE and "unsent" in each.activity
         ]
         backlog = max(relays, key=lambda each: each.seen_at).activity if relays else {}
         letters = await connection.fetchrow(self._sql["dead_letters"], MOST_COUNTED + 1)
@@ -361,13 +361,16 @@ class Watching:
         }
         values: dict[Topic, Any] = {
             ("statistics", ""): {"starts_at": _written(last_minute), "step_seconds": 60},
-            ("backlog", ""): {name: backlog.get(name) for name in ("unsent", "oldest_due_seconds")},
+            ("backlog", ""): {
+                "unsent": backlog.get("unsent"),
+                "oldest_due_age_seconds": backlog.get("oldest_due_seconds"),
+            },
             ("dead_letters", ""): {
                 **counts,
-                **{name: _written(letters[name]) for name in ("last_death", "last_parked", "last_resolution")},
+                **{name: _written(letters[name]) for name in ("last_failed_at", "last_parked_at", "last_resolved_at")},
             },
             ("pauses", ""): [
-                {"scope": each.scope.value, "name": each.name, "until": _written(each.until)}
+                {"scope": each.scope.value, "name": each.name, "expires_at": _written(each.until)}
                 for each in await pauses(connection, schema=self._schema)
             ],
         }
@@ -377,7 +380,7 @@ class Watching:
                 "id": each.id,
                 "kind": each.kind.value,
                 "name": each.name,
-                "condition": each.condition.value,
+                "status": each.condition.value,
                 "state": state,
             }
         for row in await connection.fetch(self._sql["operations"], MOST_OPERATIONS):

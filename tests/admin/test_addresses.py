@@ -7,6 +7,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+import outbox
 from outbox.admin import Admin, Principal, Role, admin_router, health_router
 from outbox.admin.problems import MEDIA_TYPE
 from outbox.runtime.health import HealthChecks
@@ -34,6 +35,12 @@ async def test_who_is_not_known_learns_of_no_address_whether_it_is_there(make_cl
 async def test_who_is_not_known_learns_of_no_parameter_whether_it_is_good(make_client: MakeClient) -> None:
     for query in ("actor=%00", "limit=1&limit=2", "limit=x"):
         _is_a_problem(await make_client(None).get(f"/audit?{query}"), 401, "unauthenticated")
+
+
+async def test_who_is_known_learns_which_release_answers(make_client: MakeClient, viewer: httpx.AsyncClient) -> None:
+    assert (await viewer.get("/session")).headers["outbox-version"] == outbox.__version__
+    assert (await viewer.get("/nowhere")).headers["outbox-version"] == outbox.__version__
+    assert "outbox-version" not in (await make_client(None).get("/session")).headers
 
 
 async def test_an_address_that_is_not_there_is_a_problem_and_leads_to_no_host(viewer: httpx.AsyncClient) -> None:

@@ -55,8 +55,8 @@ async def test_entries_are_listed_newest_first_and_pages_leave_none_out(
         ({"action": "action-3", "actor": "actor-3"}, [3]),
         ({"outcome": "denied"}, [100]),
         ({"target": "target-42"}, [42]),
-        ({"after": "2026-03-01T00:00:39Z"}, [119, 118, 117]),
-        ({"before": "2026-03-01T01:00:01+01:00"}, [2, 1]),
+        ({"created_after": "2026-03-01T00:00:39Z"}, [119, 118, 117]),
+        ({"created_before": "2026-03-01T01:00:01+01:00"}, [2, 1]),
     ],
 )
 async def test_a_filter_finds_what_fits(
@@ -72,7 +72,7 @@ async def test_an_entry_tells_everything_that_was_written_down(operator: httpx.A
     viewer = make_client(Role.VIEWER)
     denied = await viewer.get("/audit", headers={"x-request-id": "tried-it"})
     [entry] = (await operator.get("/audit", params={"outcome": "denied"})).json()["items"]
-    assert entry.pop("at").endswith("Z")
+    assert entry.pop("created_at").endswith("Z")
     assert entry == {
         "id": "1",
         "actor": "a viewer",

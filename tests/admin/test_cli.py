@@ -242,11 +242,11 @@ def test_a_chain_is_told_in_seconds(run: Run, on: Any) -> None:
     assert run("chain", "m1").exit_code == 0
     told = json.loads(run("chain", "m1", "--json").output)
     [node] = told["nodes"]
-    [leg] = node["legs"]
-    assert (told["duration_seconds"], node["waited_seconds"], leg["waited_seconds"]) == (7.0, 2.0, 4.0)
-    assert leg["tries"] == [
+    [delivery] = node["deliveries"]
+    assert (told["duration_seconds"], node["waited_seconds"], delivery["waited_seconds"]) == (7.0, 2.0, 4.0)
+    assert delivery["attempts"] == [
         {
-            "at": "2026-03-01T12:00:05.000Z",
+            "ended_at": "2026-03-01T12:00:05.000Z",
             "attempt": 1,
             "outcome": "dead_lettered",
             "handling_seconds": 1.0,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from outbox.admin.repairs.models import OperationAnswer
+from outbox.admin.repairs.models import OperationResponse
 from outbox.cli.dlq.operations import Progress, conclude
 from outbox.dead_letters import DeadLetterFilter, DeadLetters, Operation
 from outbox.postgres.pool import Pool
@@ -114,7 +114,7 @@ def test_who_follows_an_operation_that_somebody_pauses_is_told_that_it_is_not_do
             created = operation(await dead_letters.requeue(DeadLetterFilter()))
             return await dead_letters.pause(created.id)
 
-    assert conclude(OperationAnswer.of(on(paused)).model_dump(mode="json"), as_json=False) == 1
+    assert conclude(OperationResponse.of(on(paused)).model_dump(mode="json"), as_json=False) == 1
 
 
 def test_progress_in_a_terminal_is_a_bar(
@@ -134,7 +134,7 @@ def test_progress_in_a_terminal_is_a_bar(
 
     found = on(begun)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    Progress(quiet=False).show(OperationAnswer.of(found).model_dump(mode="json"))
+    Progress(quiet=False).show(OperationResponse.of(found).model_dump(mode="json"))
     shown = capsys.readouterr().err
     assert f"[{'#' * 12}{'.' * 12}]  50%" in shown
     assert "500 of 1,000" in shown

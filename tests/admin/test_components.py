@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from outbox import Consumer, MessageRelay, Worker
-from outbox.admin.components.models import ComponentActivity, DescribedConsumer, PauseKey
+from outbox.admin.components.models import ComponentActivity, ConsumerResponse, PauseKey
 from tests.admin.rows import insert
 from tests.reporting.support import at_work
 from tests.support import eventually
@@ -61,16 +61,16 @@ async def test_conditions_follow_the_last_sign_of_life(viewer: httpx.AsyncClient
     await component(connection, "c", ago=timedelta(minutes=1))
     await component(connection, "d", stopped=True)
     found = (await components(viewer))["items"]
-    assert [(one["name"], one["condition"]) for one in found] == [
+    assert [(one["name"], one["status"]) for one in found] == [
         ("a", "alive"),
         ("b", "late"),
         ("c", "lost"),
         ("d", "stopped"),
     ]
-    assert [one["since"] for one in found] == [
+    assert [one["status_changed_at"] for one in found] == [
         found[0]["started_at"],
-        found[1]["seen_at"],
-        found[2]["seen_at"],
+        found[1]["last_heartbeat_at"],
+        found[2]["last_heartbeat_at"],
         found[3]["stopped_at"],
     ]
 
@@ -89,11 +89,12 @@ async def test_schemas_are_told_if_asked_for_and_errors_are_masked(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     consumers = json.dumps([{"queue": "mail", "binding_key": "order.*", "body": {"type": "object"}}])
-    activity = json.dumps({"state": "running", "last_error": {"text": "refused: password=hunter2"}})
+    failure = {"at": "2026-03-01T12:00:00Z", "about": "mail", "text": "refused: password=hunter2"}
+    activity = json.dumps({"state": "running", "last_error": failure})
     await component(connection, "w", "worker", consumers=consumers, activity=activity)
     [plain] = (await components(viewer))["items"]
     assert plain["consumers"] == [{"queue": "mail", "binding_key": "order.*"}]
-    assert plain["activity"]["last_error"]["text"] == "refused: password=***"
+    assert plain["activity"]["last_failure"]["error"]["message"] == "refused: password=***"
     [whole] = (await components(viewer, schemas=True))["items"]
     assert whole["consumers"][0]["body"] == {"type": "object"}
 
@@ -140,8 +141,8 @@ async def test_what_real_components_tell_of_themselves_has_the_documented_shape(
         async def told() -> list[dict[str, Any]]:
             await insert(connection, routing_key="order.placed", body=b'{"id": 7}')
             found = (await components(viewer, schemas=True))["items"]
-            assert any("last_error" in one["activity"] for one in found)
-            assert any("oldest_due_seconds" in one["activity"] for one in found)
+            assert any("last_failure" in one["activity"] for one in found)
+            assert any("oldest_due_age_seconds" in one["activity"] for one in found)
             return list(found)
 
         found = await eventually(told)
@@ -149,14 +150,14 @@ async def test_what_real_components_tell_of_themselves_has_the_documented_shape(
 
         async def held() -> list[dict[str, Any]]:
             paused = (await components(viewer))["items"]
-            assert all(one["applied"] for one in paused)
+            assert all(one["applied_pauses"] for one in paused)
             return list(paused)
 
         found += await eventually(held)
     for one in found:
         assert fits(ComponentActivity, one["activity"]), one["activity"]
-        assert all(fits(DescribedConsumer, consumer) for consumer in one["consumers"]), one["consumers"]
-        assert all(fits(PauseKey, pause) for pause in one["applied"]), one["applied"]
+        assert all(fits(ConsumerResponse, consumer) for consumer in one["consumers"]), one["consumers"]
+        assert all(fits(PauseKey, pause) for pause in one["applied_pauses"]), one["applied_pauses"]
 
 
 async def test_real_components_pause_and_go_on(operator: httpx.AsyncClient, database: str) -> None:
@@ -190,7 +191,7 @@ async def test_pausing_is_written_down_in_its_own_transaction(
     operator: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
-    await operator.post("/pause", json={"scope": "queue", "name": "mail", "reason": "broken", "until": until})
+    await operator.post("/pause", json={"scope": "queue", "name": "mail", "reason": "broken", "expires_at": until})
     await operator.post("/resume", json={"scope": "queue", "name": "mail"})
     audit = await connection.fetch("select action, target, reason, actor from outbox_audit order by id")
     assert [tuple(row) for row in audit] == [
@@ -214,9 +215,9 @@ async def test_resuming_tells_what_still_holds(operator: httpx.AsyncClient, conn
 @pytest.mark.parametrize(
     "wanted",
     [
-        {"scope": "relay", "until": "2020-01-01T00:00:00Z"},
-        {"scope": "relay", "until": "2030-01-01T00:00:00"},
-        {"scope": "relay", "until": 1_900_000_000},
+        {"scope": "relay", "expires_at": "2020-01-01T00:00:00Z"},
+        {"scope": "relay", "expires_at": "2030-01-01T00:00:00"},
+        {"scope": "relay", "expires_at": 1_900_000_000},
         {"scope": "queue"},
         {"scope": "everything"},
         {"scope": "relay", "name": "a\0b"},

@@ -80,7 +80,7 @@ async def test_everything_is_shown_and_nothing_secret(pool: Pool, viewer: httpx.
     assert shown["properties"]["app_id"] == "shop"
     assert shown["error"]["message"] == "password=***"
     assert shown["error"]["traceback"] == "Traceback:\n  token = ***\n"
-    assert [failed["attempt"] for failed in shown["trail"]] == [1, 2]
+    assert [failed["attempt"] for failed in shown["failures"]] == [1, 2]
     assert (shown["tracking_ids"], shown["root_id"], shown["ordering_key"]) == (["root", "m1"], "root", "order-7")
     assert (shown["hlc"], shown["version"], shown["revealed"]) == (str(2**60 + 1), 1, False)
     [edition] = shown["editions"]
@@ -185,7 +185,7 @@ async def test_what_came_of_each_requeue_is_told_and_which_operations_had_it(poo
         "values (1, 1, '1', 'died again'), (2, 1, '1', 'pending')"
     )
     shown = await answered(viewer, "/dlq/1")
-    assert [(life["fate"], life["requeued_by"], life["queue"]) for life in shown["lives"]] == [
+    assert [(life["outcome"], life["requeued_by"], life["queue"]) for life in shown["requeues"]] == [
         ("failed_again", "ann", "mail"),
         ("processed", "ann", "mail"),
         ("in_progress", "ann", None),

@@ -41,12 +41,16 @@ async def letters(pool: Pool) -> None:
 async def test_a_group_tells_how_many_since_when_and_how_many_since_it_was_requeued(viewer: httpx.AsyncClient) -> None:
     answer = await answered(viewer, "/dlq/groups", status="any")
     first, second = answer["items"]
-    assert (first["title"], first["count"], first["open"]) == ("shop.PaymentError: the card # was declined", 3, 2)
-    assert (first["since_requeue"], first["by"], first["note"]) == (1, "fingerprint", None)
+    assert (first["title"], first["count"], first["open_count"]) == ("shop.PaymentError: the card # was declined", 3, 2)
+    assert (first["count_since_requeue"], first["by"], first["note"]) == (1, "fingerprint", None)
     assert first["last_requeued_at"] is not None
-    assert first["sparkline"] == [*[0] * 18, 1, 0, 0, 0, 1, 1]
-    assert (second["count"], second["title"], second["first_seen"]) == (1, "KeyError: password=***", "2026-03-01T12:00:00.000Z")
-    assert second["sparkline"] == [0] * 24
+    assert first["hourly_counts"] == [*[0] * 18, 1, 0, 0, 0, 1, 1]
+    assert (second["count"], second["title"], second["first_seen_at"]) == (
+        1,
+        "KeyError: password=***",
+        "2026-03-01T12:00:00.000Z",
+    )
+    assert second["hourly_counts"] == [0] * 24
     assert answer["truncated"] is False
     assert len((await answered(viewer, "/dlq", group_id=first["id"], status="any"))["items"]) == 3
 

@@ -133,7 +133,7 @@ async def test_what_takes_one_value_is_refused_with_two_instead_of_taking_the_la
 ) -> None:
     answer = await operator.get(path)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
-    assert answer.json()["errors"] == [{"at": f"query.{name}", "message": "it is given more than once: give it once"}]
+    assert answer.json()["errors"] == [{"field": f"query.{name}", "message": "it is given more than once: give it once"}]
 
 
 async def test_no_more_values_than_fifty_are_looked_for(viewer: httpx.AsyncClient) -> None:
@@ -154,7 +154,7 @@ async def test_a_line_tells_everything_but_the_payload(viewer: httpx.AsyncClient
     page = await answered(viewer, "/dlq", sort="oldest")
     parked, letter = page["items"][:2]
     assert parked["id"] == "outbox-1"
-    assert (parked["source"], parked["queue"], parked["root_id"], parked["failures"]) == ("relay", "billing", "root", 20)
+    assert (parked["source"], parked["queue"], parked["root_id"], parked["failure_count"]) == ("relay", "billing", "root", 20)
     assert parked["preview"] == '{"token": "***"}'
     assert letter["id"] == "1"
     assert (letter["size"], letter["preview"]) == (48, '{"customer": "Ann Smith", "password": "***"}')

@@ -67,7 +67,7 @@ async def test_no_answer_tells_a_viewer_the_text_of_an_error(app: FastAPI) -> No
         assert TEXT not in answer.text, path
     letter = (await viewer.get("/dlq/1")).json()
     assert letter["error"]["type"] == "shop.Refused"
-    assert {letter["error"]["message"], letter["error"]["traceback"], letter["trail"][0]["message"]} == {HIDDEN}
+    assert {letter["error"]["message"], letter["error"]["traceback"], letter["failures"][0]["error"]["message"]} == {HIDDEN}
     assert letter["headers"]["x-other"] == "seen"
     assert HIDDEN in (await viewer.get("/dlq")).text
     assert HIDDEN in (await viewer.get("/chains/m1")).text

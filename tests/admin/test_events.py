@@ -130,20 +130,20 @@ async def test_a_stream_begins_with_a_reset_and_tells_what_changes(service: Serv
         letters = (await stream.next("dead_letters"))["data"]
         assert (letters["open"], letters["parked"]) == ({"value": 1, "relation": "eq"}, {"value": 0, "relation": "eq"})
         await pause(connection, Pause(scope=PauseScope.QUEUE, name="q"))
-        assert (await stream.next("pauses"))["data"] == [{"scope": "queue", "name": "q", "until": None}]
+        assert (await stream.next("pauses"))["data"] == [{"scope": "queue", "name": "q", "expires_at": None}]
         beat = "insert into outbox_component (id, kind, name, host, process_id, version, every, activity) values"
         activity = '{"state": "running", "unsent": 12, "oldest_due_seconds": 1.5}'
         await connection.execute(f"{beat} ('r', 'relay', 'relay-1', 'h', 1, '1', '5 s', '{activity}')")
-        assert (await stream.next("backlog"))["data"] == {"unsent": 12, "oldest_due_seconds": 1.5}
+        assert (await stream.next("backlog"))["data"] == {"unsent": 12, "oldest_due_age_seconds": 1.5}
         component = (await stream.next("component"))["data"]
-        assert (component["name"], component["condition"], component["state"]) == ("relay-1", "alive", "running")
+        assert (component["name"], component["status"], component["state"]) == ("relay-1", "alive", "running")
         await connection.execute("insert into outbox_operation (action, selector, total) values ('requeue', '{}', 5)")
         operation = (await stream.next("operation"))["data"]
-        assert operation == {"id": "1", "action": "requeue", "state": "running", "total": 5, "settled": 0}
+        assert operation == {"id": "1", "action": "requeue", "state": "running", "item_count": 5, "settled_count": 0}
         await connection.execute("update outbox_operation set done = 3")
-        assert (await stream.next("operation"))["data"]["settled"] == 3
+        assert (await stream.next("operation"))["data"]["settled_count"] == 3
         await connection.execute("delete from outbox_component")
-        assert (await stream.next("component"))["data"]["condition"] == "forgotten"
+        assert (await stream.next("component"))["data"]["status"] == "forgotten"
 
 
 async def test_a_client_that_comes_back_is_told_what_it_missed_or_to_read_again(

@@ -55,7 +55,7 @@ async def test_a_line_has_no_body_but_its_size_and_a_masked_preview(
     await insert(connection, tracking_ids='["root", "mine"]', last_error="refused: password=hunter2")
     [line] = (await listed(viewer))["items"]
     assert (line["size"], line["preview"]) == (28, '{"order": 7, "token": "***"}')
-    assert (line["message_id"], line["root_id"], line["last_error"]) == ("mine", "root", "refused: password=***")
+    assert (line["message_id"], line["root_id"], line["last_error"]["message"]) == ("mine", "root", "refused: password=***")
     assert "body" not in line
 
 
@@ -199,15 +199,15 @@ async def test_a_message_names_what_holds_it(viewer: httpx.AsyncClient, connecti
     waiting = await insert(connection, routing_key="nobody", send_after="infinity", last_error="unroutable")
     blocked, held = await shown(viewer, rows["blocked"]), await shown(viewer, waiting)
     assert (blocked["blocked_by"]["id"], blocked["blocked_by"]["state"]) == (rows["held"], "held")
-    assert (held["probed_by"], held["due_at"]) == (rows["held"], None)
+    assert (held["probe_id"], held["due_at"]) == (rows["held"], None)
     assert held["next_attempt_at"] == (await shown(viewer, rows["held"]))["due_at"]
-    assert "'nobody'" in held["mend"]
+    assert "'nobody'" in held["hint"]
     for_a_queue = await insert(
         connection, routing_key="nobody", target_queue="mail", send_after="1 minute", last_error="unroutable"
     )
     found = await shown(viewer, for_a_queue)
-    assert (found["probed_by"], found["reason"][:31]) == (for_a_queue, "The queue 'mail' is not there. ")
-    assert "'mail'" in found["mend"]
+    assert (found["probe_id"], found["reason"][:31]) == (for_a_queue, "The queue 'mail' is not there. ")
+    assert "'mail'" in found["hint"]
 
 
 async def test_a_held_message_tells_since_when_it_is_unroutable_and_no_other_does(
@@ -229,12 +229,12 @@ async def test_a_message_tells_of_relays_that_are_paused_or_missing(
 ) -> None:
     id_ = await insert(connection)
     alone = await shown(viewer, id_)
-    assert (alone["reason"], alone["mend"]) == ("It is due, but no relay is running.", "start a relay")
+    assert (alone["reason"], alone["hint"]) == ("It is due, but no relay is running.", "start a relay")
     await _relay(connection)
     await connection.execute("insert into outbox_control (scope, reason) values ('relay', 'moving')")
     paused = await shown(viewer, id_)
     assert paused["reason"] == "It is due, but all relays are paused (moving)."
-    assert [(pause["name"], pause["reason"]) for pause in paused["paused_by"]] == [("", "moving")]
+    assert [(pause["name"], pause["reason"]) for pause in paused["blocking_pauses"]] == [("", "moving")]
 
 
 async def test_what_was_sent_tells_what_became_of_it(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
@@ -245,8 +245,8 @@ async def test_what_was_sent_tells_what_became_of_it(viewer: httpx.AsyncClient, 
             (now(), 'processed', 'm', 'm', 'k', 'mail', 2, null, null),
             (now(), 'died', 'm', 'm', 'k', 'stock', 1, 'KeyError', 'token=abc')
     """)
-    handled = (await shown(viewer, id_))["handled"]
-    assert [(one["queue"], one["fact"], one["attempt"]) for one in handled] == [
+    handled = (await shown(viewer, id_))["deliveries"]
+    assert [(one["queue"], one["outcome"], one["attempt"]) for one in handled] == [
         ("mail", "processed", 2),
         ("stock", "dead_lettered", 1),
     ]

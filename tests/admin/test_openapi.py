@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+import outbox
+from app.service import create_service
 from outbox.admin.examples import EXAMPLES
 from tests.admin.openapi import COMMAND, difference, document
 
@@ -26,9 +28,26 @@ def operations(published: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
                 yield f"{method.upper()} {path}", item[method]
 
 
+def values_of(document: Any) -> Iterator[str]:
+    """Every text that a field may have where only some are possible."""
+    if isinstance(document, dict):
+        several = [*document.get("enum", ()), *([document["const"]] if "const" in document else [])]
+        yield from (value for value in several if isinstance(value, str))
+    for inner in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
+        yield from values_of(inner)
+
+
 def test_the_document_is_the_one_that_was_agreed_on() -> None:
     changed = difference()
     assert not changed, f"if this is meant, `{COMMAND}` and commit the file:\n{changed}"
+
+
+def test_the_document_names_the_release_that_answers_name_too() -> None:
+    assert create_service().openapi()["info"]["version"] == outbox.__version__
+
+
+def test_every_value_is_one_word_in_snake_case(published: dict[str, Any]) -> None:
+    assert [value for value in values_of(published) if not re.fullmatch(r"[a-z0-9_]+", value)] == []
 
 
 def test_every_operation_of_the_admin_has_a_name_of_its_own(published: dict[str, Any]) -> None:
@@ -87,7 +106,7 @@ def test_every_schema_has_a_name_that_people_can_read(published: dict[str, Any])
     assert [name for name in names if not re.fullmatch(r"([A-Z]+[a-z]*)+", name)] == []
 
 
-PASSED_ON = {"ComponentActivity", "DescribedConsumer", "DeadLetterLinks", "SelectorShown", "DeadLetterFilters"}
+PASSED_ON = {"ComponentActivity", "ConsumerResponse", "DeadLetterLinks", "OperationSelector", "DeadLetterFilters"}
 """What is answered as it was stored or made, and may lack something."""
 
 

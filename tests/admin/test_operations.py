@@ -59,7 +59,7 @@ async def test_an_operation_runs_under_maintenance_to_its_end_with_true_counts(
     await pool.execute("delete from outbox_dead_letter where id = $1", int(ids[2]))
 
     async def is_over() -> bool:
-        return not (await shown(operator))["going_on"]
+        return not (await shown(operator))["active"]
 
     maintenance = Maintenance(database, enable_metrics=False)
     async with asyncio.TaskGroup() as tasks:
@@ -67,9 +67,14 @@ async def test_an_operation_runs_under_maintenance_to_its_end_with_true_counts(
         await eventually(is_over)
         maintenance.stop()
     found = await shown(operator)
-    assert (found["state"], found["progress"], found["settled"], found["remaining_seconds"]) == ("finished", 1.0, 703, None)
+    assert (found["state"], found["progress"], found["settled_count"], found["remaining_seconds"]) == (
+        "finished",
+        1.0,
+        703,
+        None,
+    )
     assert found["counts"] == {"requeued": 697, "skipped": 2, "not_found": 1, "refused": 3}
-    assert found["letters_per_second"] > 0
+    assert found["items_per_second"] > 0
     assert len(await outbox(pool)) == 697
 
 
@@ -113,8 +118,8 @@ async def test_operations_are_listed_page_by_page_the_newest_first(pool: Pool, o
     assert (await listed(operator, "/operations", limit=2, cursor=page["previous"]))[0] == ["6", "5"]
     last, end = await listed(operator, "/operations", limit=2, cursor=page["next"])
     assert (last, end["next"]) == (["2", "1"], None)
-    assert (await listed(operator, "/operations", going_on=True))[0] == ["6"]
-    assert problem(await operator.get("/operations", params={"going_on": True, "cursor": page["next"]})) == (
+    assert (await listed(operator, "/operations", active=True))[0] == ["6"]
+    assert problem(await operator.get("/operations", params={"active": True, "cursor": page["next"]})) == (
         400,
         "cursor_mismatch",
     )
@@ -129,7 +134,7 @@ async def test_it_is_paused_resumed_and_cancelled_and_the_audit_knows(
     answers = [(await operator.post(f"/operations/1/{verb}")).json() for verb in ("pause", "resume", "cancel")]
     assert [answer["state"] for answer in answers] == ["paused", "running", "cancelled"]
     ended = answers[-1]
-    assert (ended["settled"], ended["progress"], ended["letters_per_second"]) == (0, 0.0, None)
+    assert (ended["settled_count"], ended["progress"], ended["items_per_second"]) == (0, 0.0, None)
     answer = await operator.post("/operations/1/resume")
     assert problem(answer) == (409, "conflict")
     assert answer.json()["detail"] == "operation 1 is cancelled and cannot be resumed"

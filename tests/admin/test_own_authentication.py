@@ -71,7 +71,7 @@ async def test_a_token_in_the_header_says_who_asks(applications: Applications) -
         "authenticated_by": "token",
         "expires_at": None,
         "read_only": False,
-        "may": {"repair": True, "pause": True, "purge": False, "reveal": True, "read_audit": True},
+        "permissions": {"repair": True, "pause": True, "purge": False, "reveal": True, "read_audit": True},
     }
 
 

@@ -70,7 +70,7 @@ async def ended(client: httpx.AsyncClient, path: str) -> Any:
 
     async def look() -> Any:
         found = (await client.get(path.removeprefix("/outbox"))).json()
-        assert not found["going_on"], found
+        assert not found["active"], found
         return found
 
     return await eventually(look, timeout=90)
@@ -116,7 +116,7 @@ async def test_a_mended_consumer_gets_what_it_failed_on_and_nothing_comes_back(
         )
         assert asked.status_code == 202, asked.text
         operation = await ended(client, asked.headers["location"])
-        assert (operation["state"], operation["counts"], operation["died_again"]) == ("finished", {"requeued": 12}, 0)
+        assert (operation["state"], operation["counts"], operation["failed_again_count"]) == ("finished", {"requeued": 12}, 0)
         await eventually(lambda: seen == set(range(12)), timeout=90)
 
         async def all_handled() -> bool:
@@ -171,15 +171,15 @@ async def test_a_canary_stops_what_would_come_back(database: str, broker: str, p
         path = asked.headers["location"].removeprefix("/outbox")
 
         operation = await ended(client, path)
-        assert (operation["state"], operation["stopped_because"]) == ("stopped", "1 of the first 1 failed")
+        assert (operation["state"], operation["stop_reason"]) == ("stopped", "1 of the first 1 failed")
 
         async def failed_again() -> bool:
             found = (await client.get(path)).json()
-            assert (found["died_again"], found["results"]["failed_again"]) == (1, 1)
+            assert (found["failed_again_count"], found["results"]["failed_again"]) == (1, 1)
             return True
 
         await eventually(failed_again, timeout=90)
     items = (await client.get(f"{path}/items")).json()["items"]
     assert [(item["outcome"], item["result"]) for item in items] == [("failed_again", "failed_again"), *[("skipped", None)] * 5]
     assert items[0]["reason"] == "ValueError: no such order: 0"
-    assert items[0]["failed_attempts"] == 1
+    assert items[0]["failed_attempt_count"] == 1

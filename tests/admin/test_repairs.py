@@ -74,9 +74,9 @@ async def test_a_filter_becomes_an_operation_after_a_dry_run(pool: Pool, operato
     assert answer.status_code == 202
     assert answer.headers["location"] == "/outbox/operations/1"
     shown = answer.json()
-    assert (shown["id"], shown["state"], shown["total"], shown["counts"]) == ("1", "running", 12, {"pending": 12})
+    assert (shown["id"], shown["state"], shown["item_count"], shown["counts"]) == ("1", "running", 12, {"pending": 12})
     assert (shown["reason"], shown["requested_by"]) == ("fixed", "a operator")
-    assert (await operator.get("/operations/1")).json()["total"] == 12
+    assert (await operator.get("/operations/1")).json()["item_count"] == 12
 
 
 async def test_options_reach_the_operation(pool: Pool, operator: httpx.AsyncClient) -> None:
@@ -92,7 +92,7 @@ async def test_options_reach_the_operation(pool: Pool, operator: httpx.AsyncClie
         stop_on_failure_ratio=0.25,
         force=True,
     )
-    assert (answer.json()["options"], answer.json()["total"]) == (
+    assert (answer.json()["options"], answer.json()["item_count"]) == (
         {
             "destination": "orders.confirm",
             "original_routing": False,
@@ -116,7 +116,7 @@ async def test_more_than_a_hundred_ids_or_a_rate_make_an_operation(pool: Pool, o
     assert outcomes(await ask(operator, "requeue", ids[:1])) == {ids[0]: "skipped"}
     assert (await operator.post("/operations/1/cancel")).json()["state"] == "cancelled"
     answer = await ask(operator, "requeue", ids[:2], rate_per_second=10)
-    assert (answer.status_code, answer.json()["total"]) == (202, 2)
+    assert (answer.status_code, answer.json()["item_count"]) == (202, 2)
     busy = (await ask(operator, "discard", ids[:1])).json()["items"][0]
     assert (busy["outcome"], busy["reason"]) == ("skipped", "in operation 2")
 

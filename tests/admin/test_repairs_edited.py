@@ -129,9 +129,9 @@ async def test_a_body_that_the_consumer_would_refuse_is_refused_with_the_places(
     await consume(pool, ORDER)
     answer = await edited(operator, id_, body={"id": "seven", "lines": [{"amount": 1}, {"amount": -1}]})
     assert problem(answer) == (422, "invalid_edit")
-    assert {error["at"] for error in answer.json()["errors"]} == {"id", "lines.1.amount"}
+    assert {error["field"] for error in answer.json()["errors"]} == {"id", "lines.1.amount"}
     answer = await edited(operator, id_, body="{", encoding="text")
-    assert answer.json()["errors"] == [{"at": "body", "message": "this is not JSON"}]
+    assert answer.json()["errors"] == [{"field": "body", "message": "this is not JSON"}]
     dry = await ask(operator, "requeue", [id_], edit={"version": 1, "body": {}}, dry_run=True)
     assert problem(dry) == (422, "invalid_edit")
     assert await statuses(pool) == ["open"]

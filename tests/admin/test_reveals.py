@@ -72,7 +72,7 @@ async def test_viewers_reveal_nothing_and_their_attempts_are_written_down(viewer
 @pytest.mark.usefixtures("letters")
 async def test_where_nothing_may_be_changed_operators_still_see_what_is_masked(database: str) -> None:
     async with serving(Admin(database, read_only=True)) as app, client_of(app, Role.OPERATOR) as client:
-        assert (await client.get("/session")).json()["may"]["reveal"] is True
+        assert (await client.get("/session")).json()["permissions"]["reveal"] is True
         for path in PATHS:
             assert SECRET in (await client.get(path)).text
         dry_run = await client.post("/requeue", json={"selector": {"ids": ["1"]}, "dry_run": True})

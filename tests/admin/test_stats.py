@@ -78,7 +78,7 @@ async def test_the_last_hour_comes_by_the_minute_with_the_newest_minute_incomple
     await told.of_relay(told.at(1), backlog=3)
     await told.of_worker(told.at(2), "stock", processed=4, dead=1, latency=buckets(b8=5))
     answer = await read(viewer)
-    assert (answer["step_seconds"], answer["widened"], answer["group_by"]) == (60, None, "none")
+    assert (answer["step_seconds"], answer["step_reason"], answer["group_by"]) == (60, None, "none")
     assert len(answer["starts_at"]) in (60, 61)
     assert len(answer["complete"]) == len(answer["starts_at"])
     assert (answer["complete"][0], answer["complete"][-1]) == (True, False)
@@ -122,7 +122,7 @@ async def test_only_the_largest_groups_are_told_apart_and_there_are_two_thousand
     assert (len(names), names[0], names[-1]) == (21, "q00", "(others)")
     assert sum(filter(None, answer["series"][-1]["processed"])) == sum(100 - number for number in range(20, 25))
     assert len(answer["starts_at"]) * 21 <= 2_000
-    assert (answer["step_seconds"], "2,000 points" in answer["widened"]) == (600, True)
+    assert (answer["step_seconds"], "2,000 points" in answer["step_reason"]) == (600, True)
 
 
 async def test_more_groups_than_fit_with_any_step_are_refused(viewer: httpx.AsyncClient, told: Statistics) -> None:
@@ -158,7 +158,7 @@ async def test_old_statistics_are_answered_by_the_hours_and_days_that_they_are_k
     while await thin_stats(told.connection):
         pass
     answer = await read(viewer, step="5m", **{"from": "-4d", "to": "-2d"})
-    assert (answer["step_seconds"], answer["widened"]) == (3_600, "statistics of that time are kept by the hour")
+    assert (answer["step_seconds"], answer["step_reason"]) == (3_600, "statistics of that time are kept by the hour")
     assert sum(filter(None, answer["series"][0]["processed"])) == 6
     medians = answer["series"][0]["handling_seconds"]["p50"]
     assert next(value for value in medians if value is not None) == pytest.approx(0.00375)
@@ -166,7 +166,7 @@ async def test_old_statistics_are_answered_by_the_hours_and_days_that_they_are_k
     part = await read(viewer, step="60s", **{"from": inside.isoformat(), "to": (inside + timedelta(minutes=5)).isoformat()})
     assert (part["step_seconds"], part["series"][0]["processed"]) == (86_400, [7])
     whole = await read(viewer, **{"from": "-200d"})
-    assert (sum(filter(None, whole["series"][0]["processed"])), whole["widened"]) == (13, None)
+    assert (sum(filter(None, whole["series"][0]["processed"])), whole["step_reason"]) == (13, None)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ async def shown(client: httpx.AsyncClient) -> dict[str, Any]:
 
 
 def edges(topology: dict[str, Any]) -> set[tuple[str, str, str, str | None]]:
-    return {(edge["source"], edge["target"], edge["kind"], edge["key"]) for edge in topology["edges"]}
+    return {(edge["source"], edge["target"], edge["kind"], edge["binding_key"]) for edge in topology["edges"]}
 
 
 def codes(topology: dict[str, Any]) -> dict[str, str]:
@@ -104,7 +104,7 @@ async def test_queues_tell_what_waits_in_the_words_of_the_backlog(
     async def counted() -> dict[str, Any]:
         topology = await shown(viewer)
         [mail] = [node for node in topology["nodes"] if node["id"] == "queue:mail"]
-        assert (mail["queued"], mail["retrying"], mail["consumers"]) == (2, 1, 0)
+        assert (mail["queued"], mail["retrying"], mail["consumer_count"]) == (2, 1, 0)
         return topology
 
     topology = await eventually(counted)
@@ -123,7 +123,7 @@ async def test_routing_keys_that_go_nowhere_are_named(viewer: httpx.AsyncClient,
 
     warnings = await eventually(found)
     assert "'a'" in warnings[0]["summary"]
-    assert f"message {first} is the first" in warnings[0]["mend"]
+    assert f"message {first} is the first" in warnings[0]["hint"]
     assert warnings[1]["summary"] == "messages for the queue 'mail' are held: it is not there"
 
 
@@ -199,5 +199,5 @@ async def test_a_broker_that_is_away_leaves_what_workers_have_told(database: str
     async with serving(admin) as app, client_of(app, Role.VIEWER) as client:
         topology = await shown(client)
     assert topology["degraded"] == ["broker"]
-    assert "guest:guest" not in topology["broker_error"]
+    assert "guest:guest" not in topology["broker_error"]["message"]
     assert ("exchange:outbox", "queue:mail", "binding", "order.*") in edges(topology)

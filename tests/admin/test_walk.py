@@ -163,7 +163,7 @@ async def test_where_nothing_may_be_changed_nobody_changes_anything(read_only: F
         for operation in UNSAFE:
             answer = await admin.request(operation.method, operation.url, json={})
             assert (answer.status_code, answer.json()["code"]) == (403, "read_only"), operation
-        assert (await admin.get("/session")).json()["may"]["repair"] is False
+        assert (await admin.get("/session")).json()["permissions"]["repair"] is False
     assert await _denied(database, "read_only") == sorted(_action(operation) for operation in UNSAFE)
 
 

@@ -101,7 +101,7 @@ async def _arranged(client: httpx.AsyncClient) -> dict[str, str]:
     )
     operation = await _requeued(client, group["id"])
     chains = (await client.get("/chains", params={"routing_key": "order.placed", "limit": 200})).json()["items"]
-    chain = max(chains, key=lambda one: (one["messages"], one["duration_seconds"] or 0))["root_id"]
+    chain = max(chains, key=lambda one: (one["message_count"], one["duration_seconds"] or 0))["root_id"]
     pause = {"scope": "queue", "name": "orders.journal.stock", "reason": "The journal's disk is being replaced."}
     (await client.post("/pause", json=pause)).raise_for_status()
     return {
@@ -129,7 +129,7 @@ async def _requeued(client: httpx.AsyncClient, group: str) -> str:
     id_ = str(answer.json()["id"])
 
     async def ended() -> bool:
-        return not (await client.get(f"/operations/{id_}")).json()["going_on"]
+        return not (await client.get(f"/operations/{id_}")).json()["active"]
 
     await eventually(ended, timeout=90)
     return id_

@@ -161,4 +161,4 @@ async def _ends_as(page: Page, state: str) -> None:
 
 async def _deaths(stage: Stage, letter: str, count: int) -> Any:
     async with stage.api() as client:
-        return (await client.get(f"/dlq/{letter}")).json()["deaths"] >= count
+        return (await client.get(f"/dlq/{letter}")).json()["dead_letter_count"] >= count

@@ -191,7 +191,7 @@ async def test_the_command_prints_the_tree(orders: str, database_url: str) -> No
     assert told["root_id"] == orders
     assert told["duration_seconds"] > 0
     assert [node["depth"] for node in told["nodes"]] == [0, 1, 1]
-    assert told["nodes"][1]["legs"][0]["tries"][0]["error"]["message"] == "no such address"
+    assert told["nodes"][1]["deliveries"][0]["attempts"][0]["error"]["message"] == "no such address"
     nobody = await asyncio.to_thread(run, "nobody")
     assert nobody.exit_code == 1
 

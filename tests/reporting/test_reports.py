@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from outbox import Consumer, MessageRelay, Worker
 from outbox.chains import ChainState, chain
-from outbox.reporting.components import Condition, components
+from outbox.reporting.components import ComponentStatus, components
 from tests.reporting.support import Box, at_work, published
 from tests.support import eventually
 
@@ -111,8 +111,8 @@ async def test_what_a_worker_runs_is_told_with_the_schemas_of_its_bodies(
 async def test_one_that_gives_no_sign_of_life_is_late_and_then_lost(connection: asyncpg.Connection, database_url: str) -> None:
     async with at_work(MessageRelay(database_url, broker=database_url)):
         await eventually(lambda: connection.fetchval("select exists(select from outbox_component)"))
-    assert [each.condition for each in await components(connection)] == [Condition.STOPPED]
-    for seconds, condition in ((1, Condition.ALIVE), (12, Condition.LATE), (60, Condition.LOST)):
+    assert [each.condition for each in await components(connection)] == [ComponentStatus.STOPPED]
+    for seconds, condition in ((1, ComponentStatus.ALIVE), (12, ComponentStatus.LATE), (60, ComponentStatus.LOST)):
         await connection.execute(
             "update outbox_component set stopped_at = null, seen_at = now() - make_interval(secs => $1)", seconds
         )

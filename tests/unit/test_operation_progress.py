@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from outbox.admin.repairs.models import OperationAnswer
+from outbox.admin.repairs.models import OperationResponse
 from outbox.dead_letters import Action, Canary, ItemOutcome, Operation, OperationState
 from outbox.dead_letters.actions import Options
 
@@ -49,8 +49,8 @@ def operation(
     ids=["not begun", "at its speed", "at the rate", "slower than the rate", "while it waits for its canary", "after it"],
 )
 def test_what_is_left(running: Operation, after: timedelta, speed: float | None, left: float | None) -> None:
-    answer = OperationAnswer.of(running, now=START + after)
-    assert answer.letters_per_second == speed
+    answer = OperationResponse.of(running, now=START + after)
+    assert answer.items_per_second == speed
     assert answer.remaining_seconds == (None if left is None else pytest.approx(left, abs=0.1))
 
 
@@ -58,6 +58,6 @@ def test_what_is_left(running: Operation, after: timedelta, speed: float | None,
 def test_what_it_left_out_when_it_was_ended_is_not_counted_as_done(state: str, got_to: int) -> None:
     counts = {ItemOutcome.DIED_AGAIN: 6, ItemOutcome.DONE: 4, ItemOutcome.SKIPPED: 30}
     ended = replace(operation(done=0), state=OperationState(state), finished_at=START + MINUTE, total=40, counts=counts)
-    answer = OperationAnswer.of(ended)
-    assert (answer.settled, answer.progress) == (got_to, got_to / 40)
-    assert answer.letters_per_second == round(got_to / 60, 3)
+    answer = OperationResponse.of(ended)
+    assert (answer.settled_count, answer.progress) == (got_to, got_to / 40)
+    assert answer.items_per_second == round(got_to / 60, 3)

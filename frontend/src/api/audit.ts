@@ -11,8 +11,8 @@ export interface AuditFilters {
   action: string | undefined;
   outcome: Entry["outcome"] | undefined;
   target: string | undefined;
-  after: string | undefined;
-  before: string | undefined;
+  created_after: string | undefined;
+  created_before: string | undefined;
 }
 
 const LIMIT = 50;

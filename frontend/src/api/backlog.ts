@@ -4,8 +4,8 @@ import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query"
 import { client, dataOf, type Schemas } from "./client";
 import { useInterval } from "./live";
 
-export type Backlog = Schemas["BacklogNow"];
-export type WaitingState = keyof Schemas["ByState"];
+export type Backlog = Schemas["BacklogResponse"];
+export type WaitingState = keyof Schemas["StateCounts"];
 
 const SPEEDS_CHANGE_EVERY = 5_000;
 

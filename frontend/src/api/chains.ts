@@ -4,14 +4,14 @@ import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query"
 import { client, dataOf, type Schemas, withoutUndefined } from "./client";
 import { useConnection, useFallbackInterval } from "./live";
 
-export type Chain = Schemas["ChainAnswer"];
-export type ChainMessage = Schemas["NodeAnswer"];
+export type Chain = Schemas["ChainResponse"];
+export type ChainMessage = Schemas["ChainMessage"];
 /** What became of a message in one queue. */
-export type Delivery = Schemas["LegAnswer"];
+export type Delivery = Schemas["ChainDelivery"];
 /** One attempt of a handler. */
-export type Attempt = Schemas["TryAnswer"];
+export type Attempt = Schemas["ChainAttempt"];
 /** A chain in a list of them. */
-export type ChainSummary = Schemas["ChainLine"];
+export type ChainSummary = Schemas["ChainSummary"];
 
 /** Every state that a chain can be in, what needs attention first, as the server sorts them. */
 export const LISTED_STATES = [
@@ -35,8 +35,8 @@ export const LISTED_STATES = [
 export interface ChainFilters {
   state?: (typeof LISTED_STATES)[number] | undefined;
   routing_key?: string | undefined;
-  after?: string | undefined;
-  before?: string | undefined;
+  sent_after?: string | undefined;
+  sent_before?: string | undefined;
 }
 
 const PAGE = 50;

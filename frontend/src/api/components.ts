@@ -4,7 +4,7 @@ import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query"
 import { client, dataOf, type Schemas } from "./client";
 import { useInterval } from "./live";
 
-export type ComponentStatus = Schemas["Condition"];
+export type ComponentStatus = Schemas["ComponentStatus"];
 
 export interface Component {
   id: string;
@@ -13,33 +13,33 @@ export interface Component {
   host: string;
   processId: number;
   version: string;
-  condition: ComponentStatus;
-  /** Since when it is in that condition. */
-  since: string;
+  status: ComponentStatus;
+  /** Since when it has that status. */
+  statusChangedAt: string;
   startedAt: string;
-  seenAt: string;
-  everySeconds: number;
-  doing: Activity;
+  lastHeartbeatAt: string;
+  heartbeatIntervalSeconds: number;
+  activity: Activity;
   consumers: readonly Consumer[];
   /** The pauses that it honours. */
-  holds: readonly { scope: string; name: string }[];
+  appliedPauses: readonly { scope: string; name: string }[];
 }
 
-/** What a component said that it was doing. */
+/** What a component reports. */
 export interface Activity {
   state: string;
   totals: Readonly<Record<string, number>>;
   perSecond: Readonly<Record<string, number>>;
-  inHand: number | undefined;
+  inFlight: number | undefined;
   unsent: number | undefined;
-  oldestDueSeconds: number | undefined;
+  oldestDueAgeSeconds: number | undefined;
   lastSentAt: string | undefined;
   wakesBy: string | undefined;
   pausedQueues: readonly string[];
   failingQueues: readonly string[];
   /** What it cannot reach, and how that failed. */
   waitingFor: Readonly<Record<string, string>>;
-  lastError: Schemas["LastError"] | undefined;
+  lastFailure: Schemas["ComponentFailure"] | undefined;
 }
 
 /** What a worker runs for one queue. */
@@ -85,7 +85,7 @@ export function useSchemas(id: string) {
   });
 }
 
-function componentOf(found: Schemas["ComponentNow"]): Component {
+function componentOf(found: Schemas["ComponentResponse"]): Component {
   return {
     id: found.id,
     kind: found.kind,
@@ -93,45 +93,45 @@ function componentOf(found: Schemas["ComponentNow"]): Component {
     host: found.host,
     processId: found.process_id,
     version: found.version,
-    condition: found.condition,
-    since: found.since,
+    status: found.status,
+    statusChangedAt: found.status_changed_at,
     startedAt: found.started_at,
-    seenAt: found.seen_at,
-    everySeconds: found.every_seconds,
-    doing: activityOf(found.activity),
+    lastHeartbeatAt: found.last_heartbeat_at,
+    heartbeatIntervalSeconds: found.heartbeat_interval_seconds,
+    activity: activityOf(found.activity),
     consumers: found.consumers.map(consumerOf),
-    holds: found.applied,
+    appliedPauses: found.applied_pauses,
   };
 }
 
-function activityOf(told: Schemas["ComponentActivity"]): Activity {
+function activityOf(activity: Schemas["ComponentActivity"]): Activity {
   return {
-    state: told.state,
-    totals: told.totals,
-    perSecond: told.per_second,
-    inHand: told.in_hand ?? undefined,
-    unsent: told.unsent ?? undefined,
-    oldestDueSeconds: told.oldest_due_seconds ?? undefined,
-    lastSentAt: told.last_sent_at ?? undefined,
-    wakesBy: told.wakes_by ?? undefined,
-    pausedQueues: (told.paused_queues ?? []).filter((queue) => queue !== ""),
-    failingQueues: told.failing_queues ?? [],
-    waitingFor: told.waiting_for ?? {},
-    lastError: told.last_error ?? undefined,
+    state: activity.state,
+    totals: activity.totals,
+    perSecond: activity.per_second,
+    inFlight: activity.in_flight ?? undefined,
+    unsent: activity.unsent ?? undefined,
+    oldestDueAgeSeconds: activity.oldest_due_age_seconds ?? undefined,
+    lastSentAt: activity.last_sent_at ?? undefined,
+    wakesBy: activity.wakes_by ?? undefined,
+    pausedQueues: (activity.paused_queues ?? []).filter((queue) => queue !== ""),
+    failingQueues: activity.failing_queues ?? [],
+    waitingFor: activity.waiting_for ?? {},
+    lastFailure: activity.last_failure ?? undefined,
   };
 }
 
-function consumerOf(told: Schemas["DescribedConsumer"]): Consumer {
+function consumerOf(consumer: Schemas["ConsumerResponse"]): Consumer {
   return {
-    queue: told.queue,
-    bindingKey: told.binding_key,
-    prefetch: told.prefetch_count,
-    timeoutSeconds: told.timeout_seconds ?? undefined,
-    maxDeliveries: told.max_deliveries,
-    retryDelays: told.retry.delays_seconds,
-    retriesComputed: told.retry.computed,
-    ordered: told.ordered,
-    inbox: told.inbox,
-    batch: told.batch,
+    queue: consumer.queue,
+    bindingKey: consumer.binding_key,
+    prefetch: consumer.prefetch_count,
+    timeoutSeconds: consumer.timeout_seconds ?? undefined,
+    maxDeliveries: consumer.max_deliveries,
+    retryDelays: consumer.retry.delays_seconds,
+    retriesComputed: consumer.retry.computed,
+    ordered: consumer.ordered,
+    inbox: consumer.inbox,
+    batch: consumer.batch,
   };
 }

@@ -7,11 +7,11 @@ import { randomKey } from "~/lib/random";
 import { client, dataOf, type Schemas } from "./client";
 import type { Resource } from "./queries";
 
-type Shown = Schemas["DeadLetterShown"];
-type EditionShown = Schemas["EditionShown"];
+type Shown = Schemas["DeadLetterResponse"];
+type EditionShown = Schemas["EditionResponse"];
 
-export type FailedAttempt = Schemas["FailureShown"];
-export type Requeue = Schemas["LifeShown"];
+export type FailedAttempt = Schemas["FailureResponse"];
+export type Requeue = Schemas["RequeueResponse"];
 
 export interface Edition extends Omit<EditionShown, "headers"> {
   headers: JsonNode | undefined;
@@ -134,7 +134,7 @@ export function requestText(id: string, { edit, reason, force }: EditedRequeue):
   return `${others.slice(0, -1)},"edit":{${parts.join(",")}}}`;
 }
 
-async function send(text: string, key: string): Promise<Schemas["ItemAnswer"] | undefined> {
+async function send(text: string, key: string): Promise<Schemas["ItemResponse"] | undefined> {
   const answer = await dataOf(
     client.POST("/requeue", {
       body: { selector: {}, force: false, dry_run: false },

@@ -3,7 +3,7 @@
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { client, dataOf, type Schemas } from "./client";
 
-export type Line = Schemas["DeadLetterLine"];
+export type Line = Schemas["DeadLetterSummary"];
 export type Facets = Schemas["Facets"];
 export type Group = Schemas["DeadLetterGroup"];
 export type GroupedBy = Group["by"];

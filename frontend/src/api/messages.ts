@@ -4,8 +4,8 @@ import { keepPreviousData, queryOptions, useMutation } from "@tanstack/react-que
 import { type JsonNode, memberOf, readJson } from "~/lib/json";
 import { client, dataOf, type Schemas, withoutUndefined } from "./client";
 
-export type MessageState = Schemas["MessageLine"]["state"];
-export type MessageLine = Schemas["MessageLine"];
+export type MessageState = Schemas["MessageSummary"]["state"];
+export type MessageLine = Schemas["MessageSummary"];
 export type MessagePage = Schemas["MessagePage"];
 /** Where a message may be while it is in the outbox, and not sent yet. */
 export const UNSENT = ["pending", "scheduled", "held", "stalled", "blocked", "retrying", "parked"] as const;
@@ -111,6 +111,6 @@ export function contentOf(message: Message): Schemas["Content"] {
 }
 
 /** Whether an error says more than the state does. */
-export function isTelling(error: string | null): error is string {
-  return error !== null && !["unroutable", "stalled", "blocked"].includes(error);
+export function isTelling(error: Schemas["Error"] | null): error is Schemas["Error"] {
+  return error !== null && !["unroutable", "stalled", "blocked"].includes(error.message);
 }

@@ -5,7 +5,7 @@ import { client, dataOf, type Schemas, withoutUndefined } from "./client";
 import type { Operation } from "./repairs";
 
 export type { Operation };
-export type Item = Schemas["OperationItemAnswer"];
+export type Item = Schemas["OperationItemResponse"];
 export type Outcome = Item["outcome"];
 
 export interface Listed {
@@ -95,7 +95,7 @@ export function useOperationAction(id: string) {
 }
 
 async function stillGoingOn(signal: AbortSignal): Promise<readonly Operation[]> {
-  const query = { going_on: true, limit: 50 };
+  const query = { active: true, limit: 50 };
   return (await dataOf(client.GET("/operations", { params: { query }, signal }))).items;
 }
 

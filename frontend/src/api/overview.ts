@@ -5,12 +5,12 @@ import { client, dataOf, type Schemas } from "./client";
 import { useFallbackInterval, useInterval } from "./live";
 
 export type FailureGroup = Schemas["DeadLetterGroup"];
-export type Component = Schemas["ComponentNow"];
+export type Component = Schemas["ComponentResponse"];
 /** Who has given a sign of life lately, and what is paused. */
 export type Living = Schemas["Components"];
-export type Pause = Schemas["PauseNow"];
+export type Pause = Schemas["PauseResponse"];
 /** Whether all is well, as the server judges: the doctor and the metrics tell the same. */
-export type Verdict = Schemas["VerdictNow"];
+export type Verdict = Schemas["VerdictResponse"];
 export type Finding = Schemas["VerdictFinding"];
 export type FindingCode = Finding["code"];
 
@@ -69,7 +69,7 @@ export function useRunningOperations() {
   return useQuery({
     queryKey: ["operations", "active"] as const,
     queryFn: ({ signal }) =>
-      dataOf(client.GET("/operations", { params: { query: { going_on: true, limit: 5 } }, signal })),
+      dataOf(client.GET("/operations", { params: { query: { active: true, limit: 5 } }, signal })),
     placeholderData: keepPreviousData,
     refetchInterval: useFallbackInterval(),
   });

@@ -7,7 +7,7 @@ import * as texts from "~/texts/api";
 import { client, dataOf, type Schemas } from "./client";
 import type { Resource } from "./queries";
 
-export type Pause = Schemas["PauseNow"];
+export type Pause = Schemas["PauseResponse"];
 export type Scope = Schemas["PauseScope"];
 
 export interface Target {

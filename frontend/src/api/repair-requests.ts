@@ -3,8 +3,8 @@
 import { client, dataOf, type Schemas } from "./client";
 
 export type Action = Schemas["Action"];
-export type Operation = Schemas["OperationAnswer"];
-export type Repaired = Schemas["RepairedAnswer"];
+export type Operation = Schemas["OperationResponse"];
+export type Repaired = Schemas["RepairResponse"];
 
 export type Selector = { ids: string[] } | { filter: Schemas["DeadLetterFilters"] } | { group_id: string };
 
@@ -51,10 +51,10 @@ export type RepairResult = { at: "once"; repaired: Repaired } | { at: "length"; 
 
 export async function dryRun(wanted: RepairRequest, signal: AbortSignal): Promise<DryRun> {
   const { found, at } = await sendTo(wanted, { dry_run: true }, signal);
-  return dryRunOf(found as Schemas["PlanAnswer"], at);
+  return dryRunOf(found as Schemas["DryRunResponse"], at);
 }
 
-function dryRunOf(found: Schemas["PlanAnswer"], at: string | undefined): DryRun {
+function dryRunOf(found: Schemas["DryRunResponse"], at: string | undefined): DryRun {
   return {
     count: found.count,
     byQueue: found.by_queue,
@@ -142,4 +142,4 @@ function posted(wanted: RepairRequest, further: Further, signal?: AbortSignal, k
   }
 }
 
-type Found = Repaired | Schemas["PlanAnswer"] | Operation;
+type Found = Repaired | Schemas["DryRunResponse"] | Operation;

@@ -511,7 +511,7 @@ export interface paths {
         put?: never;
         /**
          * Pause
-         * @description Lets a relay, a worker or a queue take nothing new, from within a second on; what is in hand is finished.
+         * @description Lets a relay, a worker or a queue take nothing new, from within a second on; what is in flight is finished.
          *
          *     The same pause asked for again replaces reason and end. The answer tells who honours it so far: ask `/pauses` again.
          */
@@ -673,7 +673,7 @@ export interface paths {
         };
         /**
          * Show Topology
-         * @description Exchanges, queues, workers, and the ways between them, as nodes and edges; and what is wrong, with what would mend it.
+         * @description Exchanges, queues, workers, and the ways between them, as nodes and edges; and what is wrong, with a hint.
          *
          *     Looked at when somebody asks, at most every ten seconds. When the broker is away, what workers have told is shown.
          */
@@ -697,6 +697,12 @@ export interface components {
          */
         Action: "requeue" | "discard" | "restore" | "purge";
         /**
+         * AttemptOutcome
+         * @description How an attempt ended; `DUPLICATE`: it had been handled before.
+         * @enum {string}
+         */
+        AttemptOutcome: "processed" | "retried" | "dead_lettered" | "duplicate";
+        /**
          * AuditEntry
          * @description Something that somebody did, or tried.
          */
@@ -711,15 +717,15 @@ export interface components {
              */
             address: string;
             /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
              * Client Request Id
              * @description What the client called it, in `X-Request-ID`: anything, and perhaps more than once.
              */
             client_request_id: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
             /** Details */
             details: {
                 [key: string]: unknown;
@@ -764,21 +770,18 @@ export interface components {
             total: components["schemas"]["Total"] | null;
         };
         /**
-         * BacklogNow
+         * BacklogResponse
          * @description What waits in the outbox and at the broker.
          */
-        BacklogNow: {
+        BacklogResponse: {
             /**
              * As Of
              * Format: date-time
              */
             as_of: string;
             broker: components["schemas"]["BrokerKind"];
-            /**
-             * Broker Error
-             * @description Why the broker's part is missing.
-             */
-            broker_error: string | null;
+            /** @description Why the broker's part is missing. */
+            broker_error: components["schemas"]["Error"] | null;
             /**
              * Complete
              * @description False: the counts are a first estimate, and the rest is still being found out.
@@ -795,20 +798,20 @@ export interface components {
              */
             drained_in_seconds: number | null;
             /**
-             * Oldest Held Seconds
+             * Oldest Held Age Seconds
              * @description How long the first held message has been held.
              */
-            oldest_held_seconds: number | null;
+            oldest_held_age_seconds: number | null;
             /**
-             * Oldest Pending Seconds
+             * Oldest Pending Age Seconds
              * @description How long the first message has been due.
              */
-            oldest_pending_seconds: number | null;
+            oldest_pending_age_seconds: number | null;
             /**
-             * Oldest Stalled Seconds
+             * Oldest Stalled Age Seconds
              * @description How long the first stalled message has been stalled.
              */
-            oldest_stalled_seconds: number | null;
+            oldest_stalled_age_seconds: number | null;
             other_routing_keys: components["schemas"]["OtherRoutingKeys"];
             per_second: components["schemas"]["Rates"];
             /**
@@ -820,10 +823,30 @@ export interface components {
              * Routing Keys
              * @description Those with the most messages, the most first.
              */
-            routing_keys: components["schemas"]["OfRoutingKey"][];
+            routing_keys: components["schemas"]["RoutingKeyCounts"][];
             /** @description Sent, and kept in the table until clean-up. */
             sent_kept: components["schemas"]["Counted"];
-            states: components["schemas"]["ByState"];
+            states: components["schemas"]["StateCounts"];
+        };
+        /**
+         * BlockingPause
+         * @description A pause that keeps relays from sending.
+         */
+        BlockingPause: {
+            /** Expires At */
+            expires_at: string | null;
+            /**
+             * Name
+             * @description The relay; empty: all of them.
+             */
+            name: string;
+            /** Reason */
+            reason: string | null;
+            /**
+             * Scope
+             * @constant
+             */
+            scope: "relay";
         };
         /**
          * BrokerKind
@@ -831,39 +854,6 @@ export interface components {
          * @enum {string}
          */
         BrokerKind: "postgresql" | "rabbitmq" | "other";
-        /**
-         * ByState
-         * @description Messages of the outbox by where they are.
-         */
-        ByState: {
-            /** @description Waiting for an earlier message of their ordering key. */
-            blocked: components["schemas"]["Counted"];
-            /** @description Waiting for a queue that is bound for them. */
-            held: components["schemas"]["Counted"];
-            /** @description Given up, for a person to look at: they are listed as dead letters too. */
-            parked: components["schemas"]["Counted"];
-            /** @description Due, or being sent. */
-            pending: components["schemas"]["Counted"];
-            /** @description Refused by the broker, to be sent again later. */
-            retrying: components["schemas"]["Counted"];
-            /** @description Due later, as their publisher wanted. */
-            scheduled: components["schemas"]["Counted"];
-            /** @description Waiting for a queue that confirms nothing or is full, while the broker answers. */
-            stalled: components["schemas"]["Counted"];
-        };
-        /**
-         * CanaryAnswer
-         * @description How many go ahead, and how long their results are waited for at most.
-         */
-        CanaryAnswer: {
-            /** Count */
-            count: number;
-            /**
-             * Wait Seconds
-             * @description In seconds.
-             */
-            wait_seconds: number;
-        };
         /**
          * CanaryRequest
          * @description The first `count` go ahead; the others follow when all of those were handled.
@@ -882,78 +872,133 @@ export interface components {
             wait_seconds: number;
         };
         /**
-         * ChainAnswer
-         * @description A tree of messages as a list: each after its parent, and before its next sibling.
+         * CanaryResponse
+         * @description How many go ahead, and how long their results are waited for at most.
          */
-        ChainAnswer: {
+        CanaryResponse: {
+            /** Count */
+            count: number;
             /**
-             * Critical Path
-             * @description The ids from the beginning to the message to which something happened last.
+             * Wait Seconds
+             * @description In seconds.
              */
-            critical_path: string[];
-            /**
-             * Duration Seconds
-             * @description From the first thing that is known of it to the last.
-             */
-            duration_seconds: number | null;
-            /** Nodes */
-            nodes: components["schemas"]["NodeAnswer"][];
-            /** Root Id */
-            root_id: string;
-            /** @description The worst of any message's. */
-            state: components["schemas"]["ChainState"];
-            /**
-             * Truncated
-             * @description There are more messages: ask for more with `max_nodes`.
-             */
-            truncated: boolean;
-            /**
-             * Unknown
-             * @description What cannot be known of it, and why, in sentences.
-             */
-            unknown: string[];
+            wait_seconds: number;
         };
         /**
-         * ChainLine
-         * @description A chain in a list: what the history tells of it, up to 200 facts.
+         * ChainAttempt
+         * @description One attempt of a handler.
          */
-        ChainLine: {
-            /** Deaths */
-            deaths: number;
+        ChainAttempt: {
+            /** Attempt */
+            attempt: number;
             /**
-             * Duration Seconds
-             * @description From the one to the other.
+             * Component
+             * @description The worker that it ran in.
              */
-            duration_seconds: number | null;
+            component: string;
+            /** Ended At */
+            ended_at: string | null;
+            error: components["schemas"]["Error"] | null;
             /**
-             * Last At
-             * @description When something last happened.
+             * Handling Seconds
+             * @description How long the handler ran.
              */
-            last_at: string | null;
+            handling_seconds: number | null;
+            /** @description `duplicate`: it had been handled before. */
+            outcome: components["schemas"]["AttemptOutcome"];
+        };
+        /**
+         * ChainDelivery
+         * @description What became of a message in one queue.
+         */
+        ChainDelivery: {
+            /** Attempt Count */
+            attempt_count: number;
             /**
-             * Messages
-             * @description How many messages of it are known.
+             * Attempts
+             * @description Those that are known, oldest first.
              */
-            messages: number;
+            attempts: components["schemas"]["ChainAttempt"][];
             /**
-             * More
-             * @description There are more facts than were looked at: the numbers are those of the first 200.
+             * Due At
+             * @description When it is tried again.
              */
-            more: boolean;
-            /** Root Id */
-            root_id: string;
+            due_at: string | null;
             /**
-             * Routing Key
-             * @description That of its first message.
+             * Handling Seconds
+             * @description How long handlers ran, all attempts together.
              */
+            handling_seconds: number | null;
+            /** Queue */
+            queue: string;
+            /**
+             * Received At
+             * @description When a handler began with it first.
+             */
+            received_at: string | null;
+            state: components["schemas"]["ChainState"];
+            /**
+             * Waited Seconds
+             * @description In the broker, before the first attempt.
+             */
+            waited_seconds: number | null;
+            /** @description Why it waits in the queue; null: it does not. */
+            waiting: components["schemas"]["DeliveryWait"] | null;
+        };
+        /**
+         * ChainMessage
+         * @description One message: its time in the outbox, then its delivery to each queue.
+         */
+        ChainMessage: {
+            /** Deliveries */
+            deliveries: components["schemas"]["ChainDelivery"][];
+            /**
+             * Depth
+             * @description 0 for the beginning of a chain.
+             */
+            depth: number;
+            /**
+             * Due At
+             * @description When it is sent, for a message that waits for its time.
+             */
+            due_at: string | null;
+            /**
+             * Held At
+             * @description Since when it is unroutable, or its route is stalled.
+             */
+            held_at: string | null;
+            /** Id */
+            id: string;
+            /** @description What keeps it in the outbox. */
+            last_error: components["schemas"]["Error"] | null;
+            /**
+             * Parent Id
+             * @description The message whose handling published it.
+             */
+            parent_id: string | null;
+            /** Published At */
+            published_at: string | null;
+            /** Relay */
+            relay: string;
+            /**
+             * Requeue Count
+             * @description How often it was sent again after it had failed for good.
+             */
+            requeue_count: number;
+            /** Routing Key */
             routing_key: string;
             /**
              * Sent At
-             * @description When its first message left the outbox.
+             * @description When it left the outbox.
              */
             sent_at: string | null;
-            /** @description The worst that a message of it was left in, as far as the history tells. */
+            /** @description The most urgent of its deliveries', or what it waits for in the outbox. */
             state: components["schemas"]["ChainState"];
+            /**
+             * Waited Seconds
+             * @description In the outbox.
+             */
+            waited_seconds: number | null;
         };
         /**
          * ChainPage
@@ -961,7 +1006,7 @@ export interface components {
          */
         ChainPage: {
             /** Items */
-            items: components["schemas"]["ChainLine"][];
+            items: components["schemas"]["ChainSummary"][];
             /**
              * Next
              * @description Give it as `cursor` for what follows; null at the end.
@@ -976,11 +1021,85 @@ export interface components {
             total: components["schemas"]["Total"] | null;
         };
         /**
+         * ChainResponse
+         * @description A tree of messages as a list: each after its parent, and before its next sibling.
+         */
+        ChainResponse: {
+            /**
+             * Critical Path
+             * @description The ids from the beginning to the message to which something happened last.
+             */
+            critical_path: string[];
+            /**
+             * Duration Seconds
+             * @description From the first thing that is known of it to the last.
+             */
+            duration_seconds: number | null;
+            /**
+             * Gaps
+             * @description What is not known of it, and why, in sentences.
+             */
+            gaps: string[];
+            /** Nodes */
+            nodes: components["schemas"]["ChainMessage"][];
+            /** Root Id */
+            root_id: string;
+            /** @description The worst of any message's. */
+            state: components["schemas"]["ChainState"];
+            /**
+             * Truncated
+             * @description There are more messages: ask for more with `max_nodes`.
+             */
+            truncated: boolean;
+        };
+        /**
          * ChainState
          * @description Where a message, or its delivery to one queue, is now, as far as that is known.
          * @enum {string}
          */
         ChainState: "pending" | "scheduled" | "held" | "stalled" | "blocked" | "retrying" | "parked" | "sent" | "queued" | "in_flight" | "processed" | "dead" | "requeued" | "discarded" | "unknown";
+        /**
+         * ChainSummary
+         * @description A chain in a list: what the history tells of it, up to 200 facts.
+         */
+        ChainSummary: {
+            /** Dead Letter Count */
+            dead_letter_count: number;
+            /**
+             * Duration Seconds
+             * @description From the one to the other.
+             */
+            duration_seconds: number | null;
+            /**
+             * Last Activity At
+             * @description When something last happened.
+             */
+            last_activity_at: string | null;
+            /**
+             * Message Count
+             * @description How many messages of it are known.
+             */
+            message_count: number;
+            /** Root Id */
+            root_id: string;
+            /**
+             * Routing Key
+             * @description That of its first message.
+             */
+            routing_key: string;
+            /**
+             * Sent At
+             * @description When its first message left the outbox.
+             */
+            sent_at: string | null;
+            /** @description The worst that a message of it was left in, as far as the history tells. */
+            state: components["schemas"]["ChainState"];
+            /**
+             * Truncated
+             * @description There are more facts than were looked at: the numbers are those of the first 200.
+             */
+            truncated: boolean;
+        };
         /**
          * Code
          * @description What went wrong, in a word that scripts may rely on.
@@ -998,31 +1117,31 @@ export interface components {
              */
             failing_queues?: string[] | null;
             /**
-             * In Hand
-             * @description Messages that it has in hand.
+             * In Flight
+             * @description Messages that it has taken and not yet settled.
              */
-            in_hand?: number | null;
-            last_error?: components["schemas"]["LastError"] | null;
+            in_flight?: number | null;
+            last_failure?: components["schemas"]["ComponentFailure"] | null;
             /**
              * Last Sent At
              * @description Of a relay: when it last sent something.
              */
             last_sent_at?: string | null;
             /**
-             * Oldest Due Seconds
+             * Oldest Due Age Seconds
              * @description Of a relay: how long the first message has been due.
              */
-            oldest_due_seconds?: number | null;
+            oldest_due_age_seconds?: number | null;
             /**
              * Paused Queues
              * @description Those that take nothing because somebody paused them.
              */
             paused_queues?: string[] | null;
             /**
-             * Pausing
-             * @description Pauses that wait for what is in hand.
+             * Pending Pauses
+             * @description Pauses that wait for what is in flight.
              */
-            pausing?: components["schemas"]["PauseKey"][] | null;
+            pending_pauses?: components["schemas"]["PauseKey"][] | null;
             /**
              * Per Second
              * @description The same over about the last ten seconds.
@@ -1066,72 +1185,94 @@ export interface components {
             wakes_by?: ("listening" | "polling") | null;
         };
         /**
+         * ComponentFailure
+         * @description What failed last.
+         */
+        ComponentFailure: {
+            error: components["schemas"]["Error"];
+            /**
+             * Failed At
+             * Format: date-time
+             */
+            failed_at: string;
+            /**
+             * Subject
+             * @description The routing key, or the queue.
+             */
+            subject: string;
+        };
+        /**
          * ComponentKind
          * @description What reports.
          * @enum {string}
          */
         ComponentKind: "relay" | "worker" | "archiver" | "maintenance";
         /**
-         * ComponentNow
-         * @description A relay, worker, archiver or maintenance task, as its last sign of life tells.
+         * ComponentResponse
+         * @description A relay, worker, archiver or maintenance task, as its last heartbeat describes it.
          */
-        ComponentNow: {
+        ComponentResponse: {
             /**
              * Activity
              * @description What it said that it was doing.
              */
             activity: components["schemas"]["ComponentActivity"];
             /**
-             * Applied
+             * Applied Pauses
              * @description The pauses that it honours.
              */
-            applied: components["schemas"]["PauseKey"][];
-            /** @description `late`: two signs of life are missing; `lost`: six are; `stopped`: it ended in order. */
-            condition: components["schemas"]["Condition"];
+            applied_pauses: components["schemas"]["PauseKey"][];
             /**
              * Consumers
              * @description What a worker runs.
              */
-            consumers: components["schemas"]["DescribedConsumer"][];
+            consumers: components["schemas"]["ConsumerResponse"][];
             /**
-             * Every Seconds
-             * @description How often it gives one.
+             * Heartbeat Interval Seconds
+             * @description How often it sends a heartbeat.
              */
-            every_seconds: number;
+            heartbeat_interval_seconds: number;
             /** Host */
             host: string;
             /** Id */
             id: string;
             kind: components["schemas"]["ComponentKind"];
+            /**
+             * Last Heartbeat At
+             * Format: date-time
+             */
+            last_heartbeat_at: string;
             /** Name */
             name: string;
             /** Process Id */
             process_id: number;
             /**
-             * Seen At
-             * Format: date-time
-             * @description Its last sign of life.
-             */
-            seen_at: string;
-            /**
-             * Since
-             * Format: date-time
-             * @description Since when it is in that condition.
-             */
-            since: string;
-            /**
              * Started At
              * Format: date-time
              */
             started_at: string;
+            /** @description `late`: two heartbeats are missing; `lost`: six are; `stopped`: it ended cleanly. */
+            status: components["schemas"]["ComponentStatus"];
+            /**
+             * Status Changed At
+             * Format: date-time
+             * @description Since when it has that status.
+             */
+            status_changed_at: string;
             /** Stopped At */
             stopped_at: string | null;
             /** Version */
             version: string;
         };
         /**
+         * ComponentStatus
+         * @description Late: two signs of life are missing; lost: six are.
+         * @enum {string}
+         */
+        ComponentStatus: "alive" | "late" | "lost" | "stopped";
+        /**
          * Components
-         * @description Everybody who has given a sign of life lately, and the pauses that are wanted.
+         * @description Every component with a recent heartbeat, and the active pauses.
          */
         Components: {
             /**
@@ -1140,16 +1281,46 @@ export interface components {
              */
             as_of: string;
             /** Items */
-            items: components["schemas"]["ComponentNow"][];
+            items: components["schemas"]["ComponentResponse"][];
             /** Pauses */
-            pauses: components["schemas"]["PauseNow"][];
+            pauses: components["schemas"]["PauseResponse"][];
         };
         /**
-         * Condition
-         * @description Late: two signs of life are missing; lost: six are.
-         * @enum {string}
+         * ConsumerResponse
+         * @description A consumer, as its worker runs it.
          */
-        Condition: "alive" | "late" | "lost" | "stopped";
+        ConsumerResponse: {
+            /** Batch */
+            batch: boolean;
+            /** Binding Key */
+            binding_key: string;
+            /**
+             * Body
+             * @description With `schemas=true`: the JSON schema of the body, if it has one.
+             */
+            body?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * History
+             * @description Whether the worker writes down what becomes of each message.
+             * @default false
+             */
+            history: boolean;
+            /** Inbox */
+            inbox: boolean;
+            /** Max Deliveries */
+            max_deliveries: number;
+            /** Ordered */
+            ordered: boolean;
+            /** Prefetch Count */
+            prefetch_count: number;
+            /** Queue */
+            queue: string;
+            retry: components["schemas"]["RetryPlan"];
+            /** Timeout Seconds */
+            timeout_seconds: number | null;
+        };
         /**
          * Content
          * @description A body, as far as it can be shown.
@@ -1273,10 +1444,20 @@ export interface components {
             /** Count */
             count: number;
             /**
-             * First Seen
+             * Count Since Requeue
+             * @description How many failed after that; all of them if none was requeued.
+             */
+            count_since_requeue: number;
+            /**
+             * First Seen At
              * Format: date-time
              */
-            first_seen: string;
+            first_seen_at: string;
+            /**
+             * Hourly Counts
+             * @description How many failed in each of the last 24 hours, the current one last.
+             */
+            hourly_counts: number[];
             /**
              * Id
              * @description What a filter takes: as `group_id`, `queue` or `routing_key`.
@@ -1288,28 +1469,18 @@ export interface components {
              */
             last_requeued_at: string | null;
             /**
-             * Last Seen
+             * Last Seen At
              * Format: date-time
              */
-            last_seen: string;
+            last_seen_at: string;
             note: components["schemas"]["Note"] | null;
-            /** Open */
-            open: number;
+            /** Open Count */
+            open_count: number;
             /**
              * Sample Id
              * @description One of them, recorded last.
              */
             sample_id: string;
-            /**
-             * Since Requeue
-             * @description How many died after that; all of them if none was requeued.
-             */
-            since_requeue: number;
-            /**
-             * Sparkline
-             * @description Deaths in each of the last 24 hours, the present one last.
-             */
-            sparkline: number[];
             /** Title */
             title: string;
         };
@@ -1331,108 +1502,6 @@ export interface components {
              * @description Whether there are more groups than `limit`.
              */
             truncated: boolean;
-        };
-        /**
-         * DeadLetterLine
-         * @description One line of the list, without its payload.
-         */
-        DeadLetterLine: {
-            /** Attempt */
-            attempt: number;
-            /**
-             * Cause
-             * @description Why it was given up, as in `exhausted`, `rejected`, `undecodable`, `expired` or `refused`.
-             */
-            cause: string;
-            /** Content Type */
-            content_type: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Deaths
-             * @description How often it died; more than once after having been requeued.
-             */
-            deaths: number;
-            error: components["schemas"]["ErrorSummary"];
-            /** Exchange */
-            exchange: string;
-            /**
-             * Failed At
-             * Format: date-time
-             */
-            failed_at: string;
-            /**
-             * Failures
-             * @description How many attempts failed in all.
-             */
-            failures: number;
-            /**
-             * First Failed At
-             * Format: date-time
-             */
-            first_failed_at: string;
-            /**
-             * Group Id
-             * @description The fingerprint of its error, which those that failed alike share.
-             */
-            group_id: string;
-            /**
-             * Id
-             * @description `17`, or `outbox-17` for a message that the relay parked.
-             */
-            id: string;
-            /** Message Id */
-            message_id: string | null;
-            /** Ordering Key */
-            ordering_key: string | null;
-            /**
-             * Preview
-             * @description The beginning of the body, masked, or its size.
-             */
-            preview: string;
-            /**
-             * Queue
-             * @description Empty for a message that the relay parked on its way to any queue.
-             */
-            queue: string;
-            /**
-             * Requeue Count
-             * @description How often it was sent again, the last time included if that is what `status` says.
-             */
-            requeue_count: number;
-            /**
-             * Resolution
-             * @description The reason that was given for it.
-             */
-            resolution: string | null;
-            /** Resolved At */
-            resolved_at: string | null;
-            /** Resolved By */
-            resolved_by: string | null;
-            /**
-             * Root Id
-             * @description The first id of its chain.
-             */
-            root_id: string | null;
-            /** Routing Key */
-            routing_key: string;
-            /**
-             * Size
-             * @description Bytes of the body.
-             */
-            size: number;
-            source: components["schemas"]["Source"];
-            status: components["schemas"]["DeadLetterStatus"];
-            /**
-             * Version
-             * @description What an edit must name, so that nobody's edit is lost.
-             */
-            version: number;
-            /** Worker */
-            worker: string;
         };
         /**
          * DeadLetterLinks
@@ -1457,6 +1526,27 @@ export interface components {
             self: string;
         };
         /**
+         * DeadLetterOperation
+         * @description What an operation is or was to do with it.
+         */
+        DeadLetterOperation: {
+            action: components["schemas"]["Action"];
+            /** Id */
+            id: string;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "failed_again" | "refused" | "not_found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged";
+            /**
+             * Reason
+             * @description Why it was not done; of a message that failed again or is retried, the error.
+             */
+            reason: string | null;
+            /** Settled At */
+            settled_at: string | null;
+        };
+        /**
          * DeadLetterPage
          * @description A part of the list.
          */
@@ -1469,7 +1559,7 @@ export interface components {
             /** @description With `facets=true` only. */
             facets: components["schemas"]["Facets"] | null;
             /** Items */
-            items: components["schemas"]["DeadLetterLine"][];
+            items: components["schemas"]["DeadLetterSummary"][];
             /**
              * Next
              * @description Give it as `cursor` for what follows; null at the end.
@@ -1486,18 +1576,13 @@ export interface components {
             unarchived: components["schemas"]["Unarchived"] | null;
         };
         /**
-         * DeadLetterShown
+         * DeadLetterResponse
          * @description One dead letter with all its details.
          */
-        DeadLetterShown: {
+        DeadLetterResponse: {
             /** Attempt */
             attempt: number;
             body: components["schemas"]["Content"];
-            /**
-             * Cause
-             * @description Why it was given up, as in `exhausted`, `rejected`, `undecodable`, `expired` or `refused`.
-             */
-            cause: string;
             /** Content Type */
             content_type: string | null;
             /**
@@ -1506,13 +1591,13 @@ export interface components {
              */
             created_at: string;
             /**
-             * Deaths
-             * @description How often it died; more than once after having been requeued.
+             * Dead Letter Count
+             * @description How often it was dead-lettered: more than once if it failed again after a requeue.
              */
-            deaths: number;
+            dead_letter_count: number;
             /** Editions */
-            editions: components["schemas"]["EditionShown"][];
-            error: components["schemas"]["FailureShown"];
+            editions: components["schemas"]["EditionResponse"][];
+            error: components["schemas"]["Error"];
             /** Exchange */
             exchange: string;
             /**
@@ -1521,10 +1606,15 @@ export interface components {
              */
             failed_at: string;
             /**
-             * Failures
+             * Failure Count
              * @description How many attempts failed in all.
              */
-            failures: number;
+            failure_count: number;
+            /**
+             * Failures
+             * @description Every attempt that failed, oldest first.
+             */
+            failures: components["schemas"]["FailureResponse"][];
             /**
              * First Failed At
              * Format: date-time
@@ -1561,11 +1651,6 @@ export interface components {
              * @description Relative to where the dead letters are listed.
              */
             links: components["schemas"]["DeadLetterLinks"];
-            /**
-             * Lives
-             * @description What came of each requeue, oldest first, as far as the history goes.
-             */
-            lives: components["schemas"]["LifeShown"][];
             /** Message Id */
             message_id: string | null;
             /**
@@ -1577,7 +1662,7 @@ export interface components {
              * Operations
              * @description Those that had it, the latest first.
              */
-            operations: components["schemas"]["OperationShown"][];
+            operations: components["schemas"]["DeadLetterOperation"][];
             /** Ordering Key */
             ordering_key: string | null;
             /**
@@ -1595,15 +1680,25 @@ export interface components {
              */
             queue: string;
             /**
+             * Reason
+             * @description Why it failed for good: `exhausted`, `rejected`, `undecodable`, `expired`, `refused`, …
+             */
+            reason: string;
+            /**
              * Requeue Count
              * @description How often it was sent again, the last time included if that is what `status` says.
              */
             requeue_count: number;
             /**
-             * Resolution
+             * Requeues
+             * @description Every requeue and its outcome, oldest first, as far as the history goes.
+             */
+            requeues: components["schemas"]["RequeueResponse"][];
+            /**
+             * Resolution Reason
              * @description The reason that was given for it.
              */
-            resolution: string | null;
+            resolution_reason: string | null;
             /** Resolved At */
             resolved_at: string | null;
             /** Resolved By */
@@ -1630,11 +1725,6 @@ export interface components {
              */
             tracking_ids: string[];
             /**
-             * Trail
-             * @description What failed, oldest first.
-             */
-            trail: components["schemas"]["FailureShown"][];
-            /**
              * Version
              * @description What an edit must name, so that nobody's edit is lost.
              */
@@ -1649,40 +1739,130 @@ export interface components {
          */
         DeadLetterStatus: "open" | "requeued" | "discarded";
         /**
-         * DescribedConsumer
-         * @description A consumer, as its worker runs it.
+         * DeadLetterSummary
+         * @description One line of the list, without its payload.
          */
-        DescribedConsumer: {
-            /** Batch */
-            batch: boolean;
-            /** Binding Key */
-            binding_key: string;
+        DeadLetterSummary: {
+            /** Attempt */
+            attempt: number;
+            /** Content Type */
+            content_type: string | null;
             /**
-             * Body
-             * @description With `schemas=true`: the JSON schema of the body, if it has one.
+             * Created At
+             * Format: date-time
              */
-            body?: {
-                [key: string]: unknown;
-            } | null;
+            created_at: string;
             /**
-             * History
-             * @description Whether the worker writes down what becomes of each message.
-             * @default false
+             * Dead Letter Count
+             * @description How often it was dead-lettered: more than once if it failed again after a requeue.
              */
-            history: boolean;
-            /** Inbox */
-            inbox: boolean;
-            /** Max Deliveries */
-            max_deliveries: number;
-            /** Ordered */
-            ordered: boolean;
-            /** Prefetch Count */
-            prefetch_count: number;
-            /** Queue */
+            dead_letter_count: number;
+            error: components["schemas"]["Error"];
+            /** Exchange */
+            exchange: string;
+            /**
+             * Failed At
+             * Format: date-time
+             */
+            failed_at: string;
+            /**
+             * Failure Count
+             * @description How many attempts failed in all.
+             */
+            failure_count: number;
+            /**
+             * First Failed At
+             * Format: date-time
+             */
+            first_failed_at: string;
+            /**
+             * Group Id
+             * @description The fingerprint of its error, which those that failed alike share.
+             */
+            group_id: string;
+            /**
+             * Id
+             * @description `17`, or `outbox-17` for a message that the relay parked.
+             */
+            id: string;
+            /** Message Id */
+            message_id: string | null;
+            /** Ordering Key */
+            ordering_key: string | null;
+            /**
+             * Preview
+             * @description The beginning of the body, masked, or its size.
+             */
+            preview: string;
+            /**
+             * Queue
+             * @description Empty for a message that the relay parked on its way to any queue.
+             */
             queue: string;
-            retry: components["schemas"]["RetryPlan"];
-            /** Timeout Seconds */
-            timeout_seconds: number | null;
+            /**
+             * Reason
+             * @description Why it failed for good: `exhausted`, `rejected`, `undecodable`, `expired`, `refused`, …
+             */
+            reason: string;
+            /**
+             * Requeue Count
+             * @description How often it was sent again, the last time included if that is what `status` says.
+             */
+            requeue_count: number;
+            /**
+             * Resolution Reason
+             * @description The reason that was given for it.
+             */
+            resolution_reason: string | null;
+            /** Resolved At */
+            resolved_at: string | null;
+            /** Resolved By */
+            resolved_by: string | null;
+            /**
+             * Root Id
+             * @description The first id of its chain.
+             */
+            root_id: string | null;
+            /** Routing Key */
+            routing_key: string;
+            /**
+             * Size
+             * @description Bytes of the body.
+             */
+            size: number;
+            source: components["schemas"]["Source"];
+            status: components["schemas"]["DeadLetterStatus"];
+            /**
+             * Version
+             * @description What an edit must name, so that nobody's edit is lost.
+             */
+            version: number;
+            /** Worker */
+            worker: string;
+        };
+        /**
+         * DeliveryWait
+         * @description Why a delivery waits.
+         */
+        DeliveryWait: {
+            /**
+             * Ahead Count
+             * @description How many are due before it, up to 10,001; null: not known, as at RabbitMQ.
+             */
+            ahead_count: number | null;
+            /** Pause Reason */
+            pause_reason: string | null;
+            /** Paused At */
+            paused_at: string | null;
+            /** Paused By */
+            paused_by: string | null;
+            /** @description `paused`; `no_consumer`: no worker consumes the queue; `retry`: its next attempt is due later; `behind`: others are due before it; `next`: no worker has taken it yet. */
+            reason: components["schemas"]["WaitReason"];
+            /**
+             * Text
+             * @description The same in words.
+             */
+            text: string;
         };
         /**
          * DiscardRequest
@@ -1725,10 +1905,56 @@ export interface components {
             selector: components["schemas"]["Selector"];
         };
         /**
-         * Earlier
+         * DryRunResponse
+         * @description What would be done now, and the token that lets it be done.
+         */
+        DryRunResponse: {
+            action: components["schemas"]["Action"];
+            /** By Exception */
+            by_exception: {
+                [key: string]: number;
+            };
+            /** By Queue */
+            by_queue: {
+                [key: string]: number;
+            };
+            /**
+             * Confirm Token
+             * @description Good once, for the same request of the same person.
+             */
+            confirm_token: string;
+            /**
+             * Count
+             * @description How many are meant.
+             */
+            count: number;
+            /**
+             * Dry Run
+             * @default true
+             * @constant
+             */
+            dry_run: true;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /**
+             * Sample
+             * @description The first of them.
+             */
+            sample: components["schemas"]["SampledItem"][];
+            /**
+             * Warnings
+             * @description What to think of before.
+             */
+            warnings: string[];
+        };
+        /**
+         * EarlierMessage
          * @description The message of the same ordering key that goes first.
          */
-        Earlier: {
+        EarlierMessage: {
             /** Id */
             id: string;
             /** Message Id */
@@ -1766,10 +1992,10 @@ export interface components {
             version: number;
         };
         /**
-         * EditionShown
+         * EditionResponse
          * @description The payload as it was before an edit.
          */
-        EditionShown: {
+        EditionResponse: {
             body: components["schemas"]["Content"];
             /** Headers */
             headers: {
@@ -1786,13 +2012,24 @@ export interface components {
             version: number;
         };
         /**
-         * ErrorSummary
-         * @description What failed, masked; in lists, the message is cut where it is long.
+         * Error
+         * @description What went wrong, masked. Every error in every answer is this object.
          */
-        ErrorSummary: {
-            /** Message */
+        Error: {
+            /**
+             * Message
+             * @description What it says; cut in lists.
+             */
             message: string;
-            /** Type */
+            /**
+             * Traceback
+             * @description Null where the answer leaves it out.
+             */
+            traceback: string | null;
+            /**
+             * Type
+             * @description The class of the exception, with its module; empty: not an exception, or not known.
+             */
             type: string;
         };
         /**
@@ -1835,34 +2072,44 @@ export interface components {
             status: components["schemas"]["Facet"][];
         };
         /**
-         * FailureShown
+         * FailureResponse
          * @description One attempt that failed.
          */
-        FailureShown: {
-            /** At */
-            at: string | null;
+        FailureResponse: {
             /** Attempt */
             attempt: number;
-            /** Message */
-            message: string;
-            /** Traceback */
-            traceback: string;
-            /** Type */
-            type: string;
+            error: components["schemas"]["Error"];
+            /** Failed At */
+            failed_at: string | null;
             /** Worker */
             worker: string;
         };
         /**
-         * Fate
-         * @description How a life ended; `IN_PROGRESS`: not yet, as far as the history knows.
-         * @enum {string}
+         * GroupNoteRequest
+         * @description A note about a group, or none any more.
          */
-        Fate: "in_progress" | "processed" | "failed_again" | "duplicate";
+        GroupNoteRequest: {
+            /**
+             * By
+             * @enum {string}
+             */
+            by: "fingerprint" | "queue" | "routing_key";
+            /**
+             * Id
+             * @description The group's id, as `outbox_dlq_groups` shows it.
+             */
+            id: string;
+            /**
+             * Note
+             * @description Null, or nothing but spaces: the note is taken away.
+             */
+            note: string | null;
+        };
         /**
-         * GroupNoted
+         * GroupNoteResponse
          * @description A group, and what is noted about it now.
          */
-        GroupNoted: {
+        GroupNoteResponse: {
             /**
              * By
              * @enum {string}
@@ -1878,28 +2125,10 @@ export interface components {
             detail?: components["schemas"]["ValidationError"][];
         };
         /**
-         * Handled
-         * @description The last that is known of it in a queue.
-         */
-        Handled: {
-            /** At */
-            at: string | null;
-            /** Attempt */
-            attempt: number | null;
-            error: components["schemas"]["ErrorSummary"] | null;
-            /**
-             * Fact
-             * @enum {string}
-             */
-            fact: "processed" | "retried" | "dead_lettered" | "requeued" | "duplicate";
-            /** Queue */
-            queue: string;
-        };
-        /**
-         * HealthThresholdsShown
+         * HealthThresholdsResponse
          * @description From when on something is told, as the settings have it.
          */
-        HealthThresholdsShown: {
+        HealthThresholdsResponse: {
             /**
              * Dead Letter Window Seconds
              * @description How long a dead letter counts as new.
@@ -1927,26 +2156,6 @@ export interface components {
             queue_depth: number;
         };
         /**
-         * Hindering
-         * @description A pause that keeps relays from sending.
-         */
-        Hindering: {
-            /**
-             * Name
-             * @description The relay; empty: all of them.
-             */
-            name: string;
-            /** Reason */
-            reason: string | null;
-            /**
-             * Scope
-             * @constant
-             */
-            scope: "relay";
-            /** Until */
-            until: string | null;
-        };
-        /**
          * Identity
          * @description Who is asking.
          */
@@ -1962,9 +2171,9 @@ export interface components {
              * @description When the session ends; null without one.
              */
             expires_at: string | null;
-            may: components["schemas"]["Permissions"];
             /** Name */
             name: string;
+            permissions: components["schemas"]["Permissions"];
             /**
              * Read Only
              * @description Whether nothing can be changed here, whatever the role.
@@ -1973,10 +2182,10 @@ export interface components {
             role: components["schemas"]["Role"];
         };
         /**
-         * ItemAnswer
+         * ItemResponse
          * @description One dead letter's part.
          */
-        ItemAnswer: {
+        ItemResponse: {
             /** Id */
             id: string;
             /**
@@ -1989,84 +2198,6 @@ export interface components {
              * @description Why it was not done; empty if it was.
              */
             reason: string;
-        };
-        /**
-         * LastError
-         * @description What went wrong last.
-         */
-        LastError: {
-            /**
-             * About
-             * @description The routing key, or the queue.
-             */
-            about: string;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * Text
-             * @description Masked.
-             */
-            text: string;
-        };
-        /**
-         * LegAnswer
-         * @description What became of a message in one queue.
-         */
-        LegAnswer: {
-            /** Attempts */
-            attempts: number;
-            /**
-             * Due At
-             * @description When it is tried again.
-             */
-            due_at: string | null;
-            /**
-             * Handling Seconds
-             * @description How long handlers ran, all attempts together.
-             */
-            handling_seconds: number | null;
-            /** Queue */
-            queue: string;
-            /**
-             * Received At
-             * @description When a handler began with it first.
-             */
-            received_at: string | null;
-            state: components["schemas"]["ChainState"];
-            /** Tries */
-            tries: components["schemas"]["TryAnswer"][];
-            /**
-             * Waited Seconds
-             * @description In the broker, before the first attempt.
-             */
-            waited_seconds: number | null;
-            /** @description Why it waits in the queue; null: it does not. */
-            waiting: components["schemas"]["WaitingAnswer"] | null;
-        };
-        /**
-         * LifeShown
-         * @description What became of the message after it was requeued once.
-         */
-        LifeShown: {
-            /** Ended At */
-            ended_at: string | null;
-            /** @description `duplicate`: the queue's inbox knew it, and it was not processed again. */
-            fate: components["schemas"]["Fate"];
-            /**
-             * Queue
-             * @description Where it was requeued to; null: wherever its routing key leads.
-             */
-            queue: string | null;
-            /**
-             * Requeued At
-             * Format: date-time
-             */
-            requeued_at: string;
-            /** Requeued By */
-            requeued_by: string;
         };
         /**
          * Liveness
@@ -2097,11 +2228,21 @@ export interface components {
          */
         Message: {
             /**
-             * Attempts
+             * Alive Relay Count
+             * @description Relays whose heartbeat is not late; null: not known.
+             */
+            alive_relay_count: number | null;
+            /**
+             * Attempt Count
              * @description Attempts to send it that were refused.
              */
-            attempts: number;
-            blocked_by: components["schemas"]["Earlier"] | null;
+            attempt_count: number;
+            blocked_by: components["schemas"]["EarlierMessage"] | null;
+            /**
+             * Blocking Pauses
+             * @description Pauses of relays; one without a name holds it for certain.
+             */
+            blocking_pauses: components["schemas"]["BlockingPause"][];
             /**
              * Body
              * @description The body as text, masked unless it was asked to be revealed; null for what is no text.
@@ -2122,22 +2263,22 @@ export interface components {
             /** Dedup Key */
             dedup_key: string | null;
             /**
+             * Deliveries
+             * @description What became of it in its queues; null: there is no history.
+             */
+            deliveries: components["schemas"]["MessageDelivery"][] | null;
+            /**
              * Due At
              * @description Null: not before something else happens.
              */
             due_at: string | null;
             /**
-             * Expires In Seconds
+             * Expiration Seconds
              * @description How long it may take, from the first sending on.
              */
-            expires_in_seconds: number | null;
+            expiration_seconds: number | null;
             /** Failed At */
             failed_at: string | null;
-            /**
-             * Handled
-             * @description What became of it in its queues; null: there is no history.
-             */
-            handled: components["schemas"]["Handled"][] | null;
             /** Headers */
             headers: {
                 [key: string]: unknown;
@@ -2148,27 +2289,19 @@ export interface components {
              */
             held_at: string | null;
             /**
+             * Hint
+             * @description What to do about it.
+             */
+            hint: string | null;
+            /**
              * Id
              * @description The number of its row, in the order of writing.
              */
             id: string;
-            /**
-             * Last Error
-             * @description What the broker said last, or what the message waits for.
-             */
-            last_error: string | null;
-            /**
-             * Living Relays
-             * @description Relays that have given a sign of life; null: not known.
-             */
-            living_relays: number | null;
+            /** @description What the broker said last, or what the message waits for. */
+            last_error: components["schemas"]["Error"] | null;
             /** Masked */
             masked: boolean;
-            /**
-             * Mend
-             * @description What can be done about it.
-             */
-            mend: string | null;
             /**
              * Message Id
              * @description The id that it keeps everywhere; null: made when it is sent.
@@ -2182,11 +2315,6 @@ export interface components {
             /** Ordering Key */
             ordering_key: string | null;
             /**
-             * Paused By
-             * @description Pauses of relays; one without a name holds it for certain.
-             */
-            paused_by: components["schemas"]["Hindering"][];
-            /**
              * Preview
              * @description The beginning of the body, masked; what else it is, and how large.
              */
@@ -2194,10 +2322,10 @@ export interface components {
             /** Priority */
             priority: number;
             /**
-             * Probed By
+             * Probe Id
              * @description Of a held or stalled message: the id of the row that is tried for all that go its way.
              */
-            probed_by: string | null;
+            probe_id: string | null;
             /**
              * Reason
              * @description Why it is where it is, and what happens next.
@@ -2229,15 +2357,67 @@ export interface components {
             tracking_ids: string[];
         };
         /**
-         * MessageLine
+         * MessageDelivery
+         * @description The last that is known of it in one queue.
+         */
+        MessageDelivery: {
+            /** Attempt */
+            attempt: number | null;
+            error: components["schemas"]["Error"] | null;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "processed" | "retried" | "dead_lettered" | "requeued" | "duplicate";
+            /** Queue */
+            queue: string;
+            /** Recorded At */
+            recorded_at: string | null;
+        };
+        /**
+         * MessagePage
+         * @description Part of the list, with how many there are in each state.
+         */
+        MessagePage: {
+            /**
+             * As Of
+             * @description When they were counted.
+             */
+            as_of: string | null;
+            /** Items */
+            items: components["schemas"]["MessageSummary"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what follows; null at the end.
+             */
+            next: string | null;
+            /**
+             * Previous
+             * @description Give it as `cursor` for what came before; null at the beginning.
+             */
+            previous: string | null;
+            sent_kept: components["schemas"]["Counted"] | null;
+            /** @description As in the backlog; null: not known yet. */
+            states: components["schemas"]["StateCounts"] | null;
+            /** @description With `total=true` only. */
+            total: components["schemas"]["Total"] | null;
+        };
+        /**
+         * MessageState
+         * @description Where a row of the outbox is.
+         * @enum {string}
+         */
+        MessageState: "pending" | "scheduled" | "held" | "stalled" | "blocked" | "retrying" | "parked" | "sent";
+        /**
+         * MessageSummary
          * @description A message of the outbox, without its body.
          */
-        MessageLine: {
+        MessageSummary: {
             /**
-             * Attempts
+             * Attempt Count
              * @description Attempts to send it that were refused.
              */
-            attempts: number;
+            attempt_count: number;
             /** Content Type */
             content_type: string | null;
             /**
@@ -2264,11 +2444,8 @@ export interface components {
              * @description The number of its row, in the order of writing.
              */
             id: string;
-            /**
-             * Last Error
-             * @description What the broker said last, or what the message waits for.
-             */
-            last_error: string | null;
+            /** @description What the broker said last, or what the message waits for. */
+            last_error: components["schemas"]["Error"] | null;
             /**
              * Message Id
              * @description The id that it keeps everywhere; null: made when it is sent.
@@ -2307,40 +2484,6 @@ export interface components {
             target_queue: string | null;
         };
         /**
-         * MessagePage
-         * @description Part of the list, with how many there are in each state.
-         */
-        MessagePage: {
-            /**
-             * As Of
-             * @description When they were counted.
-             */
-            as_of: string | null;
-            /** Items */
-            items: components["schemas"]["MessageLine"][];
-            /**
-             * Next
-             * @description Give it as `cursor` for what follows; null at the end.
-             */
-            next: string | null;
-            /**
-             * Previous
-             * @description Give it as `cursor` for what came before; null at the beginning.
-             */
-            previous: string | null;
-            sent_kept: components["schemas"]["Counted"] | null;
-            /** @description As in the backlog; null: not known yet. */
-            states: components["schemas"]["ByState"] | null;
-            /** @description With `total=true` only. */
-            total: components["schemas"]["Total"] | null;
-        };
-        /**
-         * MessageState
-         * @description Where a row of the outbox is.
-         * @enum {string}
-         */
-        MessageState: "pending" | "scheduled" | "held" | "stalled" | "blocked" | "retrying" | "parked" | "sent";
-        /**
          * Missing
          * @description Why there is no such order.
          */
@@ -2370,64 +2513,6 @@ export interface components {
             sku: string;
         };
         /**
-         * NodeAnswer
-         * @description One message: its time in the outbox, then a leg for each queue that it came to.
-         */
-        NodeAnswer: {
-            /**
-             * Depth
-             * @description 0 for the beginning of a chain.
-             */
-            depth: number;
-            /**
-             * Due At
-             * @description When it is sent, for a message that waits for its time.
-             */
-            due_at: string | null;
-            /**
-             * Held At
-             * @description Since when it is unroutable, or its route is stalled.
-             */
-            held_at: string | null;
-            /** Id */
-            id: string;
-            /**
-             * Last Error
-             * @description What keeps it in the outbox, masked.
-             */
-            last_error: string | null;
-            /** Legs */
-            legs: components["schemas"]["LegAnswer"][];
-            /**
-             * Parent Id
-             * @description The message whose handling published it.
-             */
-            parent_id: string | null;
-            /** Published At */
-            published_at: string | null;
-            /** Relay */
-            relay: string;
-            /**
-             * Requeue Count
-             * @description How often it was sent again after it had died.
-             */
-            requeue_count: number;
-            /** Routing Key */
-            routing_key: string;
-            /**
-             * Sent At
-             * @description When it left the outbox.
-             */
-            sent_at: string | null;
-            /** @description The most urgent of its legs', or what it waits for in the outbox. */
-            state: components["schemas"]["ChainState"];
-            /**
-             * Waited Seconds
-             * @description In the outbox.
-             */
-            waited_seconds: number | null;
-        };
-        /**
          * Note
          * @description What somebody noted about a group.
          */
@@ -2443,27 +2528,6 @@ export interface components {
             text: string;
         };
         /**
-         * NoteWanted
-         * @description A note about a group, or none any more.
-         */
-        NoteWanted: {
-            /**
-             * By
-             * @enum {string}
-             */
-            by: "fingerprint" | "queue" | "routing_key";
-            /**
-             * Id
-             * @description The group's id, as `outbox_dlq_groups` shows it.
-             */
-            id: string;
-            /**
-             * Note
-             * @description Null, or nothing but spaces: the note is taken away.
-             */
-            note: string | null;
-        };
-        /**
          * NotedEvent
          * @description One thing that happened to the order.
          */
@@ -2477,121 +2541,35 @@ export interface components {
             event: string;
         };
         /**
-         * OfRoutingKey
-         * @description The backlog of one routing key.
+         * OperationItemPage
+         * @description The items of an operation with their outcomes, those that failed first.
          */
-        OfRoutingKey: {
-            /** @description Waiting for an earlier message of their ordering key. */
-            blocked: components["schemas"]["Counted"];
-            /** @description Waiting for a queue that is bound for them. */
-            held: components["schemas"]["Counted"];
-            /** @description Given up, for a person to look at: they are listed as dead letters too. */
-            parked: components["schemas"]["Counted"];
-            /** @description Due, or being sent. */
-            pending: components["schemas"]["Counted"];
-            /** @description Refused by the broker, to be sent again later. */
-            retrying: components["schemas"]["Counted"];
-            /** Routing Key */
-            routing_key: string;
-            /** @description Due later, as their publisher wanted. */
-            scheduled: components["schemas"]["Counted"];
-            /** @description Waiting for a queue that confirms nothing or is full, while the broker answers. */
-            stalled: components["schemas"]["Counted"];
+        OperationItemPage: {
+            /** Items */
+            items: components["schemas"]["OperationItemResponse"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what follows; null at the end.
+             */
+            next: string | null;
+            /**
+             * Previous
+             * @description Give it as `cursor` for what came before; null at the beginning.
+             */
+            previous: string | null;
+            /** @description With `total=true` only. */
+            total: components["schemas"]["Total"] | null;
         };
         /**
-         * OperationAnswer
-         * @description A change of many dead letters, made in batches wherever maintenance runs: what was asked for, and how far it is.
+         * OperationItemResponse
+         * @description One dead letter of an operation, at its position in it.
          */
-        OperationAnswer: {
-            action: components["schemas"]["Action"];
+        OperationItemResponse: {
             /**
-             * Canary Since
-             * @description Since then it waits for the results of the canary.
-             */
-            canary_since: string | null;
-            /**
-             * Canary Until
-             * @description Until then it waits for them at most; in the past, once the canary passed.
-             */
-            canary_until: string | null;
-            /**
-             * Continues At
-             * @description When the next batch is due; null when none is.
-             */
-            continues_at: string | null;
-            /** Counts */
-            counts: {
-                [key: string]: number;
-            };
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Died Again
-             * @description How many of those that were requeued failed again: `results.failed_again`.
-             */
-            died_again: number;
-            /** Finished At */
-            finished_at: string | null;
-            /** Going On */
-            going_on: boolean;
-            /** Id */
-            id: string;
-            /**
-             * Letters Per Second
-             * @description Since it was asked for, until its end.
-             */
-            letters_per_second: number | null;
-            options: components["schemas"]["OptionsAnswer"];
-            /**
-             * Progress
-             * @description The share of them.
-             */
-            progress: number;
-            /** Reason */
-            reason: string | null;
-            /**
-             * Remaining Seconds
-             * @description If it goes on like this; null: nobody can say.
-             */
-            remaining_seconds: number | null;
-            /** Requested By */
-            requested_by: string | null;
-            /** @description What became of the messages that it sent again; null: it sends none. */
-            results: components["schemas"]["ResultsAnswer"] | null;
-            /**
-             * Selector
-             * @description What was meant. The letters were fixed at `created_at`.
-             */
-            selector: components["schemas"]["SelectorShown"];
-            /**
-             * Settled
-             * @description How many of the letters it got to, without those left out when it was ended.
-             */
-            settled: number;
-            state: components["schemas"]["OperationState"];
-            /** Stopped Because */
-            stopped_because: string | null;
-            /** Total */
-            total: number;
-            /**
-             * Updated At
-             * Format: date-time
-             */
-            updated_at: string;
-        };
-        /**
-         * OperationItemAnswer
-         * @description One letter of an operation, at its place in it.
-         */
-        OperationItemAnswer: {
-            /**
-             * Failed Attempts
+             * Failed Attempt Count
              * @description How many attempts failed since it was sent again.
              */
-            failed_attempts: number;
+            failed_attempt_count: number;
             /** Id */
             id: string;
             /**
@@ -2613,75 +2591,11 @@ export interface components {
             result: ("waiting" | "retrying" | "handled" | "failed_again" | "unknown") | null;
         };
         /**
-         * OperationItemPage
-         * @description What came of the letters of an operation, those that failed first.
-         */
-        OperationItemPage: {
-            /** Items */
-            items: components["schemas"]["OperationItemAnswer"][];
-            /**
-             * Next
-             * @description Give it as `cursor` for what follows; null at the end.
-             */
-            next: string | null;
-            /**
-             * Previous
-             * @description Give it as `cursor` for what came before; null at the beginning.
-             */
-            previous: string | null;
-            /** @description With `total=true` only. */
-            total: components["schemas"]["Total"] | null;
-        };
-        /**
-         * OperationPage
-         * @description Operations, the newest first.
-         */
-        OperationPage: {
-            /** Items */
-            items: components["schemas"]["OperationAnswer"][];
-            /**
-             * Next
-             * @description Give it as `cursor` for what follows; null at the end.
-             */
-            next: string | null;
-            /**
-             * Previous
-             * @description Give it as `cursor` for what came before; null at the beginning.
-             */
-            previous: string | null;
-            /** @description With `total=true` only. */
-            total: components["schemas"]["Total"] | null;
-        };
-        /**
-         * OperationShown
-         * @description What an operation is or was to do with it.
-         */
-        OperationShown: {
-            action: components["schemas"]["Action"];
-            /** Detail */
-            detail: string | null;
-            /** Id */
-            id: string;
-            /**
-             * Outcome
-             * @enum {string}
-             */
-            outcome: "failed_again" | "refused" | "not_found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged";
-            /** Settled At */
-            settled_at: string | null;
-        };
-        /**
-         * OperationState
-         * @description Running and paused ones go on; the others have ended: `STOPPED` by themselves, `CANCELLED` by a person.
-         * @enum {string}
-         */
-        OperationState: "running" | "paused" | "cancelled" | "stopped" | "finished";
-        /**
-         * OptionsAnswer
+         * OperationOptions
          * @description How an operation is done.
          */
-        OptionsAnswer: {
-            canary: components["schemas"]["CanaryAnswer"] | null;
+        OperationOptions: {
+            canary: components["schemas"]["CanaryResponse"] | null;
             /**
              * Destination
              * @description A queue, or null: where each one died.
@@ -2707,6 +2621,185 @@ export interface components {
              */
             stop_on_failure_ratio: number | null;
         };
+        /**
+         * OperationPage
+         * @description Operations, the newest first.
+         */
+        OperationPage: {
+            /** Items */
+            items: components["schemas"]["OperationResponse"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what follows; null at the end.
+             */
+            next: string | null;
+            /**
+             * Previous
+             * @description Give it as `cursor` for what came before; null at the beginning.
+             */
+            previous: string | null;
+            /** @description With `total=true` only. */
+            total: components["schemas"]["Total"] | null;
+        };
+        /**
+         * OperationResponse
+         * @description A change of many dead letters, made in batches wherever maintenance runs: what was asked for, and how far it is.
+         */
+        OperationResponse: {
+            action: components["schemas"]["Action"];
+            /**
+             * Active
+             * @description Whether it has not ended: it is running or paused.
+             */
+            active: boolean;
+            /**
+             * Canary Ends At
+             * @description Until then it waits for them at most; in the past, once the canary passed.
+             */
+            canary_ends_at: string | null;
+            /**
+             * Canary Started At
+             * @description Since then it waits for the results of the canary.
+             */
+            canary_started_at: string | null;
+            /**
+             * Counts
+             * @description How many items ended with each outcome.
+             */
+            counts: {
+                [key: string]: number;
+            };
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Failed Again Count
+             * @description How many of those that were requeued failed again: `results.failed_again`.
+             */
+            failed_again_count: number;
+            /** Finished At */
+            finished_at: string | null;
+            /** Id */
+            id: string;
+            /**
+             * Item Count
+             * @description How many dead letters it is for.
+             */
+            item_count: number;
+            /**
+             * Items Per Second
+             * @description Since it was asked for, until its end.
+             */
+            items_per_second: number | null;
+            /**
+             * Next Batch At
+             * @description When the next batch is due; null when none is.
+             */
+            next_batch_at: string | null;
+            options: components["schemas"]["OperationOptions"];
+            /**
+             * Progress
+             * @description The share of them.
+             */
+            progress: number;
+            /** Reason */
+            reason: string | null;
+            /**
+             * Remaining Seconds
+             * @description If it goes on like this; null: nobody can say.
+             */
+            remaining_seconds: number | null;
+            /** Requested By */
+            requested_by: string | null;
+            /** @description What became of the messages that it sent again; null: it sends none. */
+            results: components["schemas"]["OperationResults"] | null;
+            /**
+             * Selector
+             * @description What was meant. The dead letters were fixed at `created_at`.
+             */
+            selector: components["schemas"]["OperationSelector"];
+            /**
+             * Settled Count
+             * @description How many of its items have an outcome, without those left out when it was ended.
+             */
+            settled_count: number;
+            state: components["schemas"]["OperationState"];
+            /**
+             * Stop Reason
+             * @description Why it stopped itself; null: it did not.
+             */
+            stop_reason: string | null;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+        };
+        /**
+         * OperationResults
+         * @description How many messages a requeue has sent again, and what became of them: each is in one of the numbers after `sent`.
+         *
+         *     They are kept up to date after the end of the operation, too.
+         */
+        OperationResults: {
+            /**
+             * Failed
+             * @description Of all of them, those of which any attempt failed, also if handled since.
+             */
+            failed: number;
+            /**
+             * Failed Again
+             * @description Dead letters once more, or parked.
+             */
+            failed_again: number;
+            /** Handled */
+            handled: number;
+            /**
+             * Retrying
+             * @description An attempt failed, and another one follows.
+             */
+            retrying: number;
+            /**
+             * Sent
+             * @description How many were put into the outbox again.
+             */
+            sent: number;
+            /**
+             * Unknown
+             * @description Nothing was heard of them for seven days.
+             */
+            unknown: number;
+            /**
+             * Waiting
+             * @description Nothing is known of an attempt yet.
+             */
+            waiting: number;
+        };
+        /**
+         * OperationSelector
+         * @description Which dead letters were meant. What has a default may be missing.
+         */
+        OperationSelector: {
+            /**
+             * Count
+             * @description How many ids there were.
+             */
+            count?: number | null;
+            filter?: components["schemas"]["DeadLetterFilters"] | null;
+            /**
+             * Ids
+             * @description Of many the first.
+             */
+            ids?: string[] | null;
+        };
+        /**
+         * OperationState
+         * @description Running and paused ones go on; the others have ended: `STOPPED` by themselves, `CANCELLED` by a person.
+         * @enum {string}
+         */
+        OperationState: "running" | "paused" | "cancelled" | "stopped" | "finished";
         /**
          * OrderStatus
          * @description How far an order has come.
@@ -2744,10 +2837,10 @@ export interface components {
          */
         OtherRoutingKeys: {
             /**
-             * Routing Keys
+             * Routing Key Count
              * @description How many there are; of an estimate, how many were seen.
              */
-            routing_keys: number;
+            routing_key_count: number;
             total: components["schemas"]["Counted"];
         };
         /**
@@ -2763,12 +2856,40 @@ export interface components {
             scope: components["schemas"]["PauseScope"];
         };
         /**
-         * PauseNow
+         * PauseRequest
+         * @description What is to take nothing new.
+         */
+        PauseRequest: {
+            /**
+             * Expires At
+             * @description When it ends by itself; null: when it is resumed.
+             */
+            expires_at?: string | null;
+            /**
+             * Name
+             * @description Of the relay, worker or queue; empty: all relays, or all workers. A queue needs its name.
+             * @default
+             */
+            name: string;
+            /**
+             * Reason
+             * @description Why, for those who find it paused.
+             */
+            reason?: string | null;
+            scope: components["schemas"]["PauseScope"];
+        };
+        /**
+         * PauseResponse
          * @description A pause, and how far it has come.
          */
-        PauseNow: {
+        PauseResponse: {
             /** Components */
             components: components["schemas"]["PausedComponent"][];
+            /**
+             * Expires At
+             * @description When it ends by itself.
+             */
+            expires_at: string | null;
             /**
              * Name
              * @description Of the relay, worker or queue; empty: all relays, or all workers.
@@ -2790,34 +2911,6 @@ export interface components {
              * @enum {string}
              */
             state: "applied" | "pending" | "unmet";
-            /**
-             * Until
-             * @description When it ends by itself.
-             */
-            until: string | null;
-        };
-        /**
-         * PauseRequest
-         * @description What is to take nothing new.
-         */
-        PauseRequest: {
-            /**
-             * Name
-             * @description Of the relay, worker or queue; empty: all relays, or all workers. A queue needs its name.
-             * @default
-             */
-            name: string;
-            /**
-             * Reason
-             * @description Why, for those who find it paused.
-             */
-            reason?: string | null;
-            scope: components["schemas"]["PauseScope"];
-            /**
-             * Until
-             * @description When it ends by itself; null: when somebody resumes it.
-             */
-            until?: string | null;
         };
         /**
          * PauseScope
@@ -2830,7 +2923,6 @@ export interface components {
          * @description A component that a pause concerns.
          */
         PausedComponent: {
-            condition: components["schemas"]["Condition"];
             /** Id */
             id: string;
             kind: components["schemas"]["ComponentKind"];
@@ -2838,10 +2930,11 @@ export interface components {
             name: string;
             /**
              * State
-             * @description `applied`: it takes nothing new, and has nothing of it in hand; `pending`: it has not said so yet, or finishes what is in hand; `silent`: it is lost, and cannot say.
+             * @description `applied`: it takes nothing new, and has nothing of it in flight; `pending`: it has not said so yet, or finishes what is in flight; `silent`: it is lost, and cannot say.
              * @enum {string}
              */
             state: "applied" | "pending" | "silent";
+            status: components["schemas"]["ComponentStatus"];
         };
         /**
          * Pauses
@@ -2854,7 +2947,7 @@ export interface components {
              */
             as_of: string;
             /** Items */
-            items: components["schemas"]["PauseNow"][];
+            items: components["schemas"]["PauseResponse"][];
         };
         /**
          * Permissions
@@ -2898,52 +2991,6 @@ export interface components {
              */
             id: string;
             status: components["schemas"]["OrderStatus"];
-        };
-        /**
-         * PlanAnswer
-         * @description What would be done now, and the token that lets it be done.
-         */
-        PlanAnswer: {
-            action: components["schemas"]["Action"];
-            /** By Exception */
-            by_exception: {
-                [key: string]: number;
-            };
-            /** By Queue */
-            by_queue: {
-                [key: string]: number;
-            };
-            /**
-             * Confirm Token
-             * @description Good once, for the same request of the same person.
-             */
-            confirm_token: string;
-            /**
-             * Count
-             * @description How many are meant.
-             */
-            count: number;
-            /**
-             * Dry Run
-             * @default true
-             * @constant
-             */
-            dry_run: true;
-            /**
-             * Expires At
-             * Format: date-time
-             */
-            expires_at: string;
-            /**
-             * Sample
-             * @description The first of them.
-             */
-            sample: components["schemas"]["SampledAnswer"][];
-            /**
-             * Warnings
-             * @description What to think of before.
-             */
-            warnings: string[];
         };
         /**
          * PoisonMessage
@@ -3014,17 +3061,17 @@ export interface components {
          * @description A queue of the broker. Null: the broker does not tell.
          */
         QueueDepth: {
-            /** Consumers */
-            consumers: number | null;
+            /** Consumer Count */
+            consumer_count: number | null;
             /** Exists */
             exists: boolean;
             /** @description With a worker, not settled yet. */
-            in_hand: components["schemas"]["Counted"] | null;
+            in_flight: components["schemas"]["Counted"] | null;
             /**
-             * Oldest Seconds
+             * Oldest Age Seconds
              * @description How long the first one has been waiting.
              */
-            oldest_seconds: number | null;
+            oldest_age_seconds: number | null;
             /** Queue */
             queue: string;
             /** @description Waiting for a worker. */
@@ -3072,18 +3119,24 @@ export interface components {
             status: "ready" | "not_ready";
         };
         /**
-         * RepairedAnswer
+         * RepairResponse
          * @description What was done at once: an outcome per id, in the order in which they were given.
          */
-        RepairedAnswer: {
+        RepairResponse: {
             action: components["schemas"]["Action"];
             /** Counts */
             counts: {
                 [key: string]: number;
             };
             /** Items */
-            items: components["schemas"]["ItemAnswer"][];
+            items: components["schemas"]["ItemResponse"][];
         };
+        /**
+         * RequeueOutcome
+         * @description How a life ended; `IN_PROGRESS`: not yet, as far as the history knows.
+         * @enum {string}
+         */
+        RequeueOutcome: "in_progress" | "processed" | "failed_again" | "duplicate";
         /**
          * RequeueRequest
          * @description Sends dead letters again. More than 100 ids, a filter, a group, a rate or a canary make an operation.
@@ -3134,6 +3187,28 @@ export interface components {
             stop_on_failure_ratio?: number | null;
         };
         /**
+         * RequeueResponse
+         * @description One requeue of the message, and its outcome.
+         */
+        RequeueResponse: {
+            /** Ended At */
+            ended_at: string | null;
+            /** @description `duplicate`: the queue's inbox knew it, and it was not processed again. */
+            outcome: components["schemas"]["RequeueOutcome"];
+            /**
+             * Queue
+             * @description Where it was requeued to; null: wherever its routing key leads.
+             */
+            queue: string | null;
+            /**
+             * Requeued At
+             * Format: date-time
+             */
+            requeued_at: string;
+            /** Requeued By */
+            requeued_by: string;
+        };
+        /**
          * RestoreRequest
          * @description Opens discarded dead letters again.
          */
@@ -3160,46 +3235,6 @@ export interface components {
              */
             reason?: string | null;
             selector: components["schemas"]["Selector"];
-        };
-        /**
-         * ResultsAnswer
-         * @description How many messages a requeue has sent again, and what became of them: each is in one of the numbers after `sent`.
-         *
-         *     They are kept up to date after the end of the operation, too.
-         */
-        ResultsAnswer: {
-            /**
-             * Failed
-             * @description Of all of them, those of which any attempt failed, also if handled since.
-             */
-            failed: number;
-            /**
-             * Failed Again
-             * @description Dead letters once more, or parked.
-             */
-            failed_again: number;
-            /** Handled */
-            handled: number;
-            /**
-             * Retrying
-             * @description An attempt failed, and another one follows.
-             */
-            retrying: number;
-            /**
-             * Sent
-             * @description How many were put into the outbox again.
-             */
-            sent: number;
-            /**
-             * Unknown
-             * @description Nothing was heard of them for seven days.
-             */
-            unknown: number;
-            /**
-             * Waiting
-             * @description Nothing is known of an attempt yet.
-             */
-            waiting: number;
         };
         /**
          * ResumeRequest
@@ -3232,7 +3267,7 @@ export interface components {
              * Still Paused By
              * @description Pauses that go on and concern some of the same components.
              */
-            still_paused_by: components["schemas"]["PauseNow"][];
+            still_paused_by: components["schemas"]["PauseResponse"][];
         };
         /**
          * RetryPlan
@@ -3257,11 +3292,33 @@ export interface components {
          */
         Role: "viewer" | "operator" | "admin";
         /**
-         * SampledAnswer
+         * RoutingKeyCounts
+         * @description The backlog of one routing key.
+         */
+        RoutingKeyCounts: {
+            /** @description Waiting for an earlier message of their ordering key. */
+            blocked: components["schemas"]["Counted"];
+            /** @description Waiting for a queue that is bound for them. */
+            held: components["schemas"]["Counted"];
+            /** @description Given up, for a person to look at: they are listed as dead letters too. */
+            parked: components["schemas"]["Counted"];
+            /** @description Due, or being sent. */
+            pending: components["schemas"]["Counted"];
+            /** @description Refused by the broker, to be sent again later. */
+            retrying: components["schemas"]["Counted"];
+            /** Routing Key */
+            routing_key: string;
+            /** @description Due later, as their publisher wanted. */
+            scheduled: components["schemas"]["Counted"];
+            /** @description Waiting for a queue that confirms nothing or is full, while the broker answers. */
+            stalled: components["schemas"]["Counted"];
+        };
+        /**
+         * SampledItem
          * @description One of those that are meant; its preview and error are masked.
          */
-        SampledAnswer: {
-            error: components["schemas"]["ErrorSummary"];
+        SampledItem: {
+            error: components["schemas"]["Error"];
             /**
              * Failed At
              * Format: date-time
@@ -3293,27 +3350,10 @@ export interface components {
             ids?: (string | number)[];
         } & (unknown | unknown | unknown);
         /**
-         * SelectorShown
-         * @description Which dead letters were meant. What has a default may be missing.
-         */
-        SelectorShown: {
-            /**
-             * Count
-             * @description How many ids there were.
-             */
-            count?: number | null;
-            filter?: components["schemas"]["DeadLetterFilters"] | null;
-            /**
-             * Ids
-             * @description Of many the first.
-             */
-            ids?: string[] | null;
-        };
-        /**
-         * SeriesAnswer
+         * SeriesResponse
          * @description What happened, step by step, all processes together.
          */
-        SeriesAnswer: {
+        SeriesResponse: {
             /**
              * Backlog
              * @description The highest that was measured; not by group.
@@ -3386,10 +3426,30 @@ export interface components {
          */
         Source: "relay" | "worker" | "broker";
         /**
-         * StatsAnswer
+         * StateCounts
+         * @description Messages of the outbox by where they are.
+         */
+        StateCounts: {
+            /** @description Waiting for an earlier message of their ordering key. */
+            blocked: components["schemas"]["Counted"];
+            /** @description Waiting for a queue that is bound for them. */
+            held: components["schemas"]["Counted"];
+            /** @description Given up, for a person to look at: they are listed as dead letters too. */
+            parked: components["schemas"]["Counted"];
+            /** @description Due, or being sent. */
+            pending: components["schemas"]["Counted"];
+            /** @description Refused by the broker, to be sent again later. */
+            retrying: components["schemas"]["Counted"];
+            /** @description Due later, as their publisher wanted. */
+            scheduled: components["schemas"]["Counted"];
+            /** @description Waiting for a queue that confirms nothing or is full, while the broker answers. */
+            stalled: components["schemas"]["Counted"];
+        };
+        /**
+         * StatsResponse
          * @description Series over one time. All columns are as long as `starts_at`.
          */
-        StatsAnswer: {
+        StatsResponse: {
             /**
              * As Of
              * Format: date-time
@@ -3417,9 +3477,14 @@ export interface components {
              */
             group_by: "none" | "queue" | "routing_key";
             /** Series */
-            series: components["schemas"]["SeriesAnswer"][];
+            series: components["schemas"]["SeriesResponse"][];
             /** Starts At */
             starts_at: string[];
+            /**
+             * Step Reason
+             * @description Why the step is longer than was asked for; null: it is not.
+             */
+            step_reason: string | null;
             /** Step Seconds */
             step_seconds: number;
             /**
@@ -3428,11 +3493,6 @@ export interface components {
              * @description Where the last step ends.
              */
             to: string;
-            /**
-             * Widened
-             * @description Why the step is longer than was asked for.
-             */
-            widened: string | null;
         };
         /**
          * Topology
@@ -3450,8 +3510,7 @@ export interface components {
              */
             bindings_known: boolean;
             broker: components["schemas"]["BrokerKind"];
-            /** Broker Error */
-            broker_error: string | null;
+            broker_error: components["schemas"]["Error"] | null;
             /**
              * Degraded
              * @description What could not be asked.
@@ -3469,17 +3528,14 @@ export interface components {
          * @description A way that messages go.
          */
         TopologyEdge: {
+            /** Binding Key */
+            binding_key: string | null;
             /**
              * Declared By
              * @description `broker`: it is there; `worker`: a worker says so, and the broker does not tell.
              * @enum {string}
              */
             declared_by: "broker" | "worker";
-            /**
-             * Key
-             * @description The binding key.
-             */
-            key: string | null;
             /**
              * Kind
              * @enum {string}
@@ -3496,10 +3552,10 @@ export interface components {
          */
         TopologyNode: {
             /**
-             * Consumers
-             * @description Who takes messages from it.
+             * Consumer Count
+             * @description How many consume it.
              */
-            consumers: number | null;
+            consumer_count: number | null;
             /** Exists */
             exists: boolean;
             /**
@@ -3537,10 +3593,10 @@ export interface components {
              */
             code: "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding" | "relays_disagree";
             /**
-             * Mend
-             * @description What would mend it.
+             * Hint
+             * @description What to do about it.
              */
-            mend: string;
+            hint: string;
             /**
              * Node
              * @description The node that it is about.
@@ -3568,38 +3624,6 @@ export interface components {
             /** Value */
             value: number;
         };
-        /**
-         * TryAnswer
-         * @description One attempt of a handler.
-         */
-        TryAnswer: {
-            /**
-             * At
-             * @description When it had ended.
-             */
-            at: string | null;
-            /** Attempt */
-            attempt: number;
-            /**
-             * Component
-             * @description The worker that it ran in.
-             */
-            component: string;
-            error: components["schemas"]["ErrorSummary"] | null;
-            /**
-             * Handling Seconds
-             * @description How long the handler ran.
-             */
-            handling_seconds: number | null;
-            /** @description `duplicate`: it had been handled before. */
-            outcome: components["schemas"]["TryOutcome"];
-        };
-        /**
-         * TryOutcome
-         * @description How an attempt ended; `DUPLICATE`: it had been handled before.
-         * @enum {string}
-         */
-        TryOutcome: "processed" | "retried" | "dead_lettered" | "duplicate";
         /**
          * Unarchived
          * @description How many dead letters the broker still has, which are in no list.
@@ -3655,10 +3679,10 @@ export interface components {
              */
             severity: "warning" | "error";
             /**
-             * Since
+             * Started At
              * @description Since when it is so, as far as that is known.
              */
-            since: string | null;
+            started_at: string | null;
             /**
              * Subject
              * @description Its name; empty: all of that kind.
@@ -3673,10 +3697,10 @@ export interface components {
             summary: string;
         };
         /**
-         * VerdictNow
+         * VerdictResponse
          * @description Whether all is well.
          */
-        VerdictNow: {
+        VerdictResponse: {
             /**
              * As Of
              * Format: date-time
@@ -3688,17 +3712,17 @@ export interface components {
              */
             findings: components["schemas"]["VerdictFinding"][];
             /**
-             * Since
+             * Started At
              * @description When the first finding of that severity began; null: all is well, or not known.
              */
-            since: string | null;
+            started_at: string | null;
             /**
              * Status
              * @description The worst severity of the findings.
              * @enum {string}
              */
             status: "ok" | "warning" | "error";
-            thresholds: components["schemas"]["HealthThresholdsShown"];
+            thresholds: components["schemas"]["HealthThresholdsResponse"];
         };
         /**
          * WaitReason
@@ -3706,30 +3730,6 @@ export interface components {
          * @enum {string}
          */
         WaitReason: "paused" | "no_consumer" | "retry" | "behind" | "next";
-        /**
-         * WaitingAnswer
-         * @description Why a delivery waits.
-         */
-        WaitingAnswer: {
-            /**
-             * Ahead
-             * @description How many are due before it, up to 10,001; null: not known, as at RabbitMQ.
-             */
-            ahead: number | null;
-            /** Pause Reason */
-            pause_reason: string | null;
-            /** Paused At */
-            paused_at: string | null;
-            /** Paused By */
-            paused_by: string | null;
-            /** @description `paused`; `no_consumer`: no worker consumes the queue; `retry`: its next attempt is due later; `behind`: others are due before it; `next`: no worker has taken it yet. */
-            reason: components["schemas"]["WaitReason"];
-            /**
-             * Text
-             * @description The same in words.
-             */
-            text: string;
-        };
     };
     responses: never;
     parameters: never;
@@ -3757,9 +3757,9 @@ export interface operations {
                 /** @description To what it was done. */
                 target?: string | null;
                 /** @description At that moment or later. */
-                after?: string | null;
+                created_after?: string | null;
                 /** @description Before that moment. */
-                before?: string | null;
+                created_before?: string | null;
             };
             header?: never;
             path?: never;
@@ -3770,6 +3770,8 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3856,10 +3858,12 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["BacklogNow"];
+                    "application/json": components["schemas"]["BacklogResponse"];
                 };
             };
             /** @description `unauthenticated`: Nobody known is asking */
@@ -3925,10 +3929,10 @@ export interface operations {
                 routing_key?: string | null;
                 /** @description The worst state, as the chain itself tells it. */
                 state?: components["schemas"]["ChainState"] | null;
-                /** @description It began then or later. */
-                after?: string | null;
-                /** @description It began before then. */
-                before?: string | null;
+                /** @description Its first message was sent then or later. */
+                sent_after?: string | null;
+                /** @description Its first message was sent before then. */
+                sent_before?: string | null;
                 /** @description Most items of the page. */
                 limit?: number;
                 /** @description `next` or `previous` of a page before; with its filter. */
@@ -3943,6 +3947,8 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4034,10 +4040,12 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ChainAnswer"];
+                    "application/json": components["schemas"]["ChainResponse"];
                 };
             };
             /** @description `unauthenticated`: Nobody known is asking */
@@ -4122,6 +4130,8 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4213,10 +4223,12 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RepairedAnswer"] | components["schemas"]["PlanAnswer"];
+                    "application/json": components["schemas"]["RepairResponse"] | components["schemas"]["DryRunResponse"];
                 };
             };
             /** @description An operation was made of it, whose letters are fixed now, and which goes on in batches. */
@@ -4227,7 +4239,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OperationAnswer"];
+                    "application/json": components["schemas"]["OperationResponse"];
                 };
             };
             /** @description `unauthenticated`: Nobody known is asking */
@@ -4369,6 +4381,8 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4481,6 +4495,8 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4559,17 +4575,19 @@ export interface operations {
                  *       "note": "ask Ann"
                  *     }
                  */
-                "application/json": components["schemas"]["NoteWanted"];
+                "application/json": components["schemas"]["GroupNoteRequest"];
             };
         };
         responses: {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["GroupNoted"];
+                    "application/json": components["schemas"]["GroupNoteResponse"];
                 };
             };
             /** @description `unauthenticated`: Nobody known is asking */
@@ -4664,10 +4682,12 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["DeadLetterShown"];
+                    "application/json": components["schemas"]["DeadLetterResponse"];
                 };
             };
             /** @description `unauthenticated`: Nobody known is asking */
@@ -4750,6 +4770,8 @@ export interface operations {
             /** @description The body. */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4836,6 +4858,8 @@ export interface operations {
             /** @description Events, until the stream ends. */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4959,10 +4983,12 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["VerdictNow"];
+                    "application/json": components["schemas"]["VerdictResponse"];
                 };
             };
             /** @description `unauthenticated`: Nobody known is asking */
@@ -5056,6 +5082,8 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5145,6 +5173,8 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5226,7 +5256,7 @@ export interface operations {
                 /** @description Whether to count all, up to 10,000. */
                 total?: boolean;
                 /** @description Only those that have not ended. */
-                going_on?: boolean;
+                active?: boolean;
             };
             header?: never;
             path?: never;
@@ -5237,6 +5267,8 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5323,10 +5355,12 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OperationAnswer"];
+                    "application/json": components["schemas"]["OperationResponse"];
                 };
             };
             /** @description `unauthenticated`: Nobody known is asking */
@@ -5409,10 +5443,12 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OperationAnswer"];
+                    "application/json": components["schemas"]["OperationResponse"];
                 };
             };
             /** @description `unauthenticated`: Nobody known is asking */
@@ -5531,6 +5567,8 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5626,10 +5664,12 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OperationAnswer"];
+                    "application/json": components["schemas"]["OperationResponse"];
                 };
             };
             /** @description `unauthenticated`: Nobody known is asking */
@@ -5739,10 +5779,12 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OperationAnswer"];
+                    "application/json": components["schemas"]["OperationResponse"];
                 };
             };
             /** @description `unauthenticated`: Nobody known is asking */
@@ -5860,10 +5902,12 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PauseNow"];
+                    "application/json": components["schemas"]["PauseResponse"];
                 };
             };
             /** @description `unauthenticated`: Nobody known is asking */
@@ -5952,6 +5996,8 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6044,10 +6090,12 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RepairedAnswer"] | components["schemas"]["PlanAnswer"];
+                    "application/json": components["schemas"]["RepairResponse"] | components["schemas"]["DryRunResponse"];
                 };
             };
             /** @description An operation was made of it, whose letters are fixed now, and which goes on in batches. */
@@ -6058,7 +6106,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OperationAnswer"];
+                    "application/json": components["schemas"]["OperationResponse"];
                 };
             };
             /** @description `unauthenticated`: Nobody known is asking */
@@ -6183,10 +6231,12 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RepairedAnswer"] | components["schemas"]["PlanAnswer"];
+                    "application/json": components["schemas"]["RepairResponse"] | components["schemas"]["DryRunResponse"];
                 };
             };
             /** @description An operation was made of it, whose letters are fixed now, and which goes on in batches. */
@@ -6197,7 +6247,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OperationAnswer"];
+                    "application/json": components["schemas"]["OperationResponse"];
                 };
             };
             /** @description `unauthenticated`: Nobody known is asking */
@@ -6314,6 +6364,8 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6406,6 +6458,8 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6489,6 +6543,8 @@ export interface operations {
             /** @description Successful Response */
             201: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6581,6 +6637,8 @@ export interface operations {
             /** @description Successful Response */
             204: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -6682,10 +6740,12 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["StatsAnswer"];
+                    "application/json": components["schemas"]["StatsResponse"];
                 };
             };
             /** @description `unauthenticated`: Nobody known is asking */
@@ -6756,6 +6816,8 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {

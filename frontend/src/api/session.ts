@@ -38,7 +38,7 @@ export function useLogOut(): () => Promise<void> {
 }
 
 export function whyNot(identity: Identity, permission: Permission): string | undefined {
-  if (identity.may[permission]) return undefined;
+  if (identity.permissions[permission]) return undefined;
   if (identity.read_only && permission !== "read_audit" && permission !== "reveal") {
     return texts.readOnly;
   }

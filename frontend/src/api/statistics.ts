@@ -16,7 +16,7 @@ export interface Statistics {
   /** False for steps of which more may be told. */
   complete: readonly boolean[];
   /** Why steps are longer than usual. */
-  widened: string | null;
+  stepReason: string | null;
   asOf: number;
   created: Column;
   sent: Column;
@@ -49,7 +49,7 @@ export function useStatistics(period: Period) {
   return useQuery({ ...statistics(period), refetchInterval: period.to === "now" && interval });
 }
 
-function columns(answer: Schemas["StatsAnswer"]): Statistics {
+function columns(answer: Schemas["StatsResponse"]): Statistics {
   const [series] = answer.series;
   return {
     from: seconds(answer.from),
@@ -57,7 +57,7 @@ function columns(answer: Schemas["StatsAnswer"]): Statistics {
     step: answer.step_seconds,
     startsAt: answer.starts_at.map(seconds),
     complete: answer.complete,
-    widened: answer.widened,
+    stepReason: answer.step_reason,
     asOf: seconds(answer.as_of),
     created: series?.created ?? [],
     sent: series?.sent ?? [],

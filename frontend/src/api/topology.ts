@@ -51,10 +51,10 @@ function topologyOf(found: Schemas["Topology"]): Topology {
   return {
     asOf: found.as_of,
     broker: found.broker,
-    brokerError: found.broker_error ?? undefined,
+    brokerError: found.broker_error?.message,
     degraded: found.degraded,
     bindingsKnown: found.bindings_known,
-    nodes: found.nodes.map(({ id, kind, name, exists, queued, retrying, consumers }) => ({
+    nodes: found.nodes.map(({ id, kind, name, exists, queued, retrying, consumer_count: consumers }) => ({
       id,
       kind,
       name,
@@ -63,7 +63,7 @@ function topologyOf(found: Schemas["Topology"]): Topology {
       retrying: retrying ?? undefined,
       consumers: consumers ?? undefined,
     })),
-    edges: found.edges.map(({ source, target, kind, key }) => ({
+    edges: found.edges.map(({ source, target, kind, binding_key: key }) => ({
       source,
       target,
       kind,

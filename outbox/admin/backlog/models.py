@@ -7,7 +7,7 @@ from pydantic import Field
 
 from outbox.admin.backlog.view import Backlog, drained_in
 from outbox.admin.brokers import BrokerKind
-from outbox.admin.models import Model, Moment
+from outbox.admin.models import Error, Model, Moment
 from outbox.admin.store.backlog import NONE, Count, MessageState, QueueCounts
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Counted(Model):
     )
 
 
-class ByState(Model):
+class StateCounts(Model):
     """Messages of the outbox by where they are."""
 
     pending: Annotated[Counted, Field(description="Due, or being sent.")]
@@ -49,7 +49,7 @@ class ByState(Model):
     parked: Annotated[Counted, Field(description="Given up, for a person to look at: they are listed as dead letters too.")]
 
 
-class OfRoutingKey(ByState):
+class RoutingKeyCounts(StateCounts):
     """The backlog of one routing key."""
 
     routing_key: str
@@ -58,7 +58,7 @@ class OfRoutingKey(ByState):
 class OtherRoutingKeys(Model):
     """The routing keys that are not listed, taken together."""
 
-    routing_keys: int = Field(description="How many there are; of an estimate, how many were seen.")
+    routing_key_count: int = Field(description="How many there are; of an estimate, how many were seen.")
     total: Counted
 
 
@@ -68,10 +68,10 @@ class QueueDepth(Model):
     queue: str
     exists: bool
     queued: Counted | None = Field(description="Waiting for a worker.")
-    in_hand: Counted | None = Field(description="With a worker, not settled yet.")
+    in_flight: Counted | None = Field(description="With a worker, not settled yet.")
     retrying: Counted | None = Field(description="To be handled again later; RabbitMQ keeps these in delay queues.")
-    consumers: int | None
-    oldest_seconds: float | None = Field(description="How long the first one has been waiting.")
+    consumer_count: int | None
+    oldest_age_seconds: float | None = Field(description="How long the first one has been waiting.")
 
 
 class Rates(Model):
@@ -81,7 +81,7 @@ class Rates(Model):
     outgoing: float | None = Field(description="Sent by relays.")
 
 
-class BacklogNow(Model):
+class BacklogResponse(Model):
     """What waits in the outbox and at the broker."""
 
     as_of: Moment
@@ -89,37 +89,37 @@ class BacklogNow(Model):
     degraded: list[Literal["broker", "database"]] = Field(
         description="What could not be asked: its part is missing, or as old as `as_of` says."
     )
-    states: ByState
+    states: StateCounts
     sent_kept: Counted = Field(description="Sent, and kept in the table until clean-up.")
-    oldest_pending_seconds: float | None = Field(description="How long the first message has been due.")
-    oldest_held_seconds: float | None = Field(description="How long the first held message has been held.")
-    oldest_stalled_seconds: float | None = Field(description="How long the first stalled message has been stalled.")
+    oldest_pending_age_seconds: float | None = Field(description="How long the first message has been due.")
+    oldest_held_age_seconds: float | None = Field(description="How long the first held message has been held.")
+    oldest_stalled_age_seconds: float | None = Field(description="How long the first stalled message has been stalled.")
     per_second: Rates
     drained_in_seconds: float | None = Field(
         description="Until nothing is due any more, at these rates; null: not at these rates, or not known."
     )
-    routing_keys: list[OfRoutingKey] = Field(description="Those with the most messages, the most first.")
+    routing_keys: list[RoutingKeyCounts] = Field(description="Those with the most messages, the most first.")
     other_routing_keys: OtherRoutingKeys
     broker: BrokerKind
-    broker_error: str | None = Field(description="Why the broker's part is missing.")
+    broker_error: Error | None = Field(description="Why the broker's part is missing.")
     queues: list[QueueDepth] | None = Field(description="The broker's queues; null: not known.")
 
 
-def told(backlog: Backlog, *, top: int) -> BacklogNow:
+def told(backlog: Backlog, *, top: int) -> BacklogResponse:
     """The answer, with the `top` routing keys that have the most messages."""
     figures, states = backlog.figures, backlog.figures.counts.states
     listed, rest = _ranked(figures.counts.routing_keys, top)
     rates = Rates(incoming=_rounded(backlog.incoming), outgoing=_rounded(figures.out_per_second))
     problem = _broker_problem(backlog)
-    return BacklogNow(
+    return BacklogResponse(
         as_of=backlog.as_of,
         complete=backlog.complete,
         degraded=[*(["broker"] if problem else []), *(["database"] if backlog.stale else [])],
-        states=ByState(**_of_states(states)),
+        states=StateCounts(**_of_states(states)),
         sent_kept=_counted(states[MessageState.SENT]),
-        oldest_pending_seconds=_rounded(figures.oldest_seconds),
-        oldest_held_seconds=_rounded(figures.waited.get(MessageState.HELD)),
-        oldest_stalled_seconds=_rounded(figures.waited.get(MessageState.STALLED)),
+        oldest_pending_age_seconds=_rounded(figures.oldest_seconds),
+        oldest_held_age_seconds=_rounded(figures.waited.get(MessageState.HELD)),
+        oldest_stalled_age_seconds=_rounded(figures.waited.get(MessageState.STALLED)),
         per_second=rates,
         drained_in_seconds=_rounded(
             drained_in(states[MessageState.PENDING].value, incoming=backlog.incoming, outgoing=figures.out_per_second)
@@ -127,7 +127,7 @@ def told(backlog: Backlog, *, top: int) -> BacklogNow:
         routing_keys=listed,
         other_routing_keys=rest,
         broker=backlog.broker,
-        broker_error=problem,
+        broker_error=None if problem is None else Error(type="", message=problem),
         queues=None if problem or not backlog.complete else _queues(backlog),
     )
 
@@ -137,15 +137,21 @@ def counted_states(snapshot: "Snapshot[BacklogFigures] | None") -> dict[str, Any
     if snapshot is None:
         return {"states": None, "sent_kept": None, "as_of": None}
     states = snapshot.value.counts.states
-    return {"states": ByState(**_of_states(states)), "sent_kept": _counted(states[MessageState.SENT]), "as_of": snapshot.as_of}
+    return {
+        "states": StateCounts(**_of_states(states)),
+        "sent_kept": _counted(states[MessageState.SENT]),
+        "as_of": snapshot.as_of,
+    }
 
 
-def _ranked(routing_keys: Mapping[str, Mapping[MessageState, Count]], top: int) -> tuple[list[OfRoutingKey], OtherRoutingKeys]:
+def _ranked(
+    routing_keys: Mapping[str, Mapping[MessageState, Count]], top: int
+) -> tuple[list[RoutingKeyCounts], OtherRoutingKeys]:
     totals = {key: sum(states.values(), NONE) for key, states in routing_keys.items()}
     ranked = sorted(totals, key=lambda key: (-totals[key].value, key))
     others = [totals[key] for key in ranked[top:]]
-    listed = [OfRoutingKey(routing_key=key, **_of_states(routing_keys[key])) for key in ranked[:top]]
-    return listed, OtherRoutingKeys(routing_keys=len(others), total=_counted(sum(others, NONE)))
+    listed = [RoutingKeyCounts(routing_key=key, **_of_states(routing_keys[key])) for key in ranked[:top]]
+    return listed, OtherRoutingKeys(routing_key_count=len(others), total=_counted(sum(others, NONE)))
 
 
 def _of_states(states: Mapping[MessageState, Count]) -> dict[str, Counted]:
@@ -172,10 +178,10 @@ def _of_database(queue: QueueCounts) -> QueueDepth:
         queue=queue.queue,
         exists=True,
         queued=_counted(queue.queued),
-        in_hand=_counted(queue.in_hand),
+        in_flight=_counted(queue.in_hand),
         retrying=_counted(queue.retrying),
-        consumers=None,
-        oldest_seconds=_rounded(queue.oldest_seconds),
+        consumer_count=None,
+        oldest_age_seconds=_rounded(queue.oldest_seconds),
     )
 
 
@@ -184,10 +190,10 @@ def _of_rabbitmq(queue: "QueueSeen") -> QueueDepth:
         queue=queue.name,
         exists=queue.there,
         queued=None if queue.ready is None else _counted(Count(queue.ready)),
-        in_hand=None if queue.unacked is None else _counted(Count(queue.unacked)),
+        in_flight=None if queue.unacked is None else _counted(Count(queue.unacked)),
         retrying=None,
-        consumers=queue.consumers,
-        oldest_seconds=None,
+        consumer_count=queue.consumers,
+        oldest_age_seconds=None,
     )
 
 

@@ -6,7 +6,7 @@ from fastapi import Query
 from pydantic import Field
 
 from outbox.admin.access import Viewer
-from outbox.admin.backlog.models import BacklogNow, told
+from outbox.admin.backlog.models import BacklogResponse, told
 from outbox.admin.backlog.view import BacklogView
 from outbox.admin.models import Request
 from outbox.admin.routing import area
@@ -21,7 +21,7 @@ class BacklogQuestion(Request):
 
 
 @backlog.get("/backlog", operation_id="outbox_backlog_show", summary="Show Backlog")
-async def show(context: Viewer, question: Annotated[BacklogQuestion, Query()]) -> BacklogNow:
+async def show(context: Viewer, question: Annotated[BacklogQuestion, Query()]) -> BacklogResponse:
     """How much waits in the outbox, by state and by routing key, since when, and for how much longer; and in the queues.
 
     The figures are counted at most every two seconds, whoever asks: `as_of` says when. Beyond ten thousand of a state they are

@@ -8,7 +8,7 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from outbox.admin.access import Viewer
-from outbox.admin.chains.models import ChainAnswer, ChainLine, ChainPage
+from outbox.admin.chains.models import ChainPage, ChainResponse, ChainSummary
 from outbox.admin.models import Cursor, Direction, Instant, Request, Text, decode_cursor
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
@@ -42,8 +42,8 @@ class ChainListParameters(Request):
         ChainState | None,
         Field(description="The worst state, as the chain itself tells it."),
     ] = None
-    after: Annotated[Instant | None, Field(description="It began then or later.")] = None
-    before: Annotated[Instant | None, Field(description="It began before then.")] = None
+    sent_after: Annotated[Instant | None, Field(description="Its first message was sent then or later.")] = None
+    sent_before: Annotated[Instant | None, Field(description="Its first message was sent before then.")] = None
     limit: Annotated[int, Field(ge=1, le=200, description="Most items of the page.")] = 50
     cursor: Annotated[
         str | None, Field(max_length=2_000, description="`next` or `previous` of a page before; with its filter.")
@@ -65,8 +65,8 @@ async def list_chains(context: Viewer, wanted: Annotated[ChainListParameters, Qu
     filter_ = BeginningFilter(
         routing_key=wanted.routing_key,
         state=wanted.state,
-        after=wanted.after,
-        before=wanted.before,
+        after=wanted.sent_after,
+        before=wanted.sent_before,
     )
     async with context.admin.reading("listing chains") as connection:
         page = await beginnings(
@@ -77,7 +77,7 @@ async def list_chains(context: Viewer, wanted: Annotated[ChainListParameters, Qu
             backwards=cursor is not None and cursor.direction == "previous",
         )
     return ChainPage(
-        items=[ChainLine.model_validate(item) for item in page.items],
+        items=[ChainSummary.model_validate(item) for item in page.items],
         next=_cursor("next", page.next, bound_to),
         previous=_cursor("previous", page.previous, bound_to),
     )
@@ -88,7 +88,7 @@ async def show_chain(
     context: Viewer,
     tracking_id: Annotated[str, Path(description="The id of any message of the chain.", max_length=LONGEST_ID)],
     wanted: Annotated[ChainParameters, Query()],
-) -> ChainAnswer:
+) -> ChainResponse:
     """The whole chain that a message belongs to: what led to it, what followed from it, and what became of each.
 
     Times are those of the database. A message that only others speak of has the state `unknown`.
@@ -104,7 +104,7 @@ async def show_chain(
     if not found.found:
         nothing = "nothing is known of that id: look at how it is written, and whether the history goes back that far"
         raise Problem(Code.NOT_FOUND, "; ".join((nothing, *found.unknown)))
-    return ChainAnswer.model_validate(masked(found, context.masking))
+    return ChainResponse.model_validate(masked(found, context.masking))
 
 
 def _place(cursor: Cursor) -> Place:

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from outbox.admin.models import Model, Moment, ShapedAs
+from outbox.admin.models import Error, Model, Moment, ShapedAs
 from outbox.masking import Masking
-from outbox.reporting.components import ComponentKind, Condition, KnownComponent
+from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
 from outbox.reporting.pauses import Pause, PauseScope
 
 
@@ -18,12 +18,12 @@ class PauseKey(BaseModel):
     name: str = Field(description="Of the relay, worker or queue; empty: all relays, or all workers.")
 
 
-class LastError(BaseModel):
-    """What went wrong last."""
+class ComponentFailure(BaseModel):
+    """What failed last."""
 
-    at: Moment
-    about: str = Field(description="The routing key, or the queue.")
-    text: str = Field(description="Masked.")
+    failed_at: Moment
+    subject: str = Field(description="The routing key, or the queue.")
+    error: Error
 
 
 class PoisonMessage(BaseModel):
@@ -45,9 +45,11 @@ class ComponentActivity(BaseModel):
     )
     totals: dict[str, int] = Field(description="Messages since it started, by what became of them: `sent`, `success`, …")
     per_second: dict[str, float] = Field(description="The same over about the last ten seconds.")
-    in_hand: int | None = Field(default=None, description="Messages that it has in hand.")
+    in_flight: int | None = Field(default=None, description="Messages that it has taken and not yet settled.")
     unsent: int | None = Field(default=None, description="Of a relay: messages in the outbox.")
-    oldest_due_seconds: float | None = Field(default=None, description="Of a relay: how long the first message has been due.")
+    oldest_due_age_seconds: float | None = Field(
+        default=None, description="Of a relay: how long the first message has been due."
+    )
     last_sent_at: Moment | None = Field(default=None, description="Of a relay: when it last sent something.")
     wakes_by: Literal["listening", "polling"] | None = Field(
         default=None, description="Of a relay: how it learns of new messages."
@@ -59,9 +61,9 @@ class ComponentActivity(BaseModel):
     poison_messages: list[PoisonMessage] | None = Field(
         default=None, description="Messages that workers died of too often, which run alone or wait to; the latest ten."
     )
-    pausing: list[PauseKey] | None = Field(default=None, description="Pauses that wait for what is in hand.")
+    pending_pauses: list[PauseKey] | None = Field(default=None, description="Pauses that wait for what is in flight.")
     waiting_for: dict[str, str] | None = Field(default=None, description="Why the `broker` or the `database` is not there.")
-    last_error: LastError | None = None
+    last_failure: ComponentFailure | None = None
 
 
 class RetryPlan(BaseModel):
@@ -71,7 +73,7 @@ class RetryPlan(BaseModel):
     computed: bool = Field(description="Whether there may be others.")
 
 
-class DescribedConsumer(BaseModel):
+class ConsumerResponse(BaseModel):
     """A consumer, as its worker runs it."""
 
     queue: str
@@ -98,14 +100,14 @@ class PausedComponent(Model):
     id: str
     kind: ComponentKind
     name: str
-    condition: Condition
+    status: ComponentStatus
     state: Applied = Field(
-        description="`applied`: it takes nothing new, and has nothing of it in hand; `pending`: it has not said so yet, or "
-        "finishes what is in hand; `silent`: it is lost, and cannot say."
+        description="`applied`: it takes nothing new, and has nothing of it in flight; `pending`: it has not said so yet, or "
+        "finishes what is in flight; `silent`: it is lost, and cannot say."
     )
 
 
-class PauseNow(Model):
+class PauseResponse(Model):
     """A pause, and how far it has come."""
 
     scope: PauseScope
@@ -113,38 +115,38 @@ class PauseNow(Model):
     reason: str | None
     requested_by: str | None
     requested_at: Moment
-    until: Moment | None = Field(description="When it ends by itself.")
+    expires_at: Moment | None = Field(description="When it ends by itself.")
     state: Literal["applied", "pending", "unmet"] = Field(
         description="`applied`: by all that live; `pending`: not by all yet; `unmet`: there is nobody whom it concerns."
     )
     components: list[PausedComponent]
 
 
-def pauses_now(pauses: Iterable[Pause], components: Sequence[KnownComponent]) -> list[PauseNow]:
+def pauses_now(pauses: Iterable[Pause], components: Sequence[KnownComponent]) -> list[PauseResponse]:
     """Each pause with the components that it concerns, those that ended aside."""
     return [_now(pause, components) for pause in pauses]
 
 
-def _now(pause: Pause, components: Sequence[KnownComponent]) -> PauseNow:
+def _now(pause: Pause, components: Sequence[KnownComponent]) -> PauseResponse:
     concerned = [
         PausedComponent(
             id=component.id,
             kind=component.kind,
             name=component.name,
-            condition=component.condition,
+            status=component.condition,
             state=_state(pause, component),
         )
         for component in components
-        if component.condition is not Condition.STOPPED and _concerns(pause, component)
+        if component.condition is not ComponentStatus.STOPPED and _concerns(pause, component)
     ]
     states = {component.state for component in concerned} - {"silent"}
-    return PauseNow(
+    return PauseResponse(
         scope=pause.scope,
         name=pause.name,
         reason=pause.reason,
         requested_by=pause.requested_by,
         requested_at=pause.requested_at,
-        until=pause.until,
+        expires_at=pause.until,
         state="unmet" if not states else "applied" if states == {"applied"} else "pending",
         components=concerned,
     )
@@ -159,7 +161,7 @@ def _concerns(pause: Pause, component: KnownComponent) -> bool:
 
 
 def _state(pause: Pause, component: KnownComponent) -> Applied:
-    if component.condition is Condition.LOST:
+    if component.condition is ComponentStatus.LOST:
         return "silent"
     wish = {"scope": pause.scope.value, "name": pause.name}
     return "applied" if any(dict(applied) == wish for applied in component.applied) else "pending"
@@ -169,8 +171,8 @@ def _queue(consumer: Mapping[str, Any]) -> object:
     return consumer.get("queue") if isinstance(consumer, Mapping) else None
 
 
-class ComponentNow(Model):
-    """A relay, worker, archiver or maintenance task, as its last sign of life tells."""
+class ComponentResponse(Model):
+    """A relay, worker, archiver or maintenance task, as its last heartbeat describes it."""
 
     id: str
     kind: ComponentKind
@@ -178,69 +180,80 @@ class ComponentNow(Model):
     host: str
     process_id: int
     version: str
-    condition: Condition = Field(
-        description="`late`: two signs of life are missing; `lost`: six are; `stopped`: it ended in order."
+    status: ComponentStatus = Field(
+        description="`late`: two heartbeats are missing; `lost`: six are; `stopped`: it ended cleanly."
     )
-    since: Moment = Field(description="Since when it is in that condition.")
+    status_changed_at: Moment = Field(description="Since when it has that status.")
     started_at: Moment
-    seen_at: Moment = Field(description="Its last sign of life.")
+    last_heartbeat_at: Moment
     stopped_at: Moment | None
-    every_seconds: float = Field(description="How often it gives one.")
+    heartbeat_interval_seconds: float = Field(description="How often it sends a heartbeat.")
     activity: Annotated[dict[str, Any], ShapedAs(ComponentActivity)] = Field(description="What it said that it was doing.")
-    consumers: list[Annotated[dict[str, Any], ShapedAs(DescribedConsumer)]] = Field(description="What a worker runs.")
-    applied: list[Annotated[dict[str, Any], ShapedAs(PauseKey)]] = Field(description="The pauses that it honours.")
+    consumers: list[Annotated[dict[str, Any], ShapedAs(ConsumerResponse)]] = Field(description="What a worker runs.")
+    applied_pauses: list[Annotated[dict[str, Any], ShapedAs(PauseKey)]] = Field(description="The pauses that it honours.")
 
 
 class Components(Model):
-    """Everybody who has given a sign of life lately, and the pauses that are wanted."""
+    """Every component with a recent heartbeat, and the active pauses."""
 
     as_of: Moment
-    items: list[ComponentNow]
-    pauses: list[PauseNow]
+    items: list[ComponentResponse]
+    pauses: list[PauseResponse]
 
 
 class Pauses(Model):
     """The pauses that are wanted now."""
 
     as_of: Moment
-    items: list[PauseNow]
+    items: list[PauseResponse]
 
 
-def told(component: KnownComponent, masking: Masking) -> ComponentNow:
+def told(component: KnownComponent, masking: Masking) -> ComponentResponse:
     """The component; what its last error quotes is masked."""
-    return ComponentNow(
+    return ComponentResponse(
         id=component.id,
         kind=component.kind,
         name=component.name,
         host=component.host,
         process_id=component.process_id,
         version=component.version,
-        condition=component.condition,
-        since=_since(component),
+        status=component.condition,
+        status_changed_at=_since(component),
         started_at=component.started_at,
-        seen_at=component.seen_at,
+        last_heartbeat_at=component.seen_at,
         stopped_at=component.stopped_at,
-        every_seconds=component.every.total_seconds(),
-        activity=_masked(dict(component.activity), masking),
+        heartbeat_interval_seconds=component.every.total_seconds(),
+        activity=_activity(component.activity, masking),
         consumers=[dict(consumer) for consumer in component.consumers],
-        applied=[dict(pause) for pause in component.applied],
+        applied_pauses=[dict(pause) for pause in component.applied],
     )
 
 
 def _since(component: KnownComponent) -> Any:
     match component.condition:
-        case Condition.STOPPED:
+        case ComponentStatus.STOPPED:
             return component.stopped_at
-        case Condition.ALIVE:
+        case ComponentStatus.ALIVE:
             return component.started_at
         case _:
             return component.seen_at
 
 
-def _masked(activity: dict[str, Any], masking: Masking) -> dict[str, Any]:
+def _activity(heartbeat: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
+    """What a heartbeat says, in the words of the API: heartbeats store older names."""
+    activity = {_ACTIVITY.get(name, name): value for name, value in heartbeat.items()}
     if isinstance(state := activity.get("state"), str):
-        activity = {**activity, "state": state.replace(" ", "_")}
-    error = activity.get("last_error")
-    if isinstance(error, dict) and isinstance(error.get("text"), str):
-        return {**activity, "last_error": {**error, "text": masking.error_text(error["text"])}}
+        activity["state"] = state.replace(" ", "_")
+    match activity.get("last_failure"):
+        case {"at": at, "about": subject, "text": str(text)}:
+            error = Error(type="", message=masking.error_text(text))
+            activity["last_failure"] = {"failed_at": at, "subject": subject, "error": error.model_dump()}
     return activity
+
+
+_ACTIVITY = {
+    "in_hand": "in_flight",
+    "oldest_due_seconds": "oldest_due_age_seconds",
+    "pausing": "pending_pauses",
+    "last_error": "last_failure",
+}

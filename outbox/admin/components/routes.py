@@ -8,7 +8,7 @@ from pydantic import Field
 
 from outbox.admin.access import Operator, RequestContext, Viewer
 from outbox.admin.audit_log import record
-from outbox.admin.components.models import Components, PauseNow, Pauses, pauses_now, told
+from outbox.admin.components.models import Components, PauseResponse, Pauses, pauses_now, told
 from outbox.admin.models import Instant, Model, Request, Text
 from outbox.admin.problems import Code, Problem
 from outbox.admin.routing import area
@@ -34,7 +34,7 @@ class PauseRequest(Request):
         default="", description="Of the relay, worker or queue; empty: all relays, or all workers. A queue needs its name."
     )
     reason: Text | None = Field(default=None, description="Why, for those who find it paused.")
-    until: Instant | None = Field(default=None, description="When it ends by itself; null: when somebody resumes it.")
+    expires_at: Instant | None = Field(default=None, description="When it ends by itself; null: when it is resumed.")
 
 
 class ResumeRequest(Request):
@@ -49,7 +49,7 @@ class Resumed(Model):
     """What came of taking back a pause."""
 
     resumed: bool = Field(description="False: there was no such pause.")
-    still_paused_by: list[PauseNow] = Field(description="Pauses that go on and concern some of the same components.")
+    still_paused_by: list[PauseResponse] = Field(description="Pauses that go on and concern some of the same components.")
 
 
 @components.get("/components", operation_id="outbox_components_list")
@@ -76,22 +76,22 @@ async def list_pauses(context: Viewer) -> Pauses:
 
 
 @components.post("/pause", operation_id="outbox_pause", summary="Pause")
-async def pause_it(context: Operator, wanted: PauseRequest) -> PauseNow:
-    """Lets a relay, a worker or a queue take nothing new, from within a second on; what is in hand is finished.
+async def pause_it(context: Operator, wanted: PauseRequest) -> PauseResponse:
+    """Lets a relay, a worker or a queue take nothing new, from within a second on; what is in flight is finished.
 
     The same pause asked for again replaces reason and end. The answer tells who honours it so far: ask `/pauses` again.
     """
-    if wanted.until is not None and wanted.until <= datetime.now(UTC):
-        raise Problem(Code.INVALID_REQUEST, f"the pause would be over already: {wanted.until.isoformat()} is past")
+    if wanted.expires_at is not None and wanted.expires_at <= datetime.now(UTC):
+        raise Problem(Code.INVALID_REQUEST, f"the pause would be over already: {wanted.expires_at.isoformat()} is past")
     _require_name(wanted.scope, wanted.name)
     async with context.admin.changing("pausing") as connection:
         schema = context.admin.table.schema
         by = context.principal.name[:1_000]
-        asking = Pause(scope=wanted.scope, name=wanted.name, reason=wanted.reason, requested_by=by, until=wanted.until)
+        asking = Pause(scope=wanted.scope, name=wanted.name, reason=wanted.reason, requested_by=by, until=wanted.expires_at)
         await pause(connection, asking, schema=schema)
-        until = None if wanted.until is None else wanted.until.isoformat()
+        until = None if wanted.expires_at is None else wanted.expires_at.isoformat()
         await record(
-            connection, context, action="pause", target=_target(wanted), reason=wanted.reason, details={"until": until}
+            connection, context, action="pause", target=_target(wanted), reason=wanted.reason, details={"expires_at": until}
         )
         [now] = [one for one in await _now(connection, context) if (one.scope, one.name) == (wanted.scope, wanted.name)]
     return now
@@ -109,7 +109,7 @@ async def resume_it(context: Operator, wanted: ResumeRequest) -> Resumed:
     return Resumed(resumed=taken_back, still_paused_by=_others(before, wanted))
 
 
-def _others(pauses_before: list[PauseNow], wanted: ResumeRequest) -> list[PauseNow]:
+def _others(pauses_before: list[PauseResponse], wanted: ResumeRequest) -> list[PauseResponse]:
     """Those that concern a component of the pause that was taken back."""
     key = (wanted.scope, wanted.name)
     concerned = {one.id for each in pauses_before if (each.scope, each.name) == key for one in each.components}
@@ -120,7 +120,7 @@ def _others(pauses_before: list[PauseNow], wanted: ResumeRequest) -> list[PauseN
     ]
 
 
-async def _now(connection: Connection, context: RequestContext) -> list[PauseNow]:
+async def _now(connection: Connection, context: RequestContext) -> list[PauseResponse]:
     return pauses_now(await _wanted(connection, context), await _known(connection, context))
 
 

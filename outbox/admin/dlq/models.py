@@ -1,15 +1,16 @@
 """Requests and responses about dead letters. Values are masked unless the request reveals them."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, GetJsonSchemaHandler, WithJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from outbox.admin.models import ErrorSummary, Instant, Model, Moment, Page, Paged, Request, ShapedAs, Text
+from outbox.admin.models import Error, Instant, Model, Moment, Page, Paged, Request, ShapedAs, Text
 from outbox.dead_letters import Action, DeadLetter, DeadLetterFilter, DeadLetterStatus, GroupBy, ItemOutcome, Source
-from outbox.dead_letters.reader import Fate
+from outbox.dead_letters.reader import RequeueOutcome
 from outbox.masking import HIDDEN, READ_LIMIT, Body, Masking, readable
 
 Outcome = Literal["failed_again", "refused", "not_found", "skipped", "pending", "requeued", "discarded", "restored", "purged"]
@@ -45,32 +46,34 @@ def outcome_of(word: Outcome, action: Action) -> ItemOutcome | None:
 _OF_TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
-class DeadLetterLine(Model):
+class DeadLetterSummary(Model):
     """One line of the list, without its payload."""
 
     id: str = Field(description="`17`, or `outbox-17` for a message that the relay parked.")
     source: Source
     status: DeadLetterStatus
-    cause: str = Field(description="Why it was given up, as in `exhausted`, `rejected`, `undecodable`, `expired` or `refused`.")
+    reason: str = Field(description="Why it failed for good: `exhausted`, `rejected`, `undecodable`, `expired`, `refused`, …")
     queue: str = Field(description="Empty for a message that the relay parked on its way to any queue.")
     exchange: str
     routing_key: str
     message_id: str | None
     root_id: str | None = Field(description="The first id of its chain.")
     ordering_key: str | None
-    error: ErrorSummary
+    error: Error
     group_id: str = Field(description="The fingerprint of its error, which those that failed alike share.")
     worker: str
     attempt: int
-    failures: int = Field(description="How many attempts failed in all.")
-    deaths: int = Field(description="How often it died; more than once after having been requeued.")
+    failure_count: int = Field(description="How many attempts failed in all.")
+    dead_letter_count: int = Field(
+        description="How often it was dead-lettered: more than once if it failed again after a requeue."
+    )
     requeue_count: int = Field(description="How often it was sent again, the last time included if that is what `status` says.")
     created_at: Moment
     first_failed_at: Moment
     failed_at: Moment
     resolved_at: Moment | None
     resolved_by: str | None
-    resolution: str | None = Field(description="The reason that was given for it.")
+    resolution_reason: str | None = Field(description="The reason that was given for it.")
     version: int = Field(description="What an edit must name, so that nobody's edit is lost.")
     content_type: str | None
     size: int = Field(description="Bytes of the body.")
@@ -109,7 +112,7 @@ class Unarchived(Model):
     as_of: Moment
 
 
-class DeadLetterPage(Page[DeadLetterLine]):
+class DeadLetterPage(Page[DeadLetterSummary]):
     """A part of the list."""
 
     facets: Facets | None = Field(default=None, description="With `facets=true` only.")
@@ -127,7 +130,7 @@ class Note(Model):
     noted_at: Moment
 
 
-class GroupNoted(Model):
+class GroupNoteResponse(Model):
     """A group, and what is noted about it now."""
 
     by: GroupBy
@@ -142,13 +145,13 @@ class DeadLetterGroup(Model):
     id: str = Field(description="What a filter takes: as `group_id`, `queue` or `routing_key`.")
     title: str
     count: int
-    open: int
-    first_seen: Moment
-    last_seen: Moment
+    open_count: int
+    first_seen_at: Moment
+    last_seen_at: Moment
     last_requeued_at: Moment | None = Field(description="When one of them was requeued last.")
-    since_requeue: int = Field(description="How many died after that; all of them if none was requeued.")
+    count_since_requeue: int = Field(description="How many failed after that; all of them if none was requeued.")
     sample_id: str = Field(description="One of them, recorded last.")
-    sparkline: list[int] = Field(description="Deaths in each of the last 24 hours, the present one last.")
+    hourly_counts: list[int] = Field(description="How many failed in each of the last 24 hours, the current one last.")
     note: Note | None
 
 
@@ -173,16 +176,16 @@ class Content(Model):
     masked: bool = Field(description="Whether anything was hidden; `reveal=true` shows it.")
 
 
-class FailureShown(ErrorSummary):
+class FailureResponse(Model):
     """One attempt that failed."""
 
-    at: Moment | None
+    failed_at: Moment | None
     attempt: int
-    traceback: str
     worker: str
+    error: Error
 
 
-class EditionShown(Model):
+class EditionResponse(Model):
     """The payload as it was before an edit."""
 
     version: int
@@ -192,23 +195,25 @@ class EditionShown(Model):
     replaced_by: str | None
 
 
-class LifeShown(Model):
-    """What became of the message after it was requeued once."""
+class RequeueResponse(Model):
+    """One requeue of the message, and its outcome."""
 
     requeued_at: Moment
     requeued_by: str
     queue: str | None = Field(description="Where it was requeued to; null: wherever its routing key leads.")
-    fate: Fate = Field(description="`duplicate`: the queue's inbox knew it, and it was not processed again.")
+    outcome: RequeueOutcome = Field(
+        validation_alias="fate", description="`duplicate`: the queue's inbox knew it, and it was not processed again."
+    )
     ended_at: Moment | None
 
 
-class OperationShown(Model):
+class DeadLetterOperation(Model):
     """What an operation is or was to do with it."""
 
     id: str
     action: Action
     outcome: Outcome
-    detail: str | None
+    reason: str | None = Field(description="Why it was not done; of a message that failed again or is retried, the error.")
     settled_at: Moment | None
 
 
@@ -222,10 +227,9 @@ class DeadLetterLinks(BaseModel):
     operation: str | None = Field(default=None, description="The one that is to do something with it.")
 
 
-class DeadLetterShown(DeadLetterLine):
+class DeadLetterResponse(DeadLetterSummary):
     """One dead letter with all its details."""
 
-    error: FailureShown  # a line's, and more
     tracking_ids: list[str] = Field(description="The chain that led to it, from its first message to itself.")
     body: Content
     headers: dict[str, Any]
@@ -234,11 +238,13 @@ class DeadLetterShown(DeadLetterLine):
     )
     properties: dict[str, Any]
     hlc: str | None = Field(description="Its place in the order of events, a large number.")
-    trail: list[FailureShown] = Field(description="What failed, oldest first.")
-    editions: list[EditionShown]
-    lives: list[LifeShown] = Field(description="What came of each requeue, oldest first, as far as the history goes.")
+    failures: list[FailureResponse] = Field(description="Every attempt that failed, oldest first.")
+    editions: list[EditionResponse]
+    requeues: list[RequeueResponse] = Field(
+        description="Every requeue and its outcome, oldest first, as far as the history goes."
+    )
     operation_id: str | None = Field(description="The operation that is to do something with it.")
-    operations: list[OperationShown] = Field(description="Those that had it, the latest first.")
+    operations: list[DeadLetterOperation] = Field(description="Those that had it, the latest first.")
     revealed: bool
     links: Annotated[dict[str, str], ShapedAs(DeadLetterLinks)] = Field(
         description="Relative to where the dead letters are listed."
@@ -249,26 +255,31 @@ LONGEST_MESSAGE = 500
 """Most characters of an error's message in a line."""
 
 
-def line(letter: DeadLetter, masking: Masking) -> DeadLetterLine:
+def line(letter: DeadLetter, masking: Masking) -> DeadLetterSummary:
     """The line of `letter`, whose message and preview are masked already."""
-    return DeadLetterLine(**values(letter, masking))
+    return DeadLetterSummary(**values(letter, masking))
 
 
 def values(letter: DeadLetter, masking: Masking) -> dict[str, object]:
     """The fields of that line."""
-    return {
-        name: getattr(letter, name) for name in DeadLetterLine.model_fields if name not in ("root_id", "error", "group_id")
-    } | {
+    return {name: getattr(letter, name) for name in _AS_IN_THE_LIBRARY} | {
+        "reason": letter.cause,
+        "failure_count": letter.failures,
+        "dead_letter_count": letter.deaths,
+        "resolution_reason": letter.resolution,
         "root_id": letter.tracking_ids[0] if letter.tracking_ids else None,
         "group_id": letter.fingerprint,
         "error": error_of(letter, masking),
     }
 
 
-def error_of(letter: DeadLetter, masking: Masking) -> ErrorSummary:
+_AS_IN_THE_LIBRARY = DeadLetterSummary.model_fields.keys() & {field.name for field in fields(DeadLetter)}
+
+
+def error_of(letter: DeadLetter, masking: Masking) -> Error:
     """What failed last."""
     message = HIDDEN if masking.hides_errors and letter.exception_message else letter.exception_message
-    return ErrorSummary(
+    return Error(
         type=masking.error_type(letter.exception_type),
         message=message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 1]}…",
     )

@@ -17,16 +17,16 @@ from outbox.admin.dlq.models import (
     DeadLetterGroups,
     DeadLetterGroupsParameters,
     DeadLetterListParameters,
+    DeadLetterOperation,
     DeadLetterPage,
-    DeadLetterShown,
-    EditionShown,
+    DeadLetterResponse,
+    EditionResponse,
     Facet,
     Facets,
-    FailureShown,
-    GroupNoted,
-    LifeShown,
+    FailureResponse,
+    GroupNoteResponse,
     Note,
-    OperationShown,
+    RequeueResponse,
     content,
     line,
     outcome_word,
@@ -36,6 +36,7 @@ from outbox.admin.dlq.reading import MOST_FACETED, Letters, UnarchivedView, mask
 from outbox.admin.models import (
     MOST_COUNTED,
     Cursor,
+    Error,
     LongText,
     Request,
     Text,
@@ -48,6 +49,7 @@ from outbox.admin.models import (
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
 from outbox.core.failures import FailedAttempt
+from outbox.core.outcome import Failure
 from outbox.dead_letters import (
     Action,
     DeadLetter,
@@ -149,7 +151,7 @@ def _short_enough(group: str) -> str:
     return group
 
 
-class NoteWanted(Request):
+class GroupNoteRequest(Request):
     """A note about a group, or none any more."""
 
     by: GroupBy
@@ -184,7 +186,7 @@ async def list_groups(context: Viewer, wanted: Annotated[DeadLetterGroupsParamet
     summary="Set Note Of Group",
     responses=documented(Code.CROSS_SITE, Code.READ_ONLY),
 )
-async def set_note(context: Operator, wanted: NoteWanted) -> GroupNoted:
+async def set_note(context: Operator, wanted: GroupNoteRequest) -> GroupNoteResponse:
     """Notes something about a group, for everybody to see, or takes the note away; whether or not it has any letters now."""
     notes = context.admin.shared(Letters).notes
     text = (wanted.note or "").strip()
@@ -195,15 +197,25 @@ async def set_note(context: Operator, wanted: NoteWanted) -> GroupNoted:
         else:
             await notes.clear(connection, wanted.by, wanted.id)
         await record(connection, context, action="dlq.note", target=wanted.id, details={"by": wanted.by, "note": text or None})
-    return GroupNoted(by=wanted.by, id=wanted.id, note=_note(note))
+    return GroupNoteResponse(by=wanted.by, id=wanted.id, note=_note(note))
 
 
 def _to_group(group: Group, note: GroupNote | None, masking: Masking | None) -> DeadLetterGroup:
     """`masking` where the title is made of an error."""
-    same = {name: getattr(group, name) for name in DeadLetterGroup.model_fields if name not in ("sparkline", "note")}
-    if masking is not None:
-        same["title"] = masking.error_type(group.title)
-    return DeadLetterGroup(**same, sparkline=list(group.deaths_by_hour), note=_note(note))
+    return DeadLetterGroup(
+        by=group.by,
+        id=group.id,
+        title=group.title if masking is None else masking.error_type(group.title),
+        count=group.count,
+        open_count=group.open,
+        first_seen_at=group.first_seen,
+        last_seen_at=group.last_seen,
+        last_requeued_at=group.last_requeued_at,
+        count_since_requeue=group.since_requeue,
+        sample_id=group.sample_id,
+        hourly_counts=list(group.deaths_by_hour),
+        note=_note(note),
+    )
 
 
 def _note(note: GroupNote | None) -> Note | None:
@@ -232,7 +244,7 @@ async def show(
     request: HttpRequest,
     letter_id: LetterId,
     wanted: Annotated[DetailParameters, Query()],
-) -> DeadLetterShown:
+) -> DeadLetterResponse:
     """One dead letter: its error and every failure before it, body, headers, what edits replaced, what came of each requeue.
 
     Masked, or, for operators with `reveal=true`, as it is; who revealed what is in the audit before it is answered. JSON is
@@ -296,25 +308,24 @@ def _ending(content_type: str | None) -> str:
 
 def _to_detail(
     found: DeadLetterDetail, lives: Sequence[Life], operations: Sequence[OperationOn], masking: Masking, *, revealed: bool
-) -> DeadLetterShown:
+) -> DeadLetterResponse:
     letter = found.letter
     masking = masking.of_message(found.body, found.headers, found.properties)
     for edition in found.editions:
         masking = masking.of_message(edition.body, edition.headers)
     mask = None if revealed else masking
-    last = FailedAttempt(at=letter.failed_at, attempt=letter.attempt, failure=found.failure)
     busy = next((operation.id for operation in operations if operation.outcome == "pending"), None)
-    return DeadLetterShown(
-        **values(letter, masking) | {"error": _failure(last, mask)},
+    return DeadLetterResponse(
+        **values(letter, masking) | {"error": _error(found.failure, mask)},
         tracking_ids=list(letter.tracking_ids),
         body=content(Body(found.body, letter.content_type, letter.size), mask),
         headers=_mapping(found.headers, mask),
         header_types=_mapping(found.header_types, None),
         properties=_mapping(found.properties, mask),
         hlc=None if found.hlc is None else str(found.hlc),
-        trail=[_failure(failed, mask) for failed in found.trail],
+        failures=[_failure(failed, mask) for failed in found.trail],
         editions=[_edition(edition, mask) for edition in found.editions],
-        lives=[LifeShown.model_validate(life) for life in lives],
+        requeues=[RequeueResponse.model_validate(life) for life in lives],
         operation_id=busy,
         operations=[_operation(operation, mask) for operation in operations],
         revealed=revealed,
@@ -322,32 +333,31 @@ def _to_detail(
     )
 
 
-def _failure(failed: FailedAttempt, mask: Masking | None) -> FailureShown:
-    failure = failed.failure if mask is None else mask.failure(failed.failure)
-    return FailureShown(
-        at=failed.at,
-        attempt=failed.attempt,
-        type=failure.type,
-        message=failure.message,
-        traceback=failure.traceback,
-        worker=failure.worker,
+def _failure(failed: FailedAttempt, mask: Masking | None) -> FailureResponse:
+    return FailureResponse(
+        failed_at=failed.at, attempt=failed.attempt, worker=failed.failure.worker, error=_error(failed.failure, mask)
     )
 
 
-def _operation(operation: OperationOn, mask: Masking | None) -> OperationShown:
+def _error(failure: Failure, mask: Masking | None) -> Error:
+    shown = failure if mask is None else mask.failure(failure)
+    return Error(type=shown.type, message=shown.message, traceback=shown.traceback)
+
+
+def _operation(operation: OperationOn, mask: Masking | None) -> DeadLetterOperation:
     """What it did; the reason may quote the error of what it sent again."""
     action, detail = Action(operation.action), operation.detail
-    return OperationShown(
+    return DeadLetterOperation(
         id=operation.id,
         action=action,
         outcome=outcome_word(action, ItemOutcome(operation.outcome)),
-        detail=detail if detail is None or mask is None else mask.masked_text(detail),
+        reason=detail if detail is None or mask is None else mask.masked_text(detail),
         settled_at=operation.settled_at,
     )
 
 
-def _edition(edition: Edition, mask: Masking | None) -> EditionShown:
-    return EditionShown(
+def _edition(edition: Edition, mask: Masking | None) -> EditionResponse:
+    return EditionResponse(
         version=edition.version,
         body=content(Body(edition.body, edition.content_type, edition.size), mask),
         headers=None if edition.headers is None else _mapping(edition.headers, mask),

@@ -169,7 +169,7 @@ class Broadcaster:
                 self._tell(topic[0], value)
         for kind, name in before.keys() - values.keys():
             if kind == "component":
-                self._tell(kind, {**before[kind, name], "condition": "forgotten"})
+                self._tell(kind, {**before[kind, name], "status": "forgotten"})
 
     # --- telling -------------------------------------------------------------------------------------------------------
 

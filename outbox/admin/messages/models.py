@@ -8,9 +8,9 @@ import asyncpg
 from pydantic import Field
 
 from outbox.admin.admin import Admin
-from outbox.admin.backlog.models import ByState, Counted
-from outbox.admin.messages.reasons import Surroundings, mending, reason_of
-from outbox.admin.models import ErrorSummary, Instant, Model, Moment, Page, Paged, Text
+from outbox.admin.backlog.models import Counted, StateCounts
+from outbox.admin.messages.reasons import Surroundings, hint_of, reason_of
+from outbox.admin.models import Error, Instant, Model, Moment, Page, Paged, Text
 from outbox.admin.store.backlog import MessageState
 from outbox.admin.store.messages import MessageFilter, MessageListing
 from outbox.chains.traces import ids_of, moment
@@ -42,7 +42,7 @@ class MessageListParameters(Paged):
         return {"of": "messages", **self.model_dump(mode="json", exclude=_UNBOUND)}
 
 
-class MessageLine(Model):
+class MessageSummary(Model):
     """A message of the outbox, without its body."""
 
     id: str = Field(description="The number of its row, in the order of writing.")
@@ -54,9 +54,9 @@ class MessageLine(Model):
     ordering_key: str | None
     dedup_key: str | None
     priority: int
-    attempts: int = Field(description="Attempts to send it that were refused.")
+    attempt_count: int = Field(description="Attempts to send it that were refused.")
     requeue_count: int
-    last_error: str | None = Field(description="What the broker said last, or what the message waits for.")
+    last_error: Error | None = Field(description="What the broker said last, or what the message waits for.")
     created_at: Moment | None = Field(description="Null for a time that no calendar holds.")
     due_at: Moment | None = Field(description="Null: not before something else happens.")
     held_at: Moment | None = Field(
@@ -69,10 +69,10 @@ class MessageLine(Model):
     preview: str = Field(description="The beginning of the body, masked; what else it is, and how large.")
 
 
-class MessagePage(Page[MessageLine]):
+class MessagePage(Page[MessageSummary]):
     """Part of the list, with how many there are in each state."""
 
-    states: ByState | None = Field(description="As in the backlog; null: not known yet.")
+    states: StateCounts | None = Field(description="As in the backlog; null: not known yet.")
     sent_kept: Counted | None
     as_of: Moment | None = Field(description="When they were counted.")
 
@@ -86,7 +86,8 @@ def line_of(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
         **{name: row[name] for name in _AS_THEY_ARE},
         **{name: moment(row[name]) for name in ("created_at", "due_at", "held_at", "sent_at", "failed_at")},
         "id": str(row["id"]),
-        "last_error": None if row["last_error"] is None else masking.error_type(row["last_error"]),
+        "attempt_count": row["attempts"],
+        "last_error": None if row["last_error"] is None else Error(type="", message=masking.error_type(row["last_error"])),
         "size": size,
         "preview": sized(row["content_type"], size) if shown is None else preview(shown, row["content_type"], masking),
     }
@@ -101,22 +102,21 @@ _AS_THEY_ARE = (
     "ordering_key",
     "dedup_key",
     "priority",
-    "attempts",
     "requeue_count",
     "content_type",
 )
 
 
-class Hindering(Model):
+class BlockingPause(Model):
     """A pause that keeps relays from sending."""
 
     scope: Literal["relay"]
     name: str = Field(description="The relay; empty: all of them.")
     reason: str | None
-    until: Moment | None
+    expires_at: Moment | None
 
 
-class Earlier(Model):
+class EarlierMessage(Model):
     """The message of the same ordering key that goes first."""
 
     id: str
@@ -124,21 +124,21 @@ class Earlier(Model):
     state: MessageState
 
 
-class Handled(Model):
-    """The last that is known of it in a queue."""
+class MessageDelivery(Model):
+    """The last that is known of it in one queue."""
 
     queue: str
-    fact: Literal["processed", "retried", "dead_lettered", "requeued", "duplicate"]
+    outcome: Literal["processed", "retried", "dead_lettered", "requeued", "duplicate"]
     attempt: int | None
-    error: ErrorSummary | None
-    at: Moment | None
+    error: Error | None
+    recorded_at: Moment | None
 
 
-class Message(MessageLine):
+class Message(MessageSummary):
     """One message with all its details, and the reason why it waits."""
 
     tracking_ids: list[str]
-    expires_in_seconds: float | None = Field(description="How long it may take, from the first sending on.")
+    expiration_seconds: float | None = Field(description="How long it may take, from the first sending on.")
     headers: dict[str, Any] | None
     body: str | None = Field(
         description="The body as text, masked unless it was asked to be revealed; null for what is no text."
@@ -146,17 +146,17 @@ class Message(MessageLine):
     body_base64: str | None = Field(description="Revealed, of a body that is no text.")
     masked: bool
     reason: str = Field(description="Why it is where it is, and what happens next.")
-    mend: str | None = Field(description="What can be done about it.")
-    paused_by: list[Hindering] = Field(description="Pauses of relays; one without a name holds it for certain.")
-    living_relays: int | None = Field(description="Relays that have given a sign of life; null: not known.")
-    blocked_by: Earlier | None
-    probed_by: str | None = Field(
+    hint: str | None = Field(description="What to do about it.")
+    blocking_pauses: list[BlockingPause] = Field(description="Pauses of relays; one without a name holds it for certain.")
+    alive_relay_count: int | None = Field(description="Relays whose heartbeat is not late; null: not known.")
+    blocked_by: EarlierMessage | None
+    probe_id: str | None = Field(
         description="Of a held or stalled message: the id of the row that is tried for all that go its way."
     )
     next_attempt_at: Moment | None = Field(
         description="When it is tried again, at the earliest; of a held one, when its probe is."
     )
-    handled: list[Handled] | None = Field(description="What became of it in its queues; null: there is no history.")
+    deliveries: list[MessageDelivery] | None = Field(description="What became of it in its queues; null: there is no history.")
 
 
 async def read(admin: Admin, connection: Connection, row_id: int, masking: Masking, *, reveal: bool) -> Message | None:
@@ -174,19 +174,22 @@ async def read(admin: Admin, connection: Connection, row_id: int, masking: Maski
         **line_of(row, masking),
         **_payload(row, masking, reveal=reveal),
         tracking_ids=list(ids_of(row["tracking_ids"])),
-        expires_in_seconds=row["expires_in"],
+        expiration_seconds=row["expires_in"],
         reason=reason_of(row, around),
-        mend=mending(row, around),
-        paused_by=[Hindering(scope="relay", name=pause.name, reason=pause.reason, until=pause.until) for pause in around.pauses]
+        hint=hint_of(row, around),
+        blocking_pauses=[
+            BlockingPause(scope="relay", name=pause.name, reason=pause.reason, expires_at=pause.until)
+            for pause in around.pauses
+        ]
         if waits
         else [],
-        living_relays=around.living_relays,
-        blocked_by=Earlier(id=str(earlier["id"]), message_id=earlier["message_id"], state=earlier["state"])
+        alive_relay_count=around.living_relays,
+        blocked_by=EarlierMessage(id=str(earlier["id"]), message_id=earlier["message_id"], state=earlier["state"])
         if earlier
         else None,
-        probed_by=str(probe["id"]) if probe else None,
+        probe_id=str(probe["id"]) if probe else None,
         next_attempt_at=moment(probe["due_at"] if probe else row["due_at"]) if waits else None,
-        handled=None if handled is None else [_handled(fact, masking) for fact in handled],
+        deliveries=None if handled is None else [_handled(fact, masking) for fact in handled],
     )
 
 
@@ -258,17 +261,17 @@ def _headers(text: str | None) -> dict[str, Any] | None:
     return headers if isinstance(headers, dict) else None
 
 
-def _handled(fact: Mapping[str, Any], masking: Masking) -> Handled:
-    return Handled(
+def _handled(fact: Mapping[str, Any], masking: Masking) -> MessageDelivery:
+    return MessageDelivery(
         queue=fact["queue"],
-        fact="dead_lettered" if fact["fact"] == "died" else fact["fact"],
+        outcome="dead_lettered" if fact["fact"] == "died" else fact["fact"],
         attempt=fact["attempt"],
         error=_error(fact["error_type"], fact["error_message"], masking),
-        at=moment(fact["at"]),
+        recorded_at=moment(fact["at"]),
     )
 
 
-def _error(type_: str | None, message: str | None, masking: Masking) -> ErrorSummary | None:
+def _error(type_: str | None, message: str | None, masking: Masking) -> Error | None:
     if type_ is None and message is None:
         return None
-    return ErrorSummary(type=masking.error_type(type_ or ""), message=masking.error_text(message or ""))
+    return Error(type=masking.error_type(type_ or ""), message=masking.error_text(message or ""))

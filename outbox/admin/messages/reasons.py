@@ -54,7 +54,7 @@ def reason_of(row: Mapping[str, Any], around: Surroundings) -> str:
             assert_never(state)
 
 
-def mending(row: Mapping[str, Any], around: Surroundings) -> str | None:
+def hint_of(row: Mapping[str, Any], around: Surroundings) -> str | None:
     """What a person can do about it; None: nothing needs to be done."""
     match MessageState(row["state"]):
         case MessageState.HELD if row["target_queue"] is not None:

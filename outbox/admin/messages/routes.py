@@ -13,7 +13,7 @@ from outbox.admin.access import RequestContext, Viewer, require_reveal
 from outbox.admin.audit_log import record
 from outbox.admin.backlog.models import counted_states
 from outbox.admin.backlog.view import BacklogView
-from outbox.admin.messages.models import Message, MessageLine, MessageListParameters, MessagePage, line_of, read
+from outbox.admin.messages.models import Message, MessageListParameters, MessagePage, MessageSummary, line_of, read
 from outbox.admin.models import MOST_COUNTED, counted, cursor_page, decode_cursor, invalid_cursor
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.routing import area
@@ -56,7 +56,7 @@ async def list_messages(context: Viewer, parameters: Annotated[MessageListParame
         total = await listing.count(connection, filter_, most=MOST_COUNTED + 1) if parameters.total else None
     page = cursor_page(rows, limit=parameters.limit, cursor=cursor, bound_to=bound_to, place=order.place)
     return MessagePage(
-        items=[MessageLine(**line_of(row, context.masking)) for row in page.items],
+        items=[MessageSummary(**line_of(row, context.masking)) for row in page.items],
         next=page.next,
         previous=page.previous,
         total=None if total is None else counted(total),

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, Field
 
 from outbox.admin.dlq.models import DeadLetterFilters, Outcome, error_of, outcome_word
-from outbox.admin.models import ErrorSummary, Model, Moment, Page, Seconds, ShapedAs
+from outbox.admin.models import Error, Model, Moment, Page, Seconds, ShapedAs
 from outbox.admin.store.once import IssuedToken
 from outbox.dead_letters import (
     ORIGINAL_ROUTING,
@@ -27,7 +27,7 @@ from outbox.dead_letters import (
 from outbox.masking import Masking
 
 
-class ItemAnswer(Model):
+class ItemResponse(Model):
     """One dead letter's part."""
 
     id: str
@@ -40,37 +40,37 @@ class ItemAnswer(Model):
         return cls(id=item.id, outcome=outcome_word(action, item.outcome), reason=item.reason)
 
 
-class RepairedAnswer(Model):
+class RepairResponse(Model):
     """What was done at once: an outcome per id, in the order in which they were given."""
 
     action: Action
     counts: dict[Outcome, int]
-    items: list[ItemAnswer]
+    items: list[ItemResponse]
 
     @classmethod
     def of(cls, repaired: Repaired) -> Self:
         """What came of each."""
-        items = [ItemAnswer.of(repaired.action, item) for item in repaired.items]
+        items = [ItemResponse.of(repaired.action, item) for item in repaired.items]
         counts: dict[Outcome, int] = {}
         for item in items:
             counts[item.outcome] = counts.get(item.outcome, 0) + 1
         return cls(action=repaired.action, counts=counts, items=items)
 
 
-class CanaryAnswer(Model):
+class CanaryResponse(Model):
     """How many go ahead, and how long their results are waited for at most."""
 
     count: int
     wait_seconds: Seconds
 
 
-class OptionsAnswer(Model):
+class OperationOptions(Model):
     """How an operation is done."""
 
     destination: Annotated[str | None, Field(description="A queue, or null: where each one died.")]
     original_routing: Annotated[bool, Field(description="By the routing key, instead of to one queue.")]
     rate_per_second: float | None
-    canary: CanaryAnswer | None
+    canary: CanaryResponse | None
     stop_on_failure_ratio: Annotated[
         float | None,
         Field(description="As it was asked for; null: 0.1, and a canary stops at the first failed attempt. 1: never."),
@@ -79,7 +79,7 @@ class OptionsAnswer(Model):
     max_items: Annotated[int | None, Field(description="At most so many, the oldest.")]
 
 
-class ResultsAnswer(Model):
+class OperationResults(Model):
     """How many messages a requeue has sent again, and what became of them: each is in one of the numbers after `sent`.
 
     They are kept up to date after the end of the operation, too.
@@ -94,7 +94,7 @@ class ResultsAnswer(Model):
     failed: Annotated[int, Field(description="Of all of them, those of which any attempt failed, also if handled since.")]
 
 
-class SelectorShown(BaseModel):
+class OperationSelector(BaseModel):
     """Which dead letters were meant. What has a default may be missing."""
 
     ids: list[str] | None = Field(default=None, description="Of many the first.")
@@ -102,40 +102,44 @@ class SelectorShown(BaseModel):
     filter: DeadLetterFilters | None = None
 
 
-class OperationAnswer(Model):
+class OperationResponse(Model):
     """A change of many dead letters, made in batches wherever maintenance runs: what was asked for, and how far it is."""
 
     id: str
     action: Action
     state: OperationState
-    going_on: bool
+    active: bool = Field(description="Whether it has not ended: it is running or paused.")
     selector: Annotated[
         dict[str, object],
-        ShapedAs(SelectorShown),
-        Field(description="What was meant. The letters were fixed at `created_at`."),
+        ShapedAs(OperationSelector),
+        Field(description="What was meant. The dead letters were fixed at `created_at`."),
     ]
-    options: OptionsAnswer
+    options: OperationOptions
     reason: str | None
     requested_by: str | None
     created_at: Moment
     updated_at: Moment
     finished_at: Moment | None
-    continues_at: Annotated[Moment | None, Field(description="When the next batch is due; null when none is.")]
-    canary_since: Annotated[Moment | None, Field(description="Since then it waits for the results of the canary.")]
-    canary_until: Annotated[
+    next_batch_at: Annotated[Moment | None, Field(description="When the next batch is due; null when none is.")]
+    canary_started_at: Annotated[Moment | None, Field(description="Since then it waits for the results of the canary.")]
+    canary_ends_at: Annotated[
         Moment | None, Field(description="Until then it waits for them at most; in the past, once the canary passed.")
     ]
-    total: int
-    settled: Annotated[int, Field(description="How many of the letters it got to, without those left out when it was ended.")]
-    progress: Annotated[float, Field(ge=0, le=1, description="The share of them.")]
-    counts: dict[Outcome, int]
-    died_again: Annotated[int, Field(description="How many of those that were requeued failed again: `results.failed_again`.")]
-    results: Annotated[
-        ResultsAnswer | None, Field(description="What became of the messages that it sent again; null: it sends none.")
+    item_count: Annotated[int, Field(description="How many dead letters it is for.")]
+    settled_count: Annotated[
+        int, Field(description="How many of its items have an outcome, without those left out when it was ended.")
     ]
-    letters_per_second: Annotated[float | None, Field(description="Since it was asked for, until its end.")]
+    progress: Annotated[float, Field(ge=0, le=1, description="The share of them.")]
+    counts: Annotated[dict[Outcome, int], Field(description="How many items ended with each outcome.")]
+    failed_again_count: Annotated[
+        int, Field(description="How many of those that were requeued failed again: `results.failed_again`.")
+    ]
+    results: Annotated[
+        OperationResults | None, Field(description="What became of the messages that it sent again; null: it sends none.")
+    ]
+    items_per_second: Annotated[float | None, Field(description="Since it was asked for, until its end.")]
     remaining_seconds: Annotated[float | None, Field(description="If it goes on like this; null: nobody can say.")]
-    stopped_because: str | None
+    stop_reason: Annotated[str | None, Field(description="Why it stopped itself; null: it did not.")]
 
     @classmethod
     def of(cls, operation: Operation, *, now: datetime | None = None) -> Self:
@@ -148,7 +152,7 @@ class OperationAnswer(Model):
             id=str(operation.id),
             action=operation.action,
             state=operation.state,
-            going_on=not operation.ended,
+            active=not operation.ended,
             selector=dict(operation.selector),
             options=_options(operation),
             reason=operation.reason,
@@ -156,31 +160,31 @@ class OperationAnswer(Model):
             created_at=operation.created_at,
             updated_at=operation.updated_at,
             finished_at=operation.finished_at,
-            continues_at=operation.continue_at if running else None,
-            canary_since=operation.canary_since,
-            canary_until=operation.canary_until,
-            total=operation.total,
-            settled=settled,
+            next_batch_at=operation.continue_at if running else None,
+            canary_started_at=operation.canary_since,
+            canary_ends_at=operation.canary_until,
+            item_count=operation.total,
+            settled_count=settled,
             progress=settled / operation.total if operation.total else 1.0,
             counts={outcome_word(operation.action, outcome): count for outcome, count in operation.counts.items()},
-            died_again=operation.counts.get(ItemOutcome.DIED_AGAIN, 0),
-            results=ResultsAnswer(**asdict(operation.results)) if operation.action is Action.REQUEUE else None,
-            letters_per_second=speed,
+            failed_again_count=operation.counts.get(ItemOutcome.DIED_AGAIN, 0),
+            results=OperationResults(**asdict(operation.results)) if operation.action is Action.REQUEUE else None,
+            items_per_second=speed,
             remaining_seconds=_remaining(operation, speed, now) if running else None,
-            stopped_because=operation.stopped_because,
+            stop_reason=operation.stopped_because,
         )
 
 
 Result = Literal["waiting", "retrying", "handled", "failed_again", "unknown"]
 
 
-class OperationItemAnswer(ItemAnswer):
-    """One letter of an operation, at its place in it."""
+class OperationItemResponse(ItemResponse):
+    """One dead letter of an operation, at its position in it."""
 
     reason: Annotated[str, Field(description="Why it was not done; of a message that failed again or is retried, the error.")]
     position: int
     result: Annotated[Result | None, Field(description="What became of its message; null: none was sent.")]
-    failed_attempts: Annotated[int, Field(description="How many attempts failed since it was sent again.")]
+    failed_attempt_count: Annotated[int, Field(description="How many attempts failed since it was sent again.")]
 
     @classmethod
     def at(cls, action: Action, item: OperationItem) -> Self:
@@ -194,26 +198,26 @@ class OperationItemAnswer(ItemAnswer):
                 "reason": item.item.reason,
                 "position": item.position,
                 "result": result,
-                "failed_attempts": item.failed_attempts,
+                "failed_attempt_count": item.failed_attempts,
             }
         )
 
 
-class OperationPage(Page[OperationAnswer]):
+class OperationPage(Page[OperationResponse]):
     """Operations, the newest first."""
 
 
-class OperationItemPage(Page[OperationItemAnswer]):
-    """What came of the letters of an operation, those that failed first."""
+class OperationItemPage(Page[OperationItemResponse]):
+    """The items of an operation with their outcomes, those that failed first."""
 
 
-class SampledAnswer(Model):
+class SampledItem(Model):
     """One of those that are meant; its preview and error are masked."""
 
     id: str
     queue: str
     routing_key: str
-    error: ErrorSummary
+    error: Error
     failed_at: Moment
     size: int
     preview: str
@@ -232,7 +236,7 @@ class SampledAnswer(Model):
         )
 
 
-class PlanAnswer(Model):
+class DryRunResponse(Model):
     """What would be done now, and the token that lets it be done."""
 
     dry_run: Literal[True] = True
@@ -240,7 +244,7 @@ class PlanAnswer(Model):
     count: Annotated[int, Field(description="How many are meant.")]
     by_queue: dict[str, int]
     by_exception: dict[str, int]
-    sample: Annotated[list[SampledAnswer], Field(description="The first of them.")]
+    sample: Annotated[list[SampledItem], Field(description="The first of them.")]
     warnings: Annotated[list[str], Field(description="What to think of before.")]
     confirm_token: Annotated[str, Field(description="Good once, for the same request of the same person.")]
     expires_at: Moment
@@ -256,20 +260,20 @@ class PlanAnswer(Model):
             count=plan.count,
             by_queue=dict(plan.by_queue),
             by_exception=dict(by_exception),
-            sample=[SampledAnswer.of(letter, masking) for letter in plan.sample],
+            sample=[SampledItem.of(letter, masking) for letter in plan.sample],
             warnings=list(plan.warnings),
             confirm_token=issue_token.token,
             expires_at=issue_token.expires_at,
         )
 
 
-def _options(operation: Operation) -> OptionsAnswer:
+def _options(operation: Operation) -> OperationOptions:
     options, canary = operation.options, operation.options.canary
-    return OptionsAnswer(
+    return OperationOptions(
         destination=_queue(options.destination),
         original_routing=options.destination == ORIGINAL_ROUTING,
         rate_per_second=options.rate,
-        canary=None if canary is None else CanaryAnswer(count=canary.count, wait_seconds=canary.wait.total_seconds()),
+        canary=None if canary is None else CanaryResponse(count=canary.count, wait_seconds=canary.wait.total_seconds()),
         stop_on_failure_ratio=options.stop_ratio,
         force=options.force,
         max_items=options.max_items,

@@ -38,7 +38,7 @@ from outbox.dead_letters import (
     ToQueue,
 )
 from outbox.errors import BrokerUnavailableError
-from outbox.reporting.components import Condition, components
+from outbox.reporting.components import ComponentStatus, components
 
 MOST_IDS = 10_000
 """Most ids that one request names."""
@@ -375,7 +375,7 @@ def _judged(schema: Mapping[str, Any], body: object) -> list[Misfit] | None:
 _LEFT_OUT = ("if", "not", "pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties", "uniqueItems", "format")
 
 
-_AWAKE = frozenset({Condition.ALIVE, Condition.LATE})
+_AWAKE = frozenset({ComponentStatus.ALIVE, ComponentStatus.LATE})
 
 
 async def edit_of(context: RequestContext, request: RequeueRequest) -> Edit | None:
@@ -479,5 +479,5 @@ def _refusal(queue: str, found: Sequence[Misfit]) -> Problem:
     return Problem(
         Code.INVALID_EDIT,
         f"the consumer of {queue} would refuse it at {found[0].at}: {found[0].message}; force requeues it all the same",
-        errors=[{"at": each.at, "message": each.message} for each in found],
+        errors=[{"field": each.at, "message": each.message} for each in found],
     )

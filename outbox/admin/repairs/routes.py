@@ -13,12 +13,12 @@ from outbox.admin.models import MOST_COUNTED, Cursor, Paged, Total, counted, cur
 from outbox.admin.principals import Role
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.repairs.models import (
-    OperationAnswer,
-    OperationItemAnswer,
+    DryRunResponse,
     OperationItemPage,
+    OperationItemResponse,
     OperationPage,
-    PlanAnswer,
-    RepairedAnswer,
+    OperationResponse,
+    RepairResponse,
 )
 from outbox.admin.repairs.once import IdempotencyKey
 from outbox.admin.repairs.requests import DiscardRequest, RequeueRequest, RestoreRequest
@@ -37,7 +37,7 @@ _PROBLEMS = (
 )
 _ACCEPTED: dict[int | str, dict[str, Any]] = {
     202: {
-        "model": OperationAnswer,
+        "model": OperationResponse,
         "description": "An operation was made of it, whose letters are fixed now, and which goes on in batches.",
         "headers": {"location": {"description": "Where the operation is.", "schema": {"type": "string"}}},
     }
@@ -50,7 +50,7 @@ router = area("repairing")
     "/requeue",
     operation_id="outbox_requeue",
     summary="Requeue Dead Letters",
-    response_model=RepairedAnswer | PlanAnswer,
+    response_model=RepairResponse | DryRunResponse,
     responses=_ACCEPTED
     | documented(
         *_PROBLEMS,
@@ -75,7 +75,7 @@ async def requeue(change: RequeueRequest, context: Operator, http: Request, key:
     "/discard",
     operation_id="outbox_discard",
     summary="Discard Dead Letters",
-    response_model=RepairedAnswer | PlanAnswer,
+    response_model=RepairResponse | DryRunResponse,
     responses=_ACCEPTED | documented(*_PROBLEMS, Code.FORBIDDEN),
 )
 async def discard(change: DiscardRequest, context: Operator, http: Request, key: IdempotencyKey = None) -> Response:
@@ -93,7 +93,7 @@ async def discard(change: DiscardRequest, context: Operator, http: Request, key:
     "/restore",
     operation_id="outbox_restore",
     summary="Restore Dead Letters",
-    response_model=RepairedAnswer | PlanAnswer,
+    response_model=RepairResponse | DryRunResponse,
     responses=_ACCEPTED | documented(*_PROBLEMS),
 )
 async def restore(change: RestoreRequest, context: Operator, http: Request, key: IdempotencyKey = None) -> Response:
@@ -130,7 +130,7 @@ operations_router = area("operations")
 class OperationsParameters(Paged):
     """What `GET /operations` takes."""
 
-    going_on: Annotated[bool, Field(description="Only those that have not ended.")] = False
+    active: Annotated[bool, Field(description="Only those that have not ended.")] = False
 
 
 class ItemsParameters(Paged):
@@ -147,24 +147,24 @@ class ItemsParameters(Paged):
 )
 async def operations(wanted: Annotated[OperationsParameters, Query()], context: Viewer) -> OperationPage:
     """The changes of many dead letters, the newest first, each with its progress."""
-    bound = {"operations": True, "going_on": wanted.going_on}
+    bound = {"operations": True, "active": wanted.active}
     cursor = decode_cursor(wanted.cursor, bound, (int,))
-    found = await context.admin.dead_letters.operations(going_on=wanted.going_on, limit=wanted.limit + 1, **_beyond(cursor))
+    found = await context.admin.dead_letters.operations(going_on=wanted.active, limit=wanted.limit + 1, **_beyond(cursor))
     read = found[::-1] if cursor is not None and cursor.direction == "previous" else found
     page = cursor_page(read, limit=wanted.limit, cursor=cursor, bound_to=bound, place=lambda operation: (operation.id,))
-    items = [OperationAnswer.of(operation) for operation in page.items]
+    items = [OperationResponse.of(operation) for operation in page.items]
     total = None
     if wanted.total:
-        total = counted(await context.admin.dead_letters.count_operations(going_on=wanted.going_on, limit=MOST_COUNTED + 1))
+        total = counted(await context.admin.dead_letters.count_operations(going_on=wanted.active, limit=MOST_COUNTED + 1))
     return OperationPage(items=items, next=page.next, previous=page.previous, total=total)
 
 
 @operations_router.get(
     "/operations/{id}", operation_id="outbox_operations_show", summary="Show Operation", responses=documented(Code.NOT_FOUND)
 )
-async def operation(number: Number, context: Viewer) -> OperationAnswer:
+async def operation(number: Number, context: Viewer) -> OperationResponse:
     """One operation: what was asked for, by whom and why, how far it is, and what became of the messages that it sent again."""
-    return OperationAnswer.of(await _found(context, number))
+    return OperationResponse.of(await _found(context, number))
 
 
 @operations_router.get(
@@ -191,7 +191,7 @@ async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], con
         place=lambda item: (outcomes.index(item.item.outcome), item.position),
     )
     total = Total(value=sum(found.counts.get(outcome, 0) for outcome in outcomes), relation="eq") if wanted.total else None
-    answers = [OperationItemAnswer.at(found.action, item) for item in page.items]
+    answers = [OperationItemResponse.at(found.action, item) for item in page.items]
     return OperationItemPage(items=answers, next=page.next, previous=page.previous, total=total)
 
 
@@ -201,7 +201,7 @@ async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], con
     summary="Pause Operation",
     responses=documented(Code.NOT_FOUND, Code.CONFLICT),
 )
-async def pause(number: Number, context: Operator) -> OperationAnswer:
+async def pause(number: Number, context: Operator) -> OperationResponse:
     """Holds an operation: no further batch of it begins, wherever it is run, until it is resumed."""
     return await _change(context, number, "pause", context.admin.dead_letters.pause)
 
@@ -212,7 +212,7 @@ async def pause(number: Number, context: Operator) -> OperationAnswer:
     summary="Resume Operation",
     responses=documented(Code.NOT_FOUND, Code.CONFLICT),
 )
-async def resume(number: Number, context: Operator) -> OperationAnswer:
+async def resume(number: Number, context: Operator) -> OperationResponse:
     """Goes on with an operation that was paused."""
     return await _change(context, number, "resume", context.admin.dead_letters.resume)
 
@@ -223,7 +223,7 @@ async def resume(number: Number, context: Operator) -> OperationAnswer:
     summary="Cancel Operation",
     responses=documented(Code.NOT_FOUND, Code.CONFLICT),
 )
-async def cancel(number: Number, context: Operator) -> OperationAnswer:
+async def cancel(number: Number, context: Operator) -> OperationResponse:
     """Ends an operation: what is done stays done, and its other letters are as they were."""
     return await _change(context, number, "cancel", context.admin.dead_letters.cancel)
 
@@ -274,7 +274,7 @@ async def _read(
 Do = Callable[..., Awaitable[Operation]]
 
 
-async def _change(context: RequestContext, number: int, verb: str, do: Do) -> OperationAnswer:
+async def _change(context: RequestContext, number: int, verb: str, do: Do) -> OperationResponse:
     """Does it, and tells the audit in its transaction. A state that does not allow it is a conflict."""
     await _found(context, number)
 
@@ -282,4 +282,4 @@ async def _change(context: RequestContext, number: int, verb: str, do: Do) -> Op
         details = {"action": operation.action, "counts": dict(operation.counts)}
         await record(connection, context, action=f"operations.{verb}", target=f"operation {operation.id}", details=details)
 
-    return OperationAnswer.of(await do(number, also=also))
+    return OperationResponse.of(await do(number, also=also))

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from outbox.admin.access import RequestContext
 from outbox.admin.audit_log import record
 from outbox.admin.problems import Code, Problem
-from outbox.admin.repairs.models import OperationAnswer, PlanAnswer, RepairedAnswer
+from outbox.admin.repairs.models import DryRunResponse, OperationResponse, RepairResponse
 from outbox.admin.repairs.once import Confirmation, IdempotencyLock, idempotency_lock, issue_token, require_confirmation, use
 from outbox.admin.repairs.requests import Change, RequeueRequest, edit_of, require_version
 from outbox.admin.store.once import Answer
@@ -35,7 +35,7 @@ async def changed(context: RequestContext, change: Change, key: str | None, http
         planned = {name: options[name] for name in ("destination", "force") if name in options}
         plan = await dead_letters.plan(change.action, selector, max_items=change.max_items, **planned)
         token = await issue_token(context, change, plan.expected)
-        return _response(Answer(200, {}, _encoded(PlanAnswer.of(plan, token, context.admin.masking))))
+        return _response(Answer(200, {}, _encoded(DryRunResponse.of(plan, token, context.admin.masking))))
     async with idempotency_lock(context, key, change) as hold:
         if isinstance(hold, Answer):
             return _response(hold, replayed=True)
@@ -101,8 +101,8 @@ class _ChangeTransaction:
     def answered(self, answer: Repaired | Operation) -> Answer:
         """What the client is told."""
         if isinstance(answer, Repaired):
-            return Answer(200, {}, _encoded(RepairedAnswer.of(answer)))
-        return Answer(202, {"location": f"{self.operations}/{answer.id}"}, _encoded(OperationAnswer.of(answer)))
+            return Answer(200, {}, _encoded(RepairResponse.of(answer)))
+        return Answer(202, {"location": f"{self.operations}/{answer.id}"}, _encoded(OperationResponse.of(answer)))
 
 
 def _beside(http: Request, name: str) -> str:
@@ -138,4 +138,4 @@ def _details(change: Change, answer: Repaired | Operation) -> Mapping[str, Any]:
         }
     if isinstance(answer, Operation):
         return {**details, "operation": str(answer.id), "total": answer.total}
-    return {**details, "counts": RepairedAnswer.of(answer).counts}
+    return {**details, "counts": RepairResponse.of(answer).counts}

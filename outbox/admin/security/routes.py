@@ -46,7 +46,7 @@ class Identity(models.Model):
     ]
     expires_at: Annotated[models.Moment | None, Field(description="When the session ends; null without one.")]
     read_only: Annotated[bool, Field(description="Whether nothing can be changed here, whatever the role.")]
-    may: Permissions
+    permissions: Permissions
 
 
 @identity.get("/session", operation_id="outbox_session_show", summary="Show The Current Principal")
@@ -64,7 +64,7 @@ def identity_of(admin: Admin, principal: Principal) -> Identity:
         authenticated_by="host" if known is None else known.by,
         expires_at=None if known is None else known.until,
         read_only=admin.read_only,
-        may=_permissions(principal.role, read_only=admin.read_only),
+        permissions=_permissions(principal.role, read_only=admin.read_only),
     )
 
 

@@ -23,8 +23,8 @@ from outbox.admin.stats.series import (
     RELATIVE,
     STEPS,
     Quantiles,
-    SeriesAnswer,
-    StatsAnswer,
+    SeriesResponse,
+    StatsResponse,
     Steps,
     Table,
     fitting,
@@ -66,7 +66,7 @@ class StatsParameters(Request):
 
 
 @router.get("/stats", operation_id="outbox_stats_show")
-async def show_statistics(context: Viewer, wanted: Annotated[StatsParameters, Query()]) -> StatsAnswer:
+async def show_statistics(context: Viewer, wanted: Annotated[StatsParameters, Query()]) -> StatsResponse:
     """What was created, sent, processed, failed and died, step by step; the backlog; and how long things took.
 
     Numbers are those of all processes together, and survive their restarts. Null means that nobody told anything of that time:
@@ -86,9 +86,9 @@ class LongSeries:
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
-        self._answers = StaleWhileRevalidate[StatsAnswer]()
+        self._answers = StaleWhileRevalidate[StatsResponse]()
 
-    async def get(self, wanted: StatsParameters) -> StatsAnswer:
+    async def get(self, wanted: StatsParameters) -> StatsResponse:
         """What was answered last, or a new answer. Raises what making it raised."""
         return (await self._answers.get(wanted.model_dump_json(), partial(_answer, self._admin, wanted))).value
 
@@ -97,7 +97,7 @@ class LongSeries:
         await self._answers.close()
 
 
-async def _answer(admin: Admin, wanted: StatsParameters) -> StatsAnswer:
+async def _answer(admin: Admin, wanted: StatsParameters) -> StatsResponse:
     async with admin.reading("reading statistics") as connection:
         reader = SeriesReader(connection, admin.table.schema, wanted.group_by)
         now = await reader.now()
@@ -114,20 +114,20 @@ async def _answer(admin: Admin, wanted: StatsParameters) -> StatsAnswer:
         raise Problem(
             Code.INVALID_REQUEST, f"that would be more than {MOST_POINTS:,} points with any step: ask for a shorter time"
         )
-    widened = None
+    step_reason = None
     if wanted.step != "auto" and steps.seconds != least:
         if kept == steps.seconds:
-            widened = f"statistics of that time are kept by the {'day' if kept == 86_400 else 'hour'}"
+            step_reason = f"statistics of that time are kept by the {'day' if kept == 86_400 else 'hour'}"
         else:
-            widened = f"there are steps of {', '.join(map(str, STEPS))} seconds, and {MOST_POINTS:,} points at most"
+            step_reason = f"there are steps of {', '.join(map(str, STEPS))} seconds, and {MOST_POINTS:,} points at most"
     table = Table(steps.starts, rows)
     names = [None] if wanted.group_by == "none" else table.names
-    return StatsAnswer(
+    return StatsResponse(
         from_=steps.since,
         to=steps.until,
         as_of=now,
         step_seconds=steps.seconds,
-        widened=widened,
+        step_reason=step_reason,
         group_by=wanted.group_by,
         starts_at=list(steps.starts),
         complete=[start + timedelta(seconds=steps.seconds) + REPORTED_WITHIN <= now for start in steps.starts],
@@ -165,13 +165,13 @@ def _covered(possible: Sequence[Steps]) -> tuple[datetime, datetime]:
     return min(steps.since for steps in possible), max(steps.until for steps in possible)
 
 
-def _series(table: Table, name: str | None, wanted: StatsParameters) -> SeriesAnswer:
+def _series(table: Table, name: str | None, wanted: StatsParameters) -> SeriesResponse:
     counts: dict[str, Any] = {metric: table.counts(name, metric, of_relays=False) for metric in BY_WORKERS}
     for metric in BY_RELAYS:  # which know of no queues
         by_queue = wanted.group_by == "queue"
         counts[metric] = [None] * table.length if by_queue else table.counts(name, metric, of_relays=True)
     waited, handled = table.buckets(name, of_relays=True), table.buckets(name, of_relays=False)
-    return SeriesAnswer(
+    return SeriesResponse(
         group=name,
         **counts,
         backlog=table.measured(name, "backlog"),

@@ -183,7 +183,7 @@ class Quantiles(Model):
     p99: list[float | None]
 
 
-class SeriesAnswer(Model):
+class SeriesResponse(Model):
     """What happened, step by step, all processes together."""
 
     group: str | None = Field(
@@ -206,16 +206,16 @@ class SeriesAnswer(Model):
     handling_buckets: list[list[int] | None] | None = Field(description="With `buckets=true`.")
 
 
-class StatsAnswer(Model):
+class StatsResponse(Model):
     """Series over one time. All columns are as long as `starts_at`."""
 
     from_: Moment = Field(serialization_alias="from", description="Where the first step begins.")
     to: Moment = Field(description="Where the last step ends.")
     as_of: Moment
     step_seconds: int
-    widened: str | None = Field(description="Why the step is longer than was asked for.")
+    step_reason: str | None = Field(description="Why the step is longer than was asked for; null: it is not.")
     group_by: GroupBy
     starts_at: list[Moment]
     complete: list[bool] = Field(description="False for steps of which more may be told: the newest, as a rule.")
     bucket_bounds_seconds: list[float] = Field(description="Upper ends; one more bucket is for what took longer.")
-    series: list[SeriesAnswer]
+    series: list[SeriesResponse]

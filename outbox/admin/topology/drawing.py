@@ -23,7 +23,7 @@ class TopologyNode(Model):
     retrying: int | None = Field(
         default=None, description="To be handled again later; RabbitMQ keeps these in queues of their own, of the kind `retry`."
     )
-    consumers: int | None = Field(default=None, description="Who takes messages from it.")
+    consumer_count: int | None = Field(default=None, description="How many consume it.")
 
 
 class TopologyEdge(Model):
@@ -32,7 +32,7 @@ class TopologyEdge(Model):
     source: str
     target: str
     kind: Literal["binding", "consumer", "retry", "dead_letter"]
-    key: str | None = Field(default=None, description="The binding key.")
+    binding_key: str | None = None
     declared_by: Literal["broker", "worker"] = Field(
         description="`broker`: it is there; `worker`: a worker says so, and the broker does not tell."
     )
@@ -61,7 +61,7 @@ def _bindings(seen: Seen) -> list[TopologyEdge]:
                 source=f"exchange:{one.exchange}",
                 target=f"queue:{one.queue}",
                 kind="binding",
-                key=one.key,
+                binding_key=one.key,
                 declared_by="broker",
             )
             for one in seen.bindings
@@ -71,7 +71,7 @@ def _bindings(seen: Seen) -> list[TopologyEdge]:
             source=f"exchange:{seen.exchange}",
             target=f"queue:{one.queue}",
             kind="binding",
-            key=one.binding_key,
+            binding_key=one.binding_key,
             declared_by="worker",
         )
         for one in seen.consumers
@@ -117,7 +117,7 @@ def _queues(seen: Seen) -> Iterable[TopologyNode]:
             exists=queue.there,
             queued=queue.queued,
             retrying=queue.retrying,
-            consumers=queue.consumers,
+            consumer_count=queue.consumers,
         )
 
 

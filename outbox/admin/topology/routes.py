@@ -9,7 +9,7 @@ from outbox.admin.access import Viewer
 from outbox.admin.backlog.view import BacklogView
 from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.cache import SingleFlightCache, Snapshot
-from outbox.admin.models import Model, Moment
+from outbox.admin.models import Error, Model, Moment
 from outbox.admin.routing import area
 from outbox.admin.topology.drawing import TopologyEdge, TopologyNode, drawn
 from outbox.admin.topology.findings import Judged, WarningCode, judged
@@ -31,7 +31,7 @@ class TopologyWarning(Model):
     severity: Literal["warning", "error"]
     node: str | None = Field(description="The node that it is about.")
     summary: str
-    mend: str = Field(description="What would mend it.")
+    hint: str = Field(description="What to do about it.")
 
 
 class Topology(Model):
@@ -40,7 +40,7 @@ class Topology(Model):
     as_of: Moment
     degraded: list[Literal["broker", "database"]] = Field(description="What could not be asked.")
     broker: BrokerKind
-    broker_error: str | None
+    broker_error: Error | None
     bindings_known: bool = Field(
         description="False: only those that workers have told of; with the address of RabbitMQ's management API, all."
     )
@@ -74,7 +74,7 @@ class TopologyView:
 
 @topology.get("/topology", operation_id="outbox_topology_show", summary="Show Topology")
 async def show(context: Viewer) -> Topology:
-    """Exchanges, queues, workers, and the ways between them, as nodes and edges; and what is wrong, with what would mend it.
+    """Exchanges, queues, workers, and the ways between them, as nodes and edges; and what is wrong, with a hint.
 
     Looked at when somebody asks, at most every ten seconds. When the broker is away, what workers have told is shown.
     """
@@ -85,7 +85,7 @@ async def show(context: Viewer) -> Topology:
         as_of=snapshot.as_of,
         degraded=[*(["broker"] if seen.problem else []), *(["database"] if snapshot.error else [])],
         broker=seen.broker,
-        broker_error=seen.problem,
+        broker_error=None if seen.problem is None else Error(type="", message=seen.problem),
         bindings_known=seen.bindings is not None,
         nodes=nodes,
         edges=edges,
@@ -100,5 +100,5 @@ def _warned(each: Judged) -> TopologyWarning:
         severity="error" if finding.severity == "error" else "warning",
         node=each.node,
         summary=finding.summary,
-        mend=finding.advice,
+        hint=finding.advice,
     )

@@ -11,7 +11,7 @@ from outbox.admin.store.backlog import NONE, Count, MessageState, Relation
 from outbox.admin.thresholds import HealthThresholds
 from outbox.admin.topology.findings import Judged
 from outbox.core.findings import Severity
-from outbox.reporting.components import ComponentKind, Condition, KnownComponent
+from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
 from outbox.reporting.pauses import Pause
 
 FindingCode = Literal[
@@ -310,7 +310,7 @@ def _missing(observed: Observations) -> Iterator[HealthFinding]:
 
 
 def _lives(component: KnownComponent) -> bool:
-    return component.condition in (Condition.ALIVE, Condition.LATE)
+    return component.condition in (ComponentStatus.ALIVE, ComponentStatus.LATE)
 
 
 def _unwell(observed: Observations, thresholds: HealthThresholds) -> Iterator[HealthFinding]:
@@ -318,7 +318,7 @@ def _unwell(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
         name = f"the {one.kind.value} {one.name!r}"
         replaced = any(each.kind is one.kind and _lives(each) and each.started_at > one.seen_at for each in observed.components)
         about: dict[str, Any] = {"subject_kind": one.kind.value, "subject": one.name}
-        if one.condition is Condition.LATE:
+        if one.condition is ComponentStatus.LATE:
             yield HealthFinding(
                 code="component_late",
                 severity=Severity.WARNING,
@@ -327,7 +327,7 @@ def _unwell(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
                 since=one.seen_at,
                 **about,
             )
-        elif one.condition is Condition.LOST and not replaced and observed.at - one.seen_at < thresholds.lost_for:
+        elif one.condition is ComponentStatus.LOST and not replaced and observed.at - one.seen_at < thresholds.lost_for:
             yield HealthFinding(
                 code="component_lost",
                 severity=Severity.WARNING,

@@ -13,7 +13,7 @@ from outbox.admin.verdict.view import VerdictView
 router = area("health")
 
 
-class HealthThresholdsShown(Model):
+class HealthThresholdsResponse(Model):
     """From when on something is told, as the settings have it."""
 
     late_after_seconds: float = Field(description="Age of a waiting message that is a warning.")
@@ -30,25 +30,27 @@ class VerdictFinding(Model):
     severity: Literal["warning", "error"]
     summary: str
     hint: str = Field(description="What to do about it.")
-    since: Moment | None = Field(description="Since when it is so, as far as that is known.")
+    started_at: Moment | None = Field(description="Since when it is so, as far as that is known.")
     subject_kind: str = Field(
         description="`outbox`, `queue`, `exchange`, `relay`, `worker`, `archiver`, `maintenance`, `broker` or `database`."
     )
     subject: str = Field(description="Its name; empty: all of that kind.")
 
 
-class VerdictNow(Model):
+class VerdictResponse(Model):
     """Whether all is well."""
 
     as_of: Moment
     status: Literal["ok", "warning", "error"] = Field(description="The worst severity of the findings.")
-    since: Moment | None = Field(description="When the first finding of that severity began; null: all is well, or not known.")
+    started_at: Moment | None = Field(
+        description="When the first finding of that severity began; null: all is well, or not known."
+    )
     findings: list[VerdictFinding] = Field(description="The gravest first.")
-    thresholds: HealthThresholdsShown
+    thresholds: HealthThresholdsResponse
 
 
 @router.get("/health/verdict", operation_id="outbox_health_verdict", summary="Show Verdict")
-async def show(context: Viewer) -> VerdictNow:
+async def show(context: Viewer) -> VerdictResponse:
     """Whether all is well with the installation, and if not, what is wrong, since when, and what to do.
 
     It takes in the age and depth of outbox and queues, queues without a consumer, pauses, held, stalled and parked messages,
@@ -57,23 +59,23 @@ async def show(context: Viewer) -> VerdictNow:
     """
     snapshot = await context.admin.shared(VerdictView).now()
     verdict, thresholds = snapshot.value, context.admin.thresholds
-    return VerdictNow(
+    return VerdictResponse(
         as_of=snapshot.as_of,
         status=_status(verdict),
-        since=verdict.since,
+        started_at=verdict.since,
         findings=[
             VerdictFinding(
                 code=each.code,
                 severity="error" if each.severity == "error" else "warning",
                 summary=each.summary,
                 hint=each.hint,
-                since=each.since,
+                started_at=each.since,
                 subject_kind=each.subject_kind,
                 subject=each.subject,
             )
             for each in verdict.findings
         ],
-        thresholds=HealthThresholdsShown(
+        thresholds=HealthThresholdsResponse(
             late_after_seconds=thresholds.late_after.total_seconds(),
             overdue_after_seconds=thresholds.overdue_after.total_seconds(),
             queue_depth=thresholds.queue_depth,

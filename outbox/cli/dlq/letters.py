@@ -90,7 +90,7 @@ async def list_(client: Client, *, limit: int, oldest: bool, as_json: bool, **gi
             letter["id"],
             letter["status"],
             age(letter["failed_at"]),
-            f"{letter['failures']:,}",
+            f"{letter['failure_count']:,}",
             letter["queue"] or "-",
             letter["routing_key"],
             f"{letter['error']['type'].rpartition('.')[2]}: {letter['error']['message']}",
@@ -138,10 +138,10 @@ async def groups(client: Client, *, group_by: str, limit: int, as_json: bool, **
         (
             group["id"] or "-",
             f"{group['count']:,}",
-            age(group["first_seen"]),
-            age(group["last_seen"]),
+            age(group["first_seen_at"]),
+            age(group["last_seen_at"]),
             age(group["last_requeued_at"]) or "never",
-            f"{group['since_requeue']:,}",
+            f"{group['count_since_requeue']:,}",
             *([group["title"]] if by_error else []),
         )
         for group in answer["items"]
@@ -180,13 +180,13 @@ def _echo_letter(letter: Mapping[str, Any]) -> None:
     if letter["error"]["traceback"]:
         echo()
         echo(indented(letter["error"]["traceback"]))
-    if failures := letter["trail"]:
+    if failures := letter["failures"]:
         echo_heading(f"{counted(len(failures), 'failure')} on record{', oldest first' if len(failures) > 1 else ''}")
         for failure in failures:
-            at = parse_time(failure["at"])
+            at = parse_time(failure["failed_at"])
             when = "" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}  "
             worker = f"  [{failure['worker']}]" if failure["worker"] else ""
-            echo(f"  {when}attempt {failure['attempt']}  {one_line(_error(failure))}{worker}")
+            echo(f"  {when}attempt {failure['attempt']}  {one_line(_error(failure['error']))}{worker}")
     if letter["headers"]:
         echo_heading("Headers")
         echo(indented(_pretty(letter["headers"])))
@@ -197,10 +197,10 @@ def _echo_letter(letter: Mapping[str, Any]) -> None:
 def _facts(letter: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     first, last = time_and_age(letter["first_failed_at"]), time_and_age(letter["failed_at"])
     editions, tracking_ids = letter["editions"], letter["tracking_ids"]
-    deaths, requeues = letter["deaths"], letter["requeue_count"]
+    deaths, requeues = letter["dead_letter_count"], letter["requeue_count"]
     history = f"dead-lettered {times(deaths)}, requeued {times(max(requeues, deaths - 1))}"
     by = f" by {letter['resolved_by']}" if letter["resolved_by"] else ""
-    why = f": {letter['resolution']}" if letter["resolution"] else ""
+    why = f": {letter['resolution_reason']}" if letter["resolution_reason"] else ""
     return [
         ("queue", letter["queue"]),
         ("routing key", letter["routing_key"]),
@@ -211,7 +211,7 @@ def _facts(letter: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
         ("created", time_and_age(letter["created_at"])),
         ("first failed", first if first != last else ""),
         ("failed", last),
-        ("cause", f"{letter['cause']}, in attempt {letter['attempt']}"),
+        ("reason", f"{letter['reason']}, in attempt {letter['attempt']}"),
         ("worker", letter["worker"]),
         ("history", history if deaths != 1 or requeues else ""),
         ("group", letter["group_id"]),

@@ -60,7 +60,7 @@ async def operations(
     if number is not None:
         await _show(client, number, outcome, limit, as_json=as_json)
         return
-    page = await client.page("/operations", limit=limit, going_on=active or None)
+    page = await client.page("/operations", limit=limit, active=active or None)
     if as_json:
         echo_json(page)
     elif page["items"]:
@@ -164,13 +164,13 @@ def _echo_lines(found: Sequence[Mapping[str, Any]]) -> None:
                 operation["action"],
                 operation["state"],
                 age(operation["created_at"]),
-                f"{operation['total']:,}",
+                f"{operation['item_count']:,}",
                 f"{counts.get('pending', 0):,}",
                 f"{done:,}",
                 # Other actions than requeueing send nothing, so nothing comes of it.
                 *(f"{results[name]:,}" if results else "-" for name in ("handled", "retrying", "failed_again")),
                 operation["requested_by"] or "-",
-                operation["stopped_because"] or operation["reason"] or "",
+                operation["stop_reason"] or operation["reason"] or "",
             )
         )
     numbers = ("LETTERS", "LEFT", "DONE", "HANDLED", "RETRYING", "FAILED AGAIN")
@@ -188,7 +188,7 @@ def _echo_changed(operation: Mapping[str, Any], *, as_json: bool) -> None:
 def _echo_operation(operation: Mapping[str, Any]) -> None:
     """Prints how far an operation is, or how it ended."""
     number = operation["id"]
-    because = f", because {operation['stopped_because']}" if operation["stopped_because"] else ""
+    because = f", because {operation['stop_reason']}" if operation["stop_reason"] else ""
     state = _STATES.get(operation["state"], f"is {operation['state']}")
     echo(f"Operation {number} {state}{because}: {_sentence(operation['counts'])}.")
     if (results := operation["results"]) and results["sent"]:
@@ -277,7 +277,7 @@ class Progress:
 
     def begin(self, operation: Mapping[str, Any]) -> None:
         """Prints which operation it is, and how to stop it."""
-        number, total = operation["id"], counted(operation["total"], "dead letter")
+        number, total = operation["id"], counted(operation["item_count"], "dead letter")
         self._line(
             f"Operation {number}: {operation['action']} of {total}. "
             f"`outbox dlq pause {number}` pauses it, Ctrl-C leaves it to maintenance."
@@ -285,11 +285,11 @@ class Progress:
 
     def show(self, operation: Mapping[str, Any]) -> None:
         """Prints how far it is."""
-        share, speed = operation["progress"], operation["letters_per_second"]
-        text = f"{share:4.0%}  {operation['settled']:,} of {operation['total']:,}"
-        if speed and operation["canary_since"] is None:
+        share, speed = operation["progress"], operation["items_per_second"]
+        text = f"{share:4.0%}  {operation['settled_count']:,} of {operation['item_count']:,}"
+        if speed and operation["canary_started_at"] is None:
             text += f"  {speed:,.0f}/s"
-        until, failed = parse_time(operation["canary_until"]), operation["results"]["failed"] if operation["results"] else 0
+        until, failed = parse_time(operation["canary_ends_at"]), operation["results"]["failed"] if operation["results"] else 0
         left = 0.0 if until is None else (until - datetime.now(UTC)).total_seconds()
         if left > 0:
             text += f"  waiting for the canary's results, {left:.0f} s at most"

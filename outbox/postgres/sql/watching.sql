@@ -4,7 +4,7 @@ What may have changed since the last look, read once a second while somebody lis
 select clock_timestamp()
 
 -- name: dead_letters
--- The latest death and the latest resolution tell of changes that the counts do not show.
+-- The latest failure and the latest resolution tell of changes that the counts do not show.
 select
     (
         select count(*)
@@ -14,18 +14,18 @@ select
         select count(*)
         from (select from {table} where failed_at is not null order by failed_at desc, id desc limit $1) as counted
     ) as parked,
-    (select failed_at from {dead_letter} where status = 'open' order by failed_at desc, id desc limit 1) as last_death,
-    (select failed_at from {table} where failed_at is not null order by failed_at desc, id desc limit 1) as last_parked,
+    (select failed_at from {dead_letter} where status = 'open' order by failed_at desc, id desc limit 1) as last_failed_at,
+    (select failed_at from {table} where failed_at is not null order by failed_at desc, id desc limit 1) as last_parked_at,
     (
         select resolved_at
         from {dead_letter}
         where status <> 'open' and resolved_at is not null
         order by resolved_at desc
         limit 1
-    ) as last_resolution
+    ) as last_resolved_at
 
 -- name: operations
-select id, action, state, total, done as settled
+select id, action, state, total as item_count, done as settled_count
 from {operation}
 order by id desc
 limit $1

@@ -16,8 +16,8 @@ const PARAMETERS = {
   action: text,
   outcome: maybe(["done", "failed", "denied"]),
   target: text,
-  after: text,
-  before: text,
+  created_after: text,
+  created_before: text,
   cursor: text,
   open: text,
 };
@@ -131,7 +131,7 @@ function filtersFor(items: readonly Entry[]): readonly Filter<keyof typeof PARAM
       suggestions: some(items.map(({ target }) => target)),
       hint: texts.targetHint,
     },
-    { kind: "time", name: "after", label: texts.after },
-    { kind: "time", name: "before", label: texts.before },
+    { kind: "time", name: "created_after", label: texts.after },
+    { kind: "time", name: "created_before", label: texts.before },
   ];
 }

@@ -63,7 +63,7 @@ function Row({ entry, open, onOpen }: { entry: Entry; open: boolean; onOpen(id: 
           onClick={() => onOpen(open ? undefined : entry.id)}
         >
           <Icon name={open ? "down" : "right"} />
-          <Moment at={entry.at} short />
+          <Moment at={entry.created_at} short />
         </button>
       </th>
       <td role="cell">
@@ -102,7 +102,7 @@ function Details({
     <div className={styles.inside}>
       <Facts
         of={[
-          [texts.time, <Moment key="" at={of.at} milliseconds />],
+          [texts.time, <Moment key="" at={of.created_at} milliseconds />],
           [texts.reason, of.reason],
           [texts.address, of.address],
           [

@@ -17,14 +17,14 @@ const STATES = LISTED_STATES.map((state) => [state, stateStyle(state).label] as 
 /** The chains that began last, and the way to any other by an id. */
 export function Recent() {
   const state = useUrlState(recentChains);
-  const [{ state: worst, routing_key, after, before, cursor }, change] = state;
-  const options = chainList({ state: worst, routing_key, after, before }, cursor);
+  const [{ state: worst, routing_key, sent_after, sent_before, cursor }, change] = state;
+  const options = chainList({ state: worst, routing_key, sent_after, sent_before }, cursor);
   const query = useQuery({ ...options, refetchInterval: useFallbackInterval() });
   const { data, isPlaceholderData } = query;
   const scope = JSON.stringify(options.queryKey);
   const held = useStableList(isPlaceholderData ? undefined : data?.items, scope, idOf);
   const shown = isPlaceholderData ? (data?.items ?? []) : held.items;
-  const filtered = [worst, routing_key, after, before].some((value) => value !== undefined);
+  const filtered = [worst, routing_key, sent_after, sent_before].some((value) => value !== undefined);
   const table = useRef<HTMLDivElement>(null);
   useRowKeys(table);
   return (
@@ -81,7 +81,7 @@ function idOf({ root_id }: ChainSummary): string {
 
 function useFilters(
   shown: readonly ChainSummary[],
-): readonly Filter<"state" | "routing_key" | "after" | "before">[] {
+): readonly Filter<"state" | "routing_key" | "sent_after" | "sent_before">[] {
   return useMemo(() => {
     const keys = [...new Set(shown.map(({ routing_key }) => routing_key))].sort();
     return [
@@ -94,8 +94,8 @@ function useFilters(
         hint: texts.firstRoutingKeyHint,
         first: true,
       },
-      { kind: "time", name: "after", label: texts.startedAfter },
-      { kind: "time", name: "before", label: texts.startedBefore },
+      { kind: "time", name: "sent_after", label: texts.startedAfter },
+      { kind: "time", name: "sent_before", label: texts.startedBefore },
     ];
   }, [shown]);
 }

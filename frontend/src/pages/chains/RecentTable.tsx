@@ -26,7 +26,16 @@ export function RecentTable({ chains }: { chains: readonly ChainSummary[] }) {
 }
 
 function Row({ chain, longest }: { chain: ChainSummary; longest: number }) {
-  const { root_id, routing_key, state, sent_at, duration_seconds: seconds, messages, deaths, more } = chain;
+  const {
+    root_id,
+    routing_key,
+    state,
+    sent_at,
+    duration_seconds: seconds,
+    message_count: messages,
+    dead_letter_count: deaths,
+    truncated: more,
+  } = chain;
   return (
     <tr className={styles.row}>
       <th scope="row" className={styles.first}>

@@ -44,7 +44,7 @@ export const oneChain = {
 export const recentChains = {
   state: maybe(LISTED_STATES),
   routing_key: text,
-  after: text,
-  before: text,
+  sent_after: text,
+  sent_before: text,
   cursor: text,
 };

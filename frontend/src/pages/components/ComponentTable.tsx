@@ -65,7 +65,7 @@ function Row({
   return (
     <tr
       role="row"
-      data-ended={one.condition === "stopped" || gone || undefined}
+      data-ended={one.status === "stopped" || gone || undefined}
       data-selected={open || undefined}
     >
       <th role="rowheader" scope="row">
@@ -88,9 +88,9 @@ function Row({
         </button>
       </th>
       <td role="cell">
-        {gone ? <Badge icon="stop">{texts.gone}</Badge> : <State of={one.condition} />}
+        {gone ? <Badge icon="stop">{texts.gone}</Badge> : <State of={one.status} />}
         <span className={styles.below}>
-          {texts.forTime} <Lasting since={one.since} />
+          {texts.forTime} <Lasting since={one.statusChangedAt} />
         </span>
       </td>
       <td role="cell">
@@ -98,16 +98,16 @@ function Row({
           {activityOf(one).map((said) => (
             <li key={said}>{said}</li>
           ))}
-          {one.doing.lastError && one.condition !== "stopped" && (
+          {one.activity.lastFailure && one.status !== "stopped" && (
             <li className={styles.below}>
-              {texts.lastErrorShort} <Ago at={one.doing.lastError.at} />
+              {texts.lastErrorShort} <Ago at={one.activity.lastFailure.failed_at} />
             </li>
           )}
         </ul>
       </td>
       <td role="cell" className={styles.nowrap}>
         <span className={styles.label}>{texts.lastHeartbeat} </span>
-        <Ago at={one.seenAt} />
+        <Ago at={one.lastHeartbeatAt} />
       </td>
       <td role="cell">
         <span className={styles.label}>{texts.host} </span>

@@ -11,52 +11,52 @@ import { type PauseActions, PauseButton } from "./PauseButton";
 
 /** Everything that one component said of itself. */
 export function Detail({ of, ...pausing }: PauseActions & { of: Component }) {
-  const { doing: told } = of;
+  const { activity } = of;
   return (
     <div className={styles.inside}>
       <div className={styles.columns}>
         <Facts
           of={[
             [texts.startedAt, <Moment key="" at={of.startedAt} />],
-            [texts.lastHeartbeat, <Moment key="" at={of.seenAt} />],
-            [texts.heartbeatEvery, span(of.everySeconds)],
-            [texts.lastSent, told.lastSentAt && <Ago key="" at={told.lastSentAt} />],
-            [texts.wakeUp, told.wakesBy],
-            [texts.appliedPauses, of.holds.map((hold) => nameOf(hold)).join(", ")],
+            [texts.lastHeartbeat, <Moment key="" at={of.lastHeartbeatAt} />],
+            [texts.heartbeatEvery, span(of.heartbeatIntervalSeconds)],
+            [texts.lastSent, activity.lastSentAt && <Ago key="" at={activity.lastSentAt} />],
+            [texts.wakeUp, activity.wakesBy],
+            [texts.appliedPauses, of.appliedPauses.map((hold) => nameOf(hold)).join(", ")],
           ]}
         />
         <Facts
           of={[
-            [texts.inFlight, told.inHand === undefined ? undefined : number(told.inHand)],
-            [texts.unsentLabel, told.unsent === undefined ? undefined : number(told.unsent)],
-            ...Object.entries(told.totals).map(
+            [texts.inFlight, activity.inFlight === undefined ? undefined : number(activity.inFlight)],
+            [texts.unsentLabel, activity.unsent === undefined ? undefined : number(activity.unsent)],
+            ...Object.entries(activity.totals).map(
               ([name, total]) => [texts.sinceStart(capital(wordOf(name))), number(total)] as const,
             ),
           ]}
         />
       </div>
-      {Object.entries(told.waitingFor).map(([what, why]) => (
+      {Object.entries(activity.waitingFor).map(([what, why]) => (
         <p key={what} className={styles.wrong}>
           <Badge tone="warn">{texts.waitingFor(what)}</Badge> {why}
         </p>
       ))}
-      {told.lastError && (
+      {activity.lastFailure && (
         <div className={styles.error}>
           <h3>{texts.lastError}</h3>
           <p>
-            <Moment at={told.lastError.at} short />
-            {texts.aboutQueue(told.lastError.about)}
+            <Moment at={activity.lastFailure.failed_at} short />
+            {texts.aboutQueue(activity.lastFailure.subject)}
           </p>
-          <pre>{told.lastError.text}</pre>
+          <pre>{activity.lastFailure.error.message}</pre>
           {of.kind === "worker" && (
-            <Link href={`/dead-letters?${new URLSearchParams({ queue: told.lastError.about })}`}>
-              {texts.deadLettersOf(told.lastError.about)}
+            <Link href={`/dead-letters?${new URLSearchParams({ queue: activity.lastFailure.subject })}`}>
+              {texts.deadLettersOf(activity.lastFailure.subject)}
             </Link>
           )}
         </div>
       )}
       {of.kind === "worker" && <Consumers of={of} {...pausing} />}
-      {(of.kind === "relay" || of.kind === "worker") && of.condition !== "stopped" && (
+      {(of.kind === "relay" || of.kind === "worker") && of.status !== "stopped" && (
         <PauseButton target={{ scope: of.kind, name: of.name }} {...pausing} />
       )}
     </div>

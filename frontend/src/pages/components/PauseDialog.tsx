@@ -126,7 +126,7 @@ function Name({
 }
 
 function living(components: readonly Component[]): readonly Component[] {
-  return components.filter(({ condition }) => condition === "alive" || condition === "late");
+  return components.filter(({ status }) => status === "alive" || status === "late");
 }
 
 /** Names that may be meant: of those that live, and of the queues that they consume. */

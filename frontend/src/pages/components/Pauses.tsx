@@ -24,9 +24,9 @@ export function Pauses({ pauses, onResume }: { pauses: readonly Pause[]; onResum
               <p className={styles.quiet}>
                 {texts.requestedBy(pause.requested_by ?? common.unknownActor)} <Ago at={pause.requested_at} />
                 ,{" "}
-                {pause.until ? (
+                {pause.expires_at ? (
                   <>
-                    {texts.endsAt} <Ago at={pause.until} />
+                    {texts.endsAt} <Ago at={pause.expires_at} />
                   </>
                 ) : (
                   texts.untilResumed

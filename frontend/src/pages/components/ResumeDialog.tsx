@@ -42,7 +42,7 @@ export function ResumeDialog({ pause, onClose }: { pause: Pause; onClose(): void
             [texts.pausedBy, pause.requested_by ?? common.unknownActor],
             [texts.pausedAt, <Ago key="" at={pause.requested_at} />],
             [texts.reason, pause.reason ?? texts.noReason],
-            [texts.endsAutomatically, pause.until ? <Ago key="" at={pause.until} /> : "never"],
+            [texts.endsAutomatically, pause.expires_at ? <Ago key="" at={pause.expires_at} /> : "never"],
           ]}
         />
         <TextArea

@@ -11,7 +11,7 @@ const KINDS = ["relay", "worker", "archiver", "maintenance"];
 export function sortedComponents(all: readonly Component[]): readonly Component[] {
   return [...all].sort(
     (a, b) =>
-      GRAVITY[a.condition] - GRAVITY[b.condition] ||
+      GRAVITY[a.status] - GRAVITY[b.status] ||
       KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) ||
       a.name.localeCompare(b.name) ||
       b.startedAt.localeCompare(a.startedAt),
@@ -20,17 +20,17 @@ export function sortedComponents(all: readonly Component[]): readonly Component[
 
 /** What it is about, in a few words each: what stands in its way, then how much it does. */
 export function activityOf(component: Component): readonly string[] {
-  const { condition, doing: told } = component;
-  if (condition === "stopped") return [texts.stoppedCleanly];
+  const { status, activity } = component;
+  if (status === "stopped") return [texts.stoppedCleanly];
   const said = [
-    told.state,
-    ...told.failingQueues.map((queue) => texts.failingQueue(queue)),
-    ...(told.pausedQueues.length > 0 ? [texts.pausedQueues(told.pausedQueues.join(", "))] : []),
-    ...speeds(told.perSecond),
-    ...(told.inHand ? [texts.inFlightCount(told.inHand)] : []),
-    ...(told.unsent ? [unsent(told.unsent, told.oldestDueSeconds)] : []),
+    activity.state,
+    ...activity.failingQueues.map((queue) => texts.failingQueue(queue)),
+    ...(activity.pausedQueues.length > 0 ? [texts.pausedQueues(activity.pausedQueues.join(", "))] : []),
+    ...speeds(activity.perSecond),
+    ...(activity.inFlight ? [texts.inFlightCount(activity.inFlight)] : []),
+    ...(activity.unsent ? [unsent(activity.unsent, activity.oldestDueAgeSeconds)] : []),
   ];
-  return condition === "lost" ? [texts.lastReported(said.join(", "))] : said;
+  return status === "lost" ? [texts.lastReported(said.join(", "))] : said;
 }
 
 const SPEEDS: Record<string, string> = {
@@ -61,9 +61,9 @@ function unsent(howMany: number, oldest: number | undefined): string {
 export function summary(all: readonly Component[]): string {
   const conditions: readonly ComponentStatus[] = ["lost", "late", "alive", "stopped"];
   return conditions
-    .map((condition) => [condition, all.filter((one) => one.condition === condition).length] as const)
+    .map((status) => [status, all.filter((one) => one.status === status).length] as const)
     .filter(([, howMany]) => howMany > 0)
-    .map(([condition, howMany]) => `${number(howMany)} ${condition}`)
+    .map(([status, howMany]) => `${number(howMany)} ${status}`)
     .join(", ");
 }
 

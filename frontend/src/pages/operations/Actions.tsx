@@ -10,8 +10,8 @@ export function Actions({ of }: { of: Operation }) {
   const whyNot = useWhyNot("repair");
   const deed = useOperationAction(of.id);
   const [asks, setAsks] = useState(false);
-  useFocusKept(of.going_on);
-  if (!of.going_on) return null;
+  useFocusKept(of.active);
+  if (!of.active) return null;
 
   function act(what: OperationAction) {
     deed.mutate(what, {
@@ -68,7 +68,7 @@ const DONE: Record<OperationAction, string> = {
 };
 
 function Cancelling({
-  of: { id, settled, total },
+  of: { id, settled_count: settled, item_count: total },
   open,
   busy,
   failed,

@@ -6,7 +6,7 @@ import { Icon } from "~/ui";
 import styles from "./FailedAgain.module.css";
 
 /** How many failed again, with the way to them. */
-export function FailedAgain({ of: { id, died_again: count } }: { of: Operation }) {
+export function FailedAgain({ of: { id, failed_again_count: count } }: { of: Operation }) {
   if (count === 0) return <span className={styles.none}>0</span>;
   return (
     <Link href={`/operations/${id}?outcome=died-again`} className={styles.dead ?? ""}>

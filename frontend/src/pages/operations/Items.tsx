@@ -37,7 +37,7 @@ export function Items({ of, at }: { of: Operation; at: number }) {
   });
   const shown = FAILURES_FIRST.filter((one) => one === outcome || (of.counts[one] ?? 0) > 0);
   const tabs = [
-    { value: "all" as const, label: texts.all, count: number(of.total) },
+    { value: "all" as const, label: texts.all, count: number(of.item_count) },
     ...shown.map((one) => ({
       value: one,
       label: capital(stateStyle(one).label),
@@ -100,7 +100,7 @@ function Letters({
         </p>
       )}
       <Table label={texts.items} head={[texts.deadLetter, texts.outcome, texts.result, texts.reason]}>
-        {items.map(({ id, outcome: came, reason, result, failed_attempts }) => (
+        {items.map(({ id, outcome: came, reason, result, failed_attempt_count }) => (
           <tr key={id}>
             <th scope="row">
               <Link href={`/dead-letters/${encodeURIComponent(id)}?status=any`}>{id}</Link>
@@ -108,7 +108,7 @@ function Letters({
             <td>
               <State of={came} />
             </td>
-            <td>{result === null ? "—" : <Became result={result} failed={failed_attempts} />}</td>
+            <td>{result === null ? "—" : <Became result={result} failed={failed_attempt_count} />}</td>
             <td>{reason}</td>
           </tr>
         ))}

@@ -108,7 +108,7 @@ function Row({ of, current }: { of: Operation; current: boolean }) {
       </td>
       <td className={styles.progress}>
         <ProgressBar of={of} thin />
-        <span className={styles.numbers}>{texts.ofTotal(of.settled, of.total)}</span>
+        <span className={styles.numbers}>{texts.ofTotal(of.settled_count, of.item_count)}</span>
       </td>
       <td>{of.results ? number(of.results.handled) : "—"}</td>
       <td>

@@ -11,7 +11,7 @@ import { isOpen } from "./request";
 
 /** Progress, speed, what is left, and why it stands still if it does. */
 export function Progress({ of }: { of: Operation }) {
-  const { total, settled, going_on, state, results } = of;
+  const { item_count: total, settled_count: settled, active, state, results } = of;
   return (
     <Panel title={texts.progress}>
       <div className={styles.far}>
@@ -21,8 +21,8 @@ export function Progress({ of }: { of: Operation }) {
             {texts.ofTotal(results ? results.sent : settled, total)}{" "}
             <span className={styles.quiet}>({percent(of)} %)</span>
           </Figure>
-          <Figure name={going_on ? texts.rateSoFar : texts.rate}>{rate(of.letters_per_second)}</Figure>
-          {going_on ? (
+          <Figure name={active ? texts.rateSoFar : texts.rate}>{rate(of.items_per_second)}</Figure>
+          {active ? (
             <Figure name={texts.timeLeft}>{state === "paused" ? "paused" : <Left of={of} />}</Figure>
           ) : (
             <Figure name={texts.duration}>{span(durationOf(of))}</Figure>
@@ -68,13 +68,21 @@ function Left({ of: { remaining_seconds } }: { of: Operation }) {
 /** In a sentence: what it waits for, or how it ended. */
 function Phase({ of }: { of: Operation }) {
   const now = useNow();
-  const { state, options, canary_until, total, settled, stopped_because, results } = of;
+  const {
+    state,
+    options,
+    canary_ends_at,
+    item_count: total,
+    settled_count: settled,
+    stop_reason,
+    results,
+  } = of;
   const left = total - settled;
-  const watched = canary_until ? -secondsSince(canary_until, now) : 0;
+  const watched = canary_ends_at ? -secondsSince(canary_ends_at, now) : 0;
   if (state === "stopped")
     return (
       <Sentence icon="stop" tone="bad">
-        {texts.stopped(stopped_because, left)}
+        {texts.stopped(stop_reason, left)}
       </Sentence>
     );
   if (state === "cancelled")

@@ -4,7 +4,7 @@ import styles from "./ProgressBar.module.css";
 
 /** How far an operation is, each outcome with a part of the bar as long as its share. */
 export function ProgressBar({ of, thin = false }: { of: Operation; thin?: boolean }) {
-  const { id, total, settled, counts, state } = of;
+  const { id, item_count: total, settled_count: settled, counts, state } = of;
   const untouched = wasEnded(state) ? ["pending", "skipped"] : ["pending"];
   const parts = FAILURES_FIRST.filter((outcome) => !untouched.includes(outcome)).toReversed();
   return (
@@ -34,6 +34,6 @@ export function ProgressBar({ of, thin = false }: { of: Operation; thin?: boolea
 }
 
 /** Whole percent; 100 only when it is all. */
-export function percent({ settled, total }: Operation): number {
+export function percent({ settled_count: settled, item_count: total }: Operation): number {
   return total === 0 ? 100 : Math.floor((100 * settled) / total);
 }

@@ -59,11 +59,11 @@ describe("an operation in words", () => {
 
   it("is open until nothing more can become of what it sent, also after its end", () => {
     const results = { sent: 3, waiting: 0, retrying: 0, handled: 2, failed_again: 1, unknown: 0, failed: 1 };
-    const ended = { state: "finished", going_on: false } as const;
+    const ended = { state: "finished", active: false } as const;
     expect(isOpen(operation({ ...ended, results }))).toBe(false);
     expect(isOpen(operation({ ...ended, results: { ...results, waiting: 1 } }))).toBe(true);
     expect(isOpen(operation({ ...ended, action: "discard", results: null }))).toBe(false);
-    expect(isOpen(operation({ going_on: true, results: null }))).toBe(true);
+    expect(isOpen(operation({ active: true, results: null }))).toBe(true);
   });
 
   it("says of one that stopped that it did so itself", () => {

@@ -4,7 +4,7 @@ import type { Operation } from "~/api/operations";
 import type { Zone } from "~/lib/format";
 import * as texts from "~/texts/operations";
 
-export function titleOf({ action, total }: Operation): string {
+export function titleOf({ action, item_count: total }: Operation): string {
   return texts.actionOn(action, total);
 }
 
@@ -17,8 +17,8 @@ export function stateOf({ state }: Operation): string {
 const STOP_RATIO = 0.1;
 
 /** Whether it goes on, or something may still become of what it has sent. */
-export function isOpen({ going_on, results }: Operation): boolean {
-  return going_on || (results !== null && results.waiting + results.retrying > 0);
+export function isOpen({ active, results }: Operation): boolean {
+  return active || (results !== null && results.waiting + results.retrying > 0);
 }
 
 /** The options, one sentence each: number, destination, safety. */

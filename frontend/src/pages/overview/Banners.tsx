@@ -22,7 +22,7 @@ export function Banners({
       )}
       {backlog?.degraded.includes("broker") && (
         <Banner tone="bad">
-          <strong>{texts.brokerDown}</strong> {texts.brokerDownHint(backlog.broker_error ?? null)}
+          <strong>{texts.brokerDown}</strong> {texts.brokerDownHint(backlog.broker_error?.message ?? null)}
         </Banner>
       )}
       {pauses.map((pause) => (
@@ -49,9 +49,9 @@ function Paused({ pause }: { pause: Pause }) {
       <strong>{pauseTitle(pause)}</strong> {pause.requested_by ? texts.pausedBy(pause.requested_by) : ""}
       <Ago at={pause.requested_at} />
       {pause.reason ? `: ${asSentence(pause.reason)}` : "."} {STATES[pause.state]}{" "}
-      {pause.until && (
+      {pause.expires_at && (
         <>
-          {texts.endsAt} <Moment at={pause.until} short />.
+          {texts.endsAt} <Moment at={pause.expires_at} short />.
         </>
       )}{" "}
       <Link href="/components">{texts.showPauses}</Link>

@@ -83,7 +83,7 @@ function BacklogChart({ statistics, onZoom }: ChartProps) {
       onBrush={onZoom}
       empty={texts.backlogEmpty}
       gaps={texts.backlogGaps}
-      note={statistics.widened && texts.longerSteps(statistics.widened)}
+      note={statistics.stepReason && texts.longerSteps(statistics.stepReason)}
     />
   );
 }

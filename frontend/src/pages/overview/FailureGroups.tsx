@@ -36,7 +36,7 @@ export function FailureGroups() {
         <RepairDialog
           action="requeue"
           selector={{ group_id: repaired.id }}
-          describe={texts.deadLettersOf(repaired.open, repaired.title)}
+          describe={texts.deadLettersOf(repaired.open_count, repaired.title)}
           onClose={() => repair(undefined)}
         />
       )}
@@ -45,7 +45,7 @@ export function FailureGroups() {
 }
 
 function Group({ group, onRequeue }: { group: FailureGroup; onRequeue(): void }) {
-  const { title, open, last_seen, sparkline, note } = group;
+  const { title, open_count: open, last_seen_at, hourly_counts, note } = group;
   const whyNot = useWhyNot("repair");
   return (
     <li className={styles.group}>
@@ -55,9 +55,9 @@ function Group({ group, onRequeue }: { group: FailureGroup; onRequeue(): void })
         </Link>
         <span className={styles.facts}>
           <span>
-            {texts.last} <Ago at={last_seen} />
+            {texts.last} <Ago at={last_seen_at} />
           </span>
-          <Sparkline values={sparkline} label={deaths(sparkline)} />
+          <Sparkline values={hourly_counts} label={describe(hourly_counts)} />
           {note && <span className={styles.note}>{note.text}</span>}
         </span>
       </div>
@@ -82,8 +82,8 @@ function Breakable({ text }: { text: string }) {
   ));
 }
 
-function deaths(sparkline: readonly number[]): string {
-  const sum = sparkline.reduce((one, other) => one + other, 0);
-  const latest = sparkline.at(-1) ?? 0;
+function describe(hourly_counts: readonly number[]): string {
+  const sum = hourly_counts.reduce((one, other) => one + other, 0);
+  const latest = hourly_counts.at(-1) ?? 0;
   return texts.failuresInDay(sum, latest);
 }

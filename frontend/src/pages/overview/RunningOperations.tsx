@@ -6,7 +6,7 @@ import * as texts from "~/texts/overview";
 import { Empty, Loaded, Panel, State } from "~/ui";
 import styles from "./RunningOperations.module.css";
 
-type Operation = Schemas["OperationAnswer"];
+type Operation = Schemas["OperationResponse"];
 
 /** Changes of many dead letters that have not ended. */
 export function RunningOperations() {
@@ -34,7 +34,16 @@ export function RunningOperations() {
 }
 
 function Running({ operation }: { operation: Operation }) {
-  const { id, action, state, settled, total, progress, remaining_seconds: remaining, died_again } = operation;
+  const {
+    id,
+    action,
+    state,
+    settled_count: settled,
+    item_count: total,
+    progress,
+    remaining_seconds: remaining,
+    failed_again_count,
+  } = operation;
   const name = texts.operationOn(capital(action), total);
   return (
     <li className={styles.operation}>
@@ -45,7 +54,7 @@ function Running({ operation }: { operation: Operation }) {
       <progress value={progress} max={1} className={styles.progress} aria-label={texts.progressOf(name)} />
       <p className={styles.facts}>
         {texts.progress(settled, total, state === "running" ? remaining : null)}
-        {died_again > 0 && <strong>{texts.failedAgain(died_again)}</strong>}
+        {failed_again_count > 0 && <strong>{texts.failedAgain(failed_again_count)}</strong>}
       </p>
     </li>
   );

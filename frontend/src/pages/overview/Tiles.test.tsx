@@ -5,7 +5,7 @@ import type { Backlog } from "~/api/backlog";
 import type { Component } from "~/api/overview";
 import { Tiles } from "./Tiles";
 
-const since = "2026-11-20T19:30:00.000Z";
+const status_changed_at = "2026-11-20T19:30:00.000Z";
 
 const verdict = vi.hoisted(() => ({
   findings: [
@@ -18,7 +18,7 @@ const verdict = vi.hoisted(() => ({
 vi.mock("~/api/overview", () => ({
   useOpenLetters: () => ({ data: { value: 10_000, relation: "gte" }, error: null }),
   useVerdict: () => ({ data: verdict, error: null }),
-  useNewLetters: () => ({ data: { since, total: { value: 3, relation: "eq" } }, error: null }),
+  useNewLetters: () => ({ data: { status_changed_at, total: { value: 3, relation: "eq" } }, error: null }),
 }));
 
 const eq = (value: number) => ({ value, relation: "eq" });
@@ -33,19 +33,19 @@ const backlog = {
     retrying: eq(0),
     parked: eq(2),
   },
-  oldest_pending_seconds: 3_735.98,
-  oldest_held_seconds: null,
-  oldest_stalled_seconds: null,
+  oldest_pending_age_seconds: 3_735.98,
+  oldest_held_age_seconds: null,
+  oldest_stalled_age_seconds: null,
   per_second: { incoming: 120.4, outgoing: 2_104 },
   drained_in_seconds: 505.2,
   queues: null,
 } as unknown as Backlog;
 
 const components = [
-  { kind: "relay", condition: "alive" },
-  { kind: "relay", condition: "lost", since },
-  { kind: "worker", condition: "lost", since: "2026-11-20T19:01:00.000Z" },
-  { kind: "worker", condition: "alive" },
+  { kind: "relay", status: "alive" },
+  { kind: "relay", status: "lost", status_changed_at },
+  { kind: "worker", status: "lost", status_changed_at: "2026-11-20T19:01:00.000Z" },
+  { kind: "worker", status: "alive" },
 ] as Component[];
 
 const answer = { items: components, as_of: "2026-11-20T19:40:00.000Z" };
@@ -88,10 +88,10 @@ describe("the numbers of now", () => {
     ]);
   });
 
-  it("lead from dead letters of the last hour to those since the same moment", () => {
+  it("lead from dead letters of the last hour to those status_changed_at the same moment", () => {
     expect(tile("Dead letters").links).toEqual([
       ["10,000+", "/dead-letters"],
-      ["3 new in the last hour", `/dead-letters?failed_after=${encodeURIComponent(since)}`],
+      ["3 new in the last hour", `/dead-letters?failed_after=${encodeURIComponent(status_changed_at)}`],
     ]);
   });
 

@@ -24,7 +24,7 @@ const late: Finding = {
   severity: "warning",
   summary: "in the queue 'mail' 3,255 messages wait, the oldest for 100 s",
   hint: "see that its worker runs",
-  since: "2026-11-20T19:58:20Z",
+  started_at: "2026-11-20T19:58:20Z",
   subject_kind: "queue",
   subject: "mail",
 };

@@ -25,7 +25,7 @@ export function Verdict({ backlog, living }: { backlog: Backlog; living: Living 
 }
 
 function Found({ finding }: { finding: Finding }) {
-  const { severity, summary, hint, since } = finding;
+  const { severity, summary, hint, started_at: since } = finding;
   return (
     <li data-tone={severity === "error" ? "bad" : "warn"}>
       <Icon name={severity === "error" ? "dead" : "clock"} />

@@ -32,13 +32,13 @@ function backlog(changes: Partial<Backlog> = {}, states: Partial<Backlog["states
       ...states,
     },
     sent_kept: none,
-    oldest_pending_seconds: null,
-    oldest_held_seconds: null,
-    oldest_stalled_seconds: null,
+    oldest_pending_age_seconds: null,
+    oldest_held_age_seconds: null,
+    oldest_stalled_age_seconds: null,
     per_second: { incoming: 0, outgoing: 0 },
     drained_in_seconds: 0,
     routing_keys: [],
-    other_routing_keys: { routing_keys: 0, total: none },
+    other_routing_keys: { routing_key_count: 0, total: none },
     broker: "postgresql",
     broker_error: null,
     queues: [],
@@ -47,11 +47,11 @@ function backlog(changes: Partial<Backlog> = {}, states: Partial<Backlog["states
 }
 
 const some = (value: number) => ({ value, relation: "eq" }) as const;
-const queue = { queue: "mail", exists: true, queued: some(3), in_hand: null, retrying: none };
-const waiting = backlog({ queues: [{ ...queue, consumers: null, oldest_seconds: 1 }] });
+const queue = { queue: "mail", exists: true, queued: some(3), in_flight: null, retrying: none };
+const waiting = backlog({ queues: [{ ...queue, consumer_count: null, oldest_age_seconds: 1 }] });
 
 function finding(code: Finding["code"], severity: Finding["severity"], kind = "outbox"): Finding {
-  return { code, severity, summary: "", hint: "", since: null, subject_kind: kind, subject: "" };
+  return { code, severity, summary: "", hint: "", started_at: null, subject_kind: kind, subject: "" };
 }
 
 function verdict(...findings: Finding[]): Verdict {
@@ -69,7 +69,7 @@ describe("what the numbers mean", () => {
   });
 
   it("shows the age of held messages where they have waited for longer than the pending ones", () => {
-    const held = { oldest_held_seconds: 240, oldest_pending_seconds: 2 };
+    const held = { oldest_held_age_seconds: 240, oldest_pending_age_seconds: 2 };
     expect(oldestWaiting(backlog(held, { pending: some(1), held: some(3) }))).toEqual({
       state: "held",
       seconds: 240,
@@ -78,7 +78,7 @@ describe("what the numbers mean", () => {
   });
 
   it("takes the oldest age and the counts as one, whichever was read first", () => {
-    expect(oldestWaiting(backlog({ oldest_pending_seconds: 0.2 }))).toBeNull();
+    expect(oldestWaiting(backlog({ oldest_pending_age_seconds: 0.2 }))).toBeNull();
     expect(oldestWaiting(backlog({}, { pending: some(1) }))?.seconds).toBe(0);
   });
 
@@ -91,7 +91,7 @@ describe("what the numbers mean", () => {
   });
 
   it("counts who was lost lately, not who was replaced long ago", () => {
-    const lost = { kind: "relay", condition: "lost", since: "2026-11-20T19:30:00Z" } as Component;
+    const lost = { kind: "relay", status: "lost", status_changed_at: "2026-11-20T19:30:00Z" } as Component;
     expect(countAlive([lost], "relay", "2026-11-20T19:40:00Z", 900).lost).toBe(1);
     expect(countAlive([lost], "relay", "2026-11-20T19:50:00Z", 900).lost).toBe(0);
   });

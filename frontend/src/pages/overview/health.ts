@@ -17,9 +17,9 @@ export interface Waiting {
 export function oldestWaiting(backlog: Backlog): Waiting | null {
   const { states } = backlog;
   const ages = [
-    ["pending", backlog.oldest_pending_seconds],
-    ["held", backlog.oldest_held_seconds],
-    ["stalled", backlog.oldest_stalled_seconds],
+    ["pending", backlog.oldest_pending_age_seconds],
+    ["held", backlog.oldest_held_age_seconds],
+    ["stalled", backlog.oldest_stalled_age_seconds],
   ] as const;
   const waiting = ages
     .filter(([state]) => states[state].value > 0)
@@ -89,8 +89,10 @@ export function countAlive(
   within: number,
 ): Alive {
   const ofKind = components.filter((one) => one.kind === kind);
-  const count = (condition: string) => ofKind.filter((one) => one.condition === condition);
-  const lost = count("lost").filter(({ since }) => Date.parse(asOf) - Date.parse(since) < within * 1000);
+  const count = (condition: string) => ofKind.filter((one) => one.status === condition);
+  const lost = count("lost").filter(
+    ({ status_changed_at }) => Date.parse(asOf) - Date.parse(status_changed_at) < within * 1000,
+  );
   return { alive: count("alive").length, late: count("late").length, lost: lost.length };
 }
 

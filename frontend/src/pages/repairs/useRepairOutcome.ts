@@ -57,7 +57,7 @@ function isPlain(answer: RepairResult): boolean {
 
 function summary(answer: RepairResult, participle: string): string {
   if (answer.at === "length") {
-    const { id, total } = answer.operation;
+    const { id, item_count: total } = answer.operation;
     return texts.operationStarted(id, total);
   }
   const { counts, items } = answer.repaired;

@@ -92,7 +92,7 @@ function Who() {
   return (
     <Panel title={texts.you}>
       <Loaded query={query}>
-        {({ name, role, authenticated_by, expires_at, read_only, may }) => (
+        {({ name, role, authenticated_by, expires_at, read_only, permissions: may }) => (
           <div className={styles.who}>
             <Facts
               of={[

@@ -30,7 +30,7 @@ export function Warnings({ of }: { of: Topology }) {
 }
 
 function One({ warning, of }: { warning: Warning; of: Topology }) {
-  const { code, severity, summary, mend, node } = warning;
+  const { code, severity, summary, hint, node } = warning;
   const wide = useWideScreen();
   const name = node?.slice(node.indexOf(":") + 1) ?? "";
   const loss = lossOf(code, of.broker);
@@ -47,7 +47,7 @@ function One({ warning, of }: { warning: Warning; of: Topology }) {
           </Link>
         )}
       </p>
-      <p>{sentence(mend)}</p>
+      <p>{sentence(hint)}</p>
       {commandsFor(code, name, of.broker).map((command) => (
         <div key={command} className={styles.command}>
           <code>{command}</code>

@@ -13,11 +13,11 @@ const ICONS: Record<string, IconName> = {
 };
 
 /** Each attempt that is known: when, how it ended, how long it took and where it ran. */
-export function Attempts({ leg }: { leg: Delivery }) {
-  if (leg.tries.length === 0) return null;
+export function Attempts({ delivery }: { delivery: Delivery }) {
+  if (delivery.attempts.length === 0) return null;
   return (
-    <ol className={styles.attempts} aria-label={texts.attemptsIn(leg.queue)}>
-      {leg.tries.map((attempt, index) => (
+    <ol className={styles.attempts} aria-label={texts.attemptsIn(delivery.queue)}>
+      {delivery.attempts.map((attempt, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: attempts are told in their order, and numbers may come twice
         <li key={index} data-outcome={attempt.outcome}>
           <Icon name={ICONS[attempt.outcome] ?? "info"} />
@@ -31,7 +31,7 @@ export function Attempts({ leg }: { leg: Delivery }) {
 }
 
 function One({ attempt }: { attempt: Attempt }) {
-  const { attempt: number, outcome, at, handling_seconds: seconds, component, error } = attempt;
+  const { attempt: number, outcome, ended_at: at, handling_seconds: seconds, component, error } = attempt;
   const ran = [seconds !== null && texts.ran(span(seconds)), component && texts.atComponent(component)]
     .filter(Boolean)
     .join(" ");

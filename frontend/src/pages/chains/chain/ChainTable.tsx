@@ -86,7 +86,7 @@ const LineRow = memo(function LineRow({
   selected: boolean;
   choose(id: string): void;
 }) {
-  const { item, leg, state, error } = line;
+  const { item, delivery, state, error } = line;
   const { message, parent } = item;
   const published = message.published_at === null ? undefined : Date.parse(message.published_at);
   const publishedAfter =
@@ -107,7 +107,7 @@ const LineRow = memo(function LineRow({
         {item.critical && <div className={styles.quiet}>{texts.onCriticalPath}</div>}
       </th>
       <td>{parent ? nameOf(parent) : item.orphan ? texts.unknownCause : texts.startOfChain}</td>
-      <td>{leg?.queue ?? "—"}</td>
+      <td>{delivery?.queue ?? "—"}</td>
       <td>
         <State of={state} />
       </td>
@@ -118,12 +118,12 @@ const LineRow = memo(function LineRow({
         <Span seconds={message.waited_seconds} />
       </td>
       <td className={styles.number}>
-        <Span seconds={leg?.waited_seconds} />
+        <Span seconds={delivery?.waited_seconds} />
       </td>
       <td className={styles.number}>
-        <Span seconds={leg?.handling_seconds} />
+        <Span seconds={delivery?.handling_seconds} />
       </td>
-      <td className={styles.number}>{leg ? number(leg.attempts) : "—"}</td>
+      <td className={styles.number}>{delivery ? number(delivery.attempt_count) : "—"}</td>
       <td data-text title={error}>
         {error ?? "—"}
       </td>

@@ -39,7 +39,7 @@ export function Detail({
       <p className={styles.state}>
         <State of={message.state} /> <span>{stateMeanings[message.state]}</span>
       </p>
-      {message.last_error && <p className={styles.error}>{message.last_error}</p>}
+      {message.last_error && <p className={styles.error}>{message.last_error.message}</p>}
       <Facts
         of={[
           [texts.id, <Id key="id" id={message.id} />],
@@ -60,8 +60,8 @@ export function Detail({
         ]}
       />
       <Ways item={item} />
-      {message.legs.map((leg) => (
-        <InQueue key={leg.queue} leg={leg} />
+      {message.deliveries.map((delivery) => (
+        <InQueue key={delivery.queue} delivery={delivery} />
       ))}
     </section>
   );
@@ -109,9 +109,9 @@ function Ways({ item: { message } }: { item: Item }) {
   const died =
     MAY_HAVE_DIED.has(message.state) ||
     message.requeue_count > 0 ||
-    message.legs.some(
-      ({ state, tries }) =>
-        MAY_HAVE_DIED.has(state) || tries.some(({ outcome }) => outcome === "dead_lettered"),
+    message.deliveries.some(
+      ({ state, attempts }) =>
+        MAY_HAVE_DIED.has(state) || attempts.some(({ outcome }) => outcome === "dead_lettered"),
     );
   return (
     <p className={styles.ways}>
@@ -123,7 +123,7 @@ function Ways({ item: { message } }: { item: Item }) {
 
 /** `the queue is paused by ada: stocktaking, 4 min ago`, and how many are ahead of it where that is not the reason. */
 function Because({ waiting }: { waiting: NonNullable<Delivery["waiting"]> }) {
-  const { reason, text, ahead, paused_at } = waiting;
+  const { reason, text, ahead_count: ahead, paused_at } = waiting;
   return (
     <>
       {text}
@@ -137,27 +137,27 @@ function Because({ waiting }: { waiting: NonNullable<Delivery["waiting"]> }) {
   );
 }
 
-function InQueue({ leg }: { leg: Delivery }) {
+function InQueue({ delivery }: { delivery: Delivery }) {
   return (
-    <section className={styles.queue} aria-label={leg.queue}>
+    <section className={styles.queue} aria-label={delivery.queue}>
       <header>
-        <h3>{leg.queue}</h3>
-        <State of={leg.state} />
+        <h3>{delivery.queue}</h3>
+        <State of={delivery.state} />
       </header>
       <Facts
         of={[
-          [texts.firstTaken, leg.received_at && <Moment at={leg.received_at} milliseconds />],
+          [texts.firstTaken, delivery.received_at && <Moment at={delivery.received_at} milliseconds />],
           [
             texts.inBroker,
-            leg.waited_seconds === null ? null : texts.waitBeforeFirst(span(leg.waited_seconds)),
+            delivery.waited_seconds === null ? null : texts.waitBeforeFirst(span(delivery.waited_seconds)),
           ],
-          [texts.handling, leg.handling_seconds === null ? null : span(leg.handling_seconds)],
-          [texts.attempts, leg.attempts > 0 ? leg.attempts : null],
-          [texts.waitingFor, leg.waiting && <Because key="waiting" waiting={leg.waiting} />],
-          [texts.nextAttempt, leg.due_at && <At at={leg.due_at} />],
+          [texts.handling, delivery.handling_seconds === null ? null : span(delivery.handling_seconds)],
+          [texts.attempts, delivery.attempt_count > 0 ? delivery.attempt_count : null],
+          [texts.waitingFor, delivery.waiting && <Because key="waiting" waiting={delivery.waiting} />],
+          [texts.nextAttempt, delivery.due_at && <At at={delivery.due_at} />],
         ]}
       />
-      <Attempts leg={leg} />
+      <Attempts delivery={delivery} />
     </section>
   );
 }

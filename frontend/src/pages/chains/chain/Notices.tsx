@@ -41,7 +41,7 @@ export function Notices({
     ),
     chain.truncated && all && <>{texts.tooMany(tree.items.length)}</>,
     orphans > 0 && <>{texts.orphans(orphans)}</>,
-    ...chain.unknown.map((reason) => <>{texts.degraded(reason)}</>),
+    ...chain.gaps.map((reason) => <>{texts.degraded(reason)}</>),
   ].filter(Boolean);
   if (notices.length === 0) return null;
   return (

@@ -4,13 +4,13 @@ import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Chain } from "~/api/chains";
 import OneChain from "./OneChain";
-import { attempt, chain, leg, message, wide } from "./samples";
+import { attempt, chain, delivery, message, wide } from "./samples";
 
-const DEAD = leg({
+const DEAD = delivery({
   queue: "billing",
   state: "dead",
-  attempts: 2,
-  tries: [attempt(3, "retried"), attempt(6, "dead_lettered", 1, 2)],
+  attempt_count: 2,
+  attempts: [attempt(3, "retried"), attempt(6, "dead_lettered", 1, 2)],
 });
 
 function opened(of: Chain, search = ""): ReturnType<typeof userEvent.setup> {
@@ -33,7 +33,7 @@ beforeEach(() => window.history.replaceState(null, "", "/outbox/ui/"));
 
 describe("one chain", () => {
   it("is walked with the keys of a tree, and shows the facts of what is chosen", async () => {
-    const user = opened(chain([...wide(2), message("late", "c1", { state: "dead", legs: [DEAD] })]));
+    const user = opened(chain([...wide(2), message("late", "c1", { state: "dead", deliveries: [DEAD] })]));
     screen.getByRole("tree").focus();
     await user.keyboard("{End}{Enter}");
     expect(parameter("node")).toBe("late");
@@ -53,7 +53,11 @@ describe("one chain", () => {
   });
 
   it("tells since when a message is unroutable", async () => {
-    const held = { state: "held", last_error: "unroutable", held_at: "2026-11-20T18:30:00.000Z" } as const;
+    const held = {
+      state: "held",
+      last_error: { type: "", message: "unroutable", traceback: null },
+      held_at: "2026-11-20T18:30:00.000Z",
+    } as const;
     const user = opened(chain([message("root", null, held)]));
     screen.getByRole("tree").focus();
     await user.keyboard("{Enter}");
@@ -62,7 +66,7 @@ describe("one chain", () => {
   });
 
   it("says in words what bars and colours tell", () => {
-    const root = message("root", null, { state: "dead", legs: [DEAD] });
+    const root = message("root", null, { state: "dead", deliveries: [DEAD] });
     opened(chain([root, message("other", "root")], { critical_path: ["root"] }));
     const row = screen.getByRole("treeitem", { name: /key.root/ });
     expect(row.textContent).toContain("dead letter, took 6 s, 2 attempts, 1 effect, on the critical path");
@@ -77,7 +81,7 @@ describe("one chain", () => {
 
   it("tells what it does not show", () => {
     const lost = [...wide(2), message("lost", "nobody")];
-    opened(chain(lost, { truncated: true, unknown: ["what the history would tell: it is off"] }));
+    opened(chain(lost, { truncated: true, gaps: ["what the history would tell: it is off"] }));
     const told = screen.getByRole("list", { name: "Notes about this chain" });
     expect(told.textContent).toContain("more than the 4 messages shown");
     expect(told.textContent).toContain("The cause of 1 message is unknown");

@@ -11,7 +11,9 @@ import type { Tree } from "./tree";
 export function Summary({ chain, tree, extent }: { chain: Chain; tree: Tree; extent: Span | undefined }) {
   const { items } = tree;
   const needy = items.filter(({ message }) => needsAttention(message.state));
-  const retried = items.filter(({ message }) => message.legs.some(({ attempts }) => attempts > 1)).length;
+  const retried = items.filter(({ message }) =>
+    message.deliveries.some(({ attempt_count: attempts }) => attempts > 1),
+  ).length;
   return (
     <dl className={styles.summary}>
       <Figure name={texts.messages} value={`${number(items.length)}${chain.truncated ? "+" : ""}`} />

@@ -24,7 +24,7 @@ export const TreeCard = memo(function TreeCard(props: Props) {
   const { row } = box;
   const place = rowProps(row, { ...props, index: box.index });
   const shape = { left: box.x, top: box.y, width: CARD, height: HEIGHT };
-  if (row.kind === "leg") return null;
+  if (row.kind === "delivery") return null;
   if (row.kind === "fold") {
     return (
       <div {...place} className={styles.more} style={shape}>
@@ -54,7 +54,9 @@ function Words({ row: { item, unfolded }, lanes }: { row: MessageRow; lanes: Lan
         <span className={styles.where} aria-hidden="true">
           {tone !== "good" && <strong data-tone={tone}>{label}</strong>}
           {item.orphan && <em>{texts.parentUnknown}</em>}
-          {message.legs.length > 0 && <span>{queues(item.message.legs.map(({ queue }) => queue))}</span>}
+          {message.deliveries.length > 0 && (
+            <span>{queues(item.message.deliveries.map(({ queue }) => queue))}</span>
+          )}
           {seconds !== undefined && <span className={styles.took}>{span(seconds)}</span>}
         </span>
         <span className="unseen">: {descriptionOf(item, undefined, seconds)}</span>

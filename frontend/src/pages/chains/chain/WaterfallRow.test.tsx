@@ -1,7 +1,7 @@
 import { render, screen } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
 import { type Row, rowsOf } from "./rows";
-import { at, attempt, chain, leg, message } from "./samples";
+import { at, attempt, chain, delivery, message } from "./samples";
 import { chainViewOf } from "./view";
 import { WaterfallRow } from "./WaterfallRow";
 
@@ -11,9 +11,9 @@ const NOTHING = { open: new Set<string>(), shut: new Set<string>(), shown: undef
 const found = chain(
   [
     message("order", null, {
-      legs: [
-        leg({ queue: "mail", tries: [attempt(1.047, "processed", 0.02)] }),
-        leg({ queue: "payments", tries: [attempt(140, "processed", 2)] }),
+      deliveries: [
+        delivery({ queue: "mail", attempts: [attempt(1.047, "processed", 0.02)] }),
+        delivery({ queue: "payments", attempts: [attempt(140, "processed", 2)] }),
       ],
     }),
     message("paid", "order", { published_at: at(139.5), sent_at: at(140) }),
@@ -51,13 +51,18 @@ describe("a row of the waterfall", () => {
   it("is marked only where it decided when the chain ended", () => {
     const rows = shown();
     expect(
-      rows.map((row) => (row.kind === "leg" ? row.leg.queue : row.kind === "message" && row.item.message.id)),
+      rows.map((row) =>
+        row.kind === "delivery" ? row.delivery.queue : row.kind === "message" && row.item.message.id,
+      ),
     ).toEqual(["order", "mail", "payments", "paid", "stock"]);
     expect(critical()).toEqual(["true", undefined, "true", "true", undefined]);
   });
 
   it("is not marked where every row would be", () => {
-    const line = [message("a", null, { legs: [leg()] }), message("b", "a", { legs: [leg()] })];
+    const line = [
+      message("a", null, { deliveries: [delivery()] }),
+      message("b", "a", { deliveries: [delivery()] }),
+    ];
     shown(chain(line, { critical_path: ["a", "b"] }));
     expect(critical()).toEqual([undefined, undefined]);
   });

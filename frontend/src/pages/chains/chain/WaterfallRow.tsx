@@ -64,22 +64,32 @@ function Name({
   width: number;
 }) {
   const { item } = row;
-  const leg = row.kind === "leg" ? row.leg : undefined;
-  const { legs, state } = item.message;
+  const delivery = row.kind === "delivery" ? row.delivery : undefined;
+  const { deliveries, state } = item.message;
   // Of one delivery its own time, not that of its message, which went to other queues, too.
   const taken =
-    lanes && reachOf(leg ? lanes.legs.slice(legs.indexOf(leg)).slice(0, 1) : [lanes.outbox, ...lanes.legs]);
-  const onlyQueue = legs.length === 1 ? legs[0]?.queue : undefined;
+    lanes &&
+    reachOf(
+      delivery
+        ? lanes.deliveries.slice(deliveries.indexOf(delivery)).slice(0, 1)
+        : [lanes.outbox, ...lanes.deliveries],
+    );
+  const onlyQueue = deliveries.length === 1 ? deliveries[0]?.queue : undefined;
   return (
     <span className={styles.name} style={{ width }}>
       <Fold unfolded={row.kind === "message" ? row.unfolded : undefined} />
-      <StateIcon of={leg?.state ?? state} />
-      <span className={leg ? styles.queue : styles.key} title={leg ? leg.queue : item.message.id}>
-        {leg ? leg.queue : nameOf(item)}
+      <StateIcon of={delivery?.state ?? state} />
+      <span
+        className={delivery ? styles.queue : styles.key}
+        title={delivery ? delivery.queue : item.message.id}
+      >
+        {delivery ? delivery.queue : nameOf(item)}
       </span>
       {item.orphan && <em className={styles.orphan}>{texts.parentUnknown}</em>}
       {row.kind === "message" && onlyQueue && <span className={styles.queue}>{onlyQueue}</span>}
-      <span className="unseen">: {descriptionOf(item, leg, taken && (taken.to - taken.from) / 1000)}</span>
+      <span className="unseen">
+        : {descriptionOf(item, delivery, taken && (taken.to - taken.from) / 1000)}
+      </span>
     </span>
   );
 }
@@ -95,17 +105,19 @@ function Drawing({
   view: Span;
   width: number;
 }) {
-  const { legs, state } = row.item.message;
-  const isLeg = row.kind === "leg";
-  const alone = legs.length === 1 ? lanes.legs : [];
-  const shown = isLeg ? lanes.legs.slice(legs.indexOf(row.leg)).slice(0, 1) : [lanes.outbox, ...alone];
+  const { deliveries, state } = row.item.message;
+  const isDelivery = row.kind === "delivery";
+  const alone = deliveries.length === 1 ? lanes.deliveries : [];
+  const shown = isDelivery
+    ? lanes.deliveries.slice(deliveries.indexOf(row.delivery)).slice(0, 1)
+    : [lanes.outbox, ...alone];
   return (
     <Bars
       lanes={shown}
       view={view}
       width={width}
       critical={isCritical(row)}
-      bad={isLeg || legs.length < 2 ? badWord(isLeg ? row.leg.state : state) : undefined}
+      bad={isDelivery || deliveries.length < 2 ? badWord(isDelivery ? row.delivery.state : state) : undefined}
     />
   );
 }

@@ -27,16 +27,22 @@ export function nameOf({ message }: Item): string {
 }
 
 /** All of what the colours and lengths of a row tell. */
-export function descriptionOf(item: Item, leg: Delivery | undefined, seconds: number | undefined): string {
+export function descriptionOf(
+  item: Item,
+  delivery: Delivery | undefined,
+  seconds: number | undefined,
+): string {
   const { message, critical, criticalQueue, orphan, children } = item;
-  const attempts = leg ? leg.attempts : Math.max(0, ...message.legs.map((each) => each.attempts));
+  const attempts = delivery
+    ? delivery.attempt_count
+    : Math.max(0, ...message.deliveries.map((each) => each.attempt_count));
   return [
-    stateStyle(leg?.state ?? message.state).label,
-    leg && texts.inQueue(leg.queue),
+    stateStyle(delivery?.state ?? message.state).label,
+    delivery && texts.inQueue(delivery.queue),
     seconds !== undefined && texts.took(span(seconds)),
     attempts > 1 && texts.attemptsCount(attempts),
-    !leg && children.length > 0 && texts.effectsOfIt(children.length),
-    (leg ? leg.queue === criticalQueue : critical) && texts.onCriticalPath,
+    !delivery && children.length > 0 && texts.effectsOfIt(children.length),
+    (delivery ? delivery.queue === criticalQueue : critical) && texts.onCriticalPath,
     orphan && texts.parentUnknown,
   ]
     .filter(Boolean)

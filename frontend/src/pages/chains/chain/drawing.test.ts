@@ -3,7 +3,7 @@ import { boxesOf, inSight } from "./boxes";
 import { lanesOf } from "./lanes";
 import { linesOf, sorted } from "./lines";
 import { type Folding, rowsOf } from "./rows";
-import { at, attempt, chain, leg, message, second, wide } from "./samples";
+import { at, attempt, chain, delivery, message, second, wide } from "./samples";
 import { treeOf } from "./tree";
 import { chainViewOf } from "./view";
 
@@ -11,14 +11,18 @@ const FOLDED: Folding = { open: new Set(), shut: new Set(), shown: undefined };
 
 describe("lanes", () => {
   const now = Date.parse(at(100));
-  const drawn = ({ outbox, legs: [first] }: ReturnType<typeof lanesOf>) =>
+  const drawn = ({ outbox, deliveries: [first] }: ReturnType<typeof lanesOf>) =>
     [...outbox.pieces, ...(first?.pieces ?? [])].map(
       ({ kind, from, to, open }) => `${kind} ${second(from)}-${second(to)}${open ? "…" : ""}`,
     );
 
   it("tell the outbox, the broker, each attempt, and what lay between them", () => {
-    const tries = [attempt(4, "retried"), attempt(9, "dead_lettered", 2, 2), attempt(30, "processed", 1, 3)];
-    const lanes = lanesOf(message("a", null, { legs: [leg({ tries })] }), now);
+    const attempts = [
+      attempt(4, "retried"),
+      attempt(9, "dead_lettered", 2, 2),
+      attempt(30, "processed", 1, 3),
+    ];
+    const lanes = lanesOf(message("a", null, { deliveries: [delivery({ attempts })] }), now);
     expect(drawn(lanes)).toEqual([
       "outbox 0-1",
       "broker 1-3",
@@ -28,23 +32,23 @@ describe("lanes", () => {
       "dead 9-29",
       "handling 29-30",
     ]);
-    expect(lanes.legs[0]?.marks.map(({ outcome }) => outcome)).toEqual(["retried", "dead_lettered"]);
+    expect(lanes.deliveries[0]?.marks.map(({ outcome }) => outcome)).toEqual(["retried", "dead_lettered"]);
   });
 
   it("go on until now for what has not ended", () => {
     const held = message("a", null, { state: "held", sent_at: null, waited_seconds: null });
     expect(drawn(lanesOf(held, now))).toEqual(["outbox 0-100…"]);
-    const retrying = leg({ state: "retrying", tries: [attempt(4, "retried")] });
-    expect(drawn(lanesOf(message("a", null, { legs: [retrying] }), now)).at(-1)).toBe("retry 4-100…");
-    const queued = leg({ state: "queued", attempts: 0 });
-    expect(drawn(lanesOf(message("a", null, { legs: [queued] }), now)).at(-1)).toBe("broker 1-100…");
+    const retrying = delivery({ state: "retrying", attempts: [attempt(4, "retried")] });
+    expect(drawn(lanesOf(message("a", null, { deliveries: [retrying] }), now)).at(-1)).toBe("retry 4-100…");
+    const queued = delivery({ state: "queued", attempt_count: 0 });
+    expect(drawn(lanesOf(message("a", null, { deliveries: [queued] }), now)).at(-1)).toBe("broker 1-100…");
   });
 
   it("never run backwards where clocks differ, and stay empty where nothing is known", () => {
     const early = message("a", null, { published_at: at(5), sent_at: at(3), waited_seconds: null });
-    expect(drawn(lanesOf({ ...early, legs: [leg({ tries: [attempt(2, "processed")] })] }, now))).toEqual([
-      "handling 1-2",
-    ]);
+    expect(
+      drawn(lanesOf({ ...early, deliveries: [delivery({ attempts: [attempt(2, "processed")] })] }, now)),
+    ).toEqual(["handling 1-2"]);
     const unknown = message("a", null, { published_at: null, sent_at: null, waited_seconds: null });
     expect(chainViewOf(chain([unknown]), now).extent).toBeUndefined();
   });
@@ -69,7 +73,10 @@ describe("lines of the table", () => {
       chain([
         message("a", null, { waited_seconds: 2 }),
         message("b", "a", { waited_seconds: null }),
-        message("c", "a", { waited_seconds: 5, legs: [leg(), leg({ queue: "audit", state: "dead" })] }),
+        message("c", "a", {
+          waited_seconds: 5,
+          deliveries: [delivery(), delivery({ queue: "audit", state: "dead" })],
+        }),
       ]),
     );
     const lines = linesOf(tree.items);

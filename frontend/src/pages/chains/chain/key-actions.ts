@@ -36,12 +36,12 @@ export function keyActionOf(key: string, rows: readonly Row[], index: number): K
 
 /** Undefined where there is nothing to fold. */
 export function unfoldedOf(row: Row): boolean | undefined {
-  if (row.kind === "leg") return undefined;
+  if (row.kind === "delivery") return undefined;
   return row.kind === "message" ? row.unfolded : row.hidden === 0;
 }
 
 function parentOf(row: Row, rows: readonly Row[], index: number): number {
-  const parent = row.kind === "leg" ? row.item : row.kind === "fold" ? row.parent : row.item.parent;
+  const parent = row.kind === "delivery" ? row.item : row.kind === "fold" ? row.parent : row.item.parent;
   const at = parent ? rows.findIndex(({ key }) => key === keyOf(parent)) : -1;
   return at < 0 ? index : at;
 }

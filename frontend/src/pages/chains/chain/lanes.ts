@@ -27,8 +27,8 @@ export interface Lane {
 
 export interface Lanes {
   outbox: Lane;
-  /** One for each queue, in the order of the legs. */
-  legs: readonly Lane[];
+  /** One for each queue, in the order of the deliveries. */
+  deliveries: readonly Lane[];
 }
 
 export interface Span {
@@ -41,13 +41,13 @@ const IN_OUTBOX: ReadonlySet<string> = new Set(UNSENT);
 export function lanesOf(message: ChainMessage, now: number): Lanes {
   return {
     outbox: { pieces: inOutbox(message, now), marks: [] },
-    legs: message.legs.map((leg) => legLane(message, leg, now)),
+    deliveries: message.deliveries.map((delivery) => deliveryLane(message, delivery, now)),
   };
 }
 
 /** What the lanes of a message reach over; undefined where no time is known. */
-export function reach({ outbox, legs }: Lanes): Span | undefined {
-  return reachOf([outbox, ...legs]);
+export function reach({ outbox, deliveries }: Lanes): Span | undefined {
+  return reachOf([outbox, ...deliveries]);
 }
 
 export function reachOf(lanes: readonly Lane[]): Span | undefined {
@@ -67,8 +67,12 @@ export function extentOf(lanes: Iterable<Lanes>): Span | undefined {
 /** A moment that is certainly not before anything that the chain tells of: clocks of machines differ. */
 export function nowFor(chain: Chain, readAt: number): number {
   let latest = readAt;
-  for (const { published_at, sent_at, legs } of chain.nodes) {
-    const told = [published_at, sent_at, ...legs.flatMap(({ tries }) => tries.map(({ at }) => at))];
+  for (const { published_at, sent_at, deliveries } of chain.nodes) {
+    const told = [
+      published_at,
+      sent_at,
+      ...deliveries.flatMap(({ attempts }) => attempts.map(({ ended_at: at }) => at)),
+    ];
     for (const at of told) latest = Math.max(latest, milliseconds(at) ?? latest);
   }
   return latest;
@@ -100,13 +104,13 @@ function inOutbox(
 
 const WAITS: ReadonlySet<string> = new Set(["queued", "retrying", "requeued"]);
 
-function legLane(message: ChainMessage, leg: Delivery, now: number): Lane {
+function deliveryLane(message: ChainMessage, delivery: Delivery, now: number): Lane {
   const pieces: Piece[] = [];
   const marks: Mark[] = [];
-  let at = milliseconds(message.sent_at) ?? milliseconds(leg.received_at);
+  let at = milliseconds(message.sent_at) ?? milliseconds(delivery.received_at);
   let waitingAs: Kind = "broker";
-  for (const attempt of leg.tries) {
-    const ended = milliseconds(attempt.at);
+  for (const attempt of delivery.attempts) {
+    const ended = milliseconds(attempt.ended_at);
     if (ended === undefined) continue;
     const began = ended - (attempt.handling_seconds ?? 0) * 1000;
     if (at !== undefined && began > at) pieces.push({ kind: waitingAs, from: at, to: began, open: false });
@@ -117,15 +121,20 @@ function legLane(message: ChainMessage, leg: Delivery, now: number): Lane {
     at = ended;
     waitingAs = attempt.outcome === "dead_lettered" ? "dead" : "retry";
   }
-  const last = underWay(leg, at, waitingAs, now);
+  const last = underWay(delivery, at, waitingAs, now);
   return { pieces: last ? [...pieces, last] : pieces, marks };
 }
 
 /** What it does at this moment, drawn until now. */
-function underWay(leg: Delivery, at: number | undefined, waitingAs: Kind, now: number): Piece | undefined {
+function underWay(
+  delivery: Delivery,
+  at: number | undefined,
+  waitingAs: Kind,
+  now: number,
+): Piece | undefined {
   if (at === undefined || now <= at) return undefined;
-  if (leg.state === "in_flight") return { kind: "handling", from: at, to: now, open: true };
-  if (!WAITS.has(leg.state)) return undefined;
+  if (delivery.state === "in_flight") return { kind: "handling", from: at, to: now, open: true };
+  if (!WAITS.has(delivery.state)) return undefined;
   return { kind: waitingAs === "dead" ? "broker" : waitingAs, from: at, to: now, open: true };
 }
 

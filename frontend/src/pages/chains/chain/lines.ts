@@ -7,7 +7,7 @@ import type { Item } from "./tree";
 export interface Line {
   key: string;
   item: Item;
-  leg: Delivery | undefined;
+  delivery: Delivery | undefined;
   state: string;
   /** What went wrong last. */
   error: string | undefined;
@@ -18,24 +18,24 @@ export type SortBy = "chain" | "state" | "published" | "outbox" | "broker" | "ha
 export function linesOf(items: readonly Item[]): Line[] {
   return items.flatMap((item) => {
     const { message } = item;
-    if (message.legs.length === 0) return [lineOf(item, undefined, 0)];
-    return message.legs.map((leg, index) => lineOf(item, leg, index));
+    if (message.deliveries.length === 0) return [lineOf(item, undefined, 0)];
+    return message.deliveries.map((delivery, index) => lineOf(item, delivery, index));
   });
 }
 
-function lineOf(item: Item, leg: Delivery | undefined, index: number): Line {
+function lineOf(item: Item, delivery: Delivery | undefined, index: number): Line {
   const { message } = item;
   return {
     key: `${index} ${message.id}`,
     item,
-    leg,
-    state: leg?.state ?? message.state,
-    error: leg ? failureOf(leg) : (message.last_error ?? undefined),
+    delivery,
+    state: delivery?.state ?? message.state,
+    error: delivery ? failureOf(delivery) : message.last_error?.message,
   };
 }
 
-function failureOf({ tries }: Delivery): string | undefined {
-  const error = tries.findLast((attempt) => attempt.error !== null)?.error;
+function failureOf({ attempts }: Delivery): string | undefined {
+  const error = attempts.findLast((attempt) => attempt.error !== null)?.error;
   return error ? [error.type, error.message].filter(Boolean).join(": ") : undefined;
 }
 
@@ -55,9 +55,9 @@ const VALUES: Record<Exclude<SortBy, "chain">, (line: Line) => number | null> = 
   state: ({ state }) => rank(state),
   published: ({ item }) => time(item.message),
   outbox: ({ item }) => item.message.waited_seconds,
-  broker: ({ leg }) => leg?.waited_seconds ?? null,
-  handling: ({ leg }) => leg?.handling_seconds ?? null,
-  attempts: ({ leg }) => leg?.attempts ?? null,
+  broker: ({ delivery }) => delivery?.waited_seconds ?? null,
+  handling: ({ delivery }) => delivery?.handling_seconds ?? null,
+  attempts: ({ delivery }) => delivery?.attempt_count ?? null,
 };
 
 function time({ published_at }: ChainMessage): number | null {

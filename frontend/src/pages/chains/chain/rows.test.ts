@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { foldLabel } from "./descriptions";
 import { keyActionOf } from "./key-actions";
 import { type Folding, ROOTS, type Row, rowsOf } from "./rows";
-import { chain, leg, message, wide } from "./samples";
+import { chain, delivery, message, wide } from "./samples";
 import { treeOf } from "./tree";
 
 const FOLDED: Folding = { open: new Set(), shut: new Set(), shown: undefined };
@@ -80,9 +80,9 @@ describe("rows", () => {
   });
 
   it("number siblings for screen readers: queues first, then what follows, then the fold", () => {
-    const root = message("root", null, { legs: [leg(), leg({ queue: "audit" })] });
+    const root = message("root", null, { deliveries: [delivery(), delivery({ queue: "audit" })] });
     const rows = rowsOf(treeOf(chain([root, ...wide(60).slice(1)])), FOLDED, true);
-    expect(rows[1]).toMatchObject({ kind: "leg", level: 2, position: 1, siblings: 43 });
+    expect(rows[1]).toMatchObject({ kind: "delivery", level: 2, position: 1, siblings: 43 });
     expect(rows[3]).toMatchObject({ kind: "message", level: 2, position: 3, siblings: 43 });
     expect(rows.at(-1)).toMatchObject({ kind: "fold", position: 43, hidden: 20 });
   });

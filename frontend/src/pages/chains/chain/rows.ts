@@ -24,9 +24,9 @@ export interface MessageRow extends Placed {
 
 /** What became of a message in one of several queues. */
 export interface DeliveryRow extends Placed {
-  kind: "leg";
+  kind: "delivery";
   item: Item;
-  leg: Delivery;
+  delivery: Delivery;
 }
 
 /** Siblings that are not shown one by one; or, with `hidden` 0, the offer to fold them again. */
@@ -43,7 +43,7 @@ export interface FoldRow extends Placed {
 /** Whether a row is to be marked: of a message with several queues, the one that led on. */
 export function isCritical(row: Row): boolean {
   if (row.kind === "fold") return false;
-  return row.kind === "leg" ? row.leg.queue === row.item.criticalQueue : row.item.critical;
+  return row.kind === "delivery" ? row.delivery.queue === row.item.criticalQueue : row.item.critical;
 }
 
 export interface Folding {
@@ -63,7 +63,7 @@ const WORTH_FOLDING = 10;
 
 type Ahead = FoldRow | Omit<MessageRow, "unfolded">;
 
-export function rowsOf(tree: Tree, folding: Folding, withLegs: boolean): Row[] {
+export function rowsOf(tree: Tree, folding: Folding, withDeliveries: boolean): Row[] {
   const inSight = wayTo(tree, folding.shown);
   const rows: Row[] = [];
   const ahead: Ahead[] = siblingsOf(undefined, tree.roots, 0, folding, inSight).reverse();
@@ -75,10 +75,10 @@ export function rowsOf(tree: Tree, folding: Folding, withLegs: boolean): Row[] {
     const { item } = next;
     const shut = folding.shut.has(item.message.id) && !item.children.some((child) => inSight.has(child));
     const unfolded = item.children.length > 0 ? !shut : undefined;
-    const legs = withLegs && item.message.legs.length > 1 ? legsOf(item) : [];
-    const below = unfolded ? siblingsOf(item, item.children, legs.length, folding, inSight) : [];
-    for (const leg of legs) leg.siblings += below.length;
-    rows.push({ ...next, unfolded }, ...legs);
+    const deliveries = withDeliveries && item.message.deliveries.length > 1 ? deliveriesOf(item) : [];
+    const below = unfolded ? siblingsOf(item, item.children, deliveries.length, folding, inSight) : [];
+    for (const delivery of deliveries) delivery.siblings += below.length;
+    rows.push({ ...next, unfolded }, ...deliveries);
     for (const one of below.reverse()) ahead.push(one);
   }
   return rows;
@@ -93,16 +93,16 @@ export function idOf(row: Row): string | undefined {
   return row.kind === "fold" ? undefined : row.item.message.id;
 }
 
-function legsOf(item: Item): DeliveryRow[] {
-  const { legs, id } = item.message;
-  return legs.map((leg, index) => ({
-    kind: "leg",
+function deliveriesOf(item: Item): DeliveryRow[] {
+  const { deliveries, id } = item.message;
+  return deliveries.map((delivery, index) => ({
+    kind: "delivery",
     key: `q ${index} ${id}`,
     level: item.depth + 2,
     position: index + 1,
-    siblings: legs.length,
+    siblings: deliveries.length,
     item,
-    leg,
+    delivery,
   }));
 }
 

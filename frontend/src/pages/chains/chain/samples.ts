@@ -21,7 +21,7 @@ export function message(
     relay: "relay-1",
     last_error: null,
     requeue_count: 0,
-    legs: [],
+    deliveries: [],
     ...facts,
   };
 }
@@ -33,23 +33,23 @@ export function chain(nodes: ChainMessage[], facts: Partial<Chain> = {}): Chain 
     duration_seconds: 1,
     critical_path: [],
     truncated: false,
-    unknown: [],
+    gaps: [],
     nodes,
     ...facts,
   };
 }
 
-export function leg(facts: Partial<Delivery> = {}): Delivery {
+export function delivery(facts: Partial<Delivery> = {}): Delivery {
   return {
     queue: "mail",
     state: "processed",
-    attempts: 1,
+    attempt_count: 1,
     received_at: null,
     waited_seconds: null,
     handling_seconds: null,
     due_at: null,
     waiting: null,
-    tries: [],
+    attempts: [],
     ...facts,
   };
 }
@@ -61,7 +61,7 @@ export function attempt(
   number = 1,
 ): Attempt {
   return {
-    at: at(second),
+    ended_at: at(second),
     attempt: number,
     outcome,
     handling_seconds: seconds,

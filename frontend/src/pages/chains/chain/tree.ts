@@ -78,10 +78,13 @@ function itemsById(chain: Chain): Map<string, Item> {
 }
 
 /** The queue whose handler ran when the next message was published; at the end of the path, the one that was handled last. */
-function criticalQueueOf({ legs }: ChainMessage, published: string | null | undefined): string | undefined {
-  if (legs.length < 2) return undefined;
-  const runs = legs.flatMap(({ queue, tries }) =>
-    tries.flatMap(({ at, handling_seconds: seconds }) => {
+function criticalQueueOf(
+  { deliveries }: ChainMessage,
+  published: string | null | undefined,
+): string | undefined {
+  if (deliveries.length < 2) return undefined;
+  const runs = deliveries.flatMap(({ queue, attempts }) =>
+    attempts.flatMap(({ ended_at: at, handling_seconds: seconds }) => {
       const to = at === null ? Number.NaN : Date.parse(at);
       return Number.isNaN(to) ? [] : [{ queue, from: to - (seconds ?? 0) * 1000, to }];
     }),

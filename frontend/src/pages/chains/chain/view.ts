@@ -34,6 +34,6 @@ export function useChainView(chain: Chain, readAt: number): ChainView {
   return useMemo(() => chainViewOf(chain, readAt), [chain, readAt]);
 }
 
-export function useRows(tree: Tree, folding: Folding, withLegs: boolean): readonly Row[] {
-  return useMemo(() => rowsOf(tree, folding, withLegs), [tree, folding, withLegs]);
+export function useRows(tree: Tree, folding: Folding, withDeliveries: boolean): readonly Row[] {
+  return useMemo(() => rowsOf(tree, folding, withDeliveries), [tree, folding, withDeliveries]);
 }

@@ -30,7 +30,7 @@ export function useZoom({ extent, lanes, tree }: ChainView, selected: string | u
   const within = whole ?? NOTHING;
   const view = chosen ?? within;
   const item = selected === undefined ? undefined : tree.byId.get(selected);
-  const taken = item && reach(lanes.get(item) ?? { outbox: { pieces: [], marks: [] }, legs: [] });
+  const taken = item && reach(lanes.get(item) ?? { outbox: { pieces: [], marks: [] }, deliveries: [] });
   const show = (next: Span | undefined) =>
     setChosen(next && next.to - next.from >= within.to - within.from ? undefined : next);
   const zoom: Zoom = {

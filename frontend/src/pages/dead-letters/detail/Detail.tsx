@@ -69,8 +69,8 @@ function usePrefetch(id: string | undefined): void {
 
 /** What was revealed, with what has become of the letter since. */
 function revealed(shown: DeadLetter, now: DeadLetter): DeadLetter {
-  const { body, headers, properties, editions, error, trail, preview } = shown;
-  return { ...now, body, headers, properties, editions, error, trail, preview, revealed: true };
+  const { body, headers, properties, editions, error, failures: trail, preview } = shown;
+  return { ...now, body, headers, properties, editions, error, failures: trail, preview, revealed: true };
 }
 
 function Head({

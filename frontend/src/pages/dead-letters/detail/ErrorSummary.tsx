@@ -16,13 +16,13 @@ export function ErrorSummary({ letter }: { letter: DeadLetter }) {
         {letter.error.message || <span className="quiet">{texts.noErrorMessage}</span>}
       </p>
       <p className="quiet">
-        {letter.cause === "exhausted" ? (
+        {letter.reason === "exhausted" ? (
           <>
             {texts.retriesExhausted} <Ago at={letter.failed_at} />
           </>
         ) : (
           <>
-            {SOURCES[letter.source]} <Ago at={letter.failed_at} /> ({letter.cause})
+            {SOURCES[letter.source]} <Ago at={letter.failed_at} /> ({letter.reason})
           </>
         )}
       </p>
@@ -47,18 +47,19 @@ const SOURCES: Record<DeadLetter["source"], string> = {
 };
 
 function Decision({
-  letter: { status, resolved_at, resolved_by, resolution, lives },
+  letter: { status, resolved_at, resolved_by, resolution_reason, requeues },
 }: {
   letter: DeadLetter;
 }) {
   if (status === "open" || resolved_at === null) return null;
-  const fate = lives.at(-1)?.fate;
+  const fate = requeues.at(-1)?.outcome;
   return (
     <p className={styles.note}>
       <Icon name={status === "discarded" ? "trash" : "operations"} />
       <span>
         {texts.decidedBy(status === "discarded", resolved_by ?? common.unknownActor)} <Ago at={resolved_at} />
-        {resolution ? <>: “{resolution}”.</> : "."} {status === "requeued" && fate && OUTCOMES[fate]}
+        {resolution_reason ? <>: “{resolution_reason}”.</> : "."}{" "}
+        {status === "requeued" && fate && OUTCOMES[fate]}
       </span>
     </p>
   );

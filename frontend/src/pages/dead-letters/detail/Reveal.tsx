@@ -60,7 +60,7 @@ export function isMasked({
   headers,
   properties,
   error,
-  trail,
+  failures,
   editions,
 }: DeadLetter): boolean {
   if (revealed || body.masked || editions.some((edition) => edition.body.masked)) return true;
@@ -68,7 +68,7 @@ export function isMasked({
     writeJson(headers),
     writeJson(properties),
     error.message,
-    ...trail.map(({ message }) => message),
+    ...failures.map((failure) => failure.error.message),
   ];
   return texts.some((text) => text.includes("***"));
 }

@@ -82,7 +82,7 @@ function About({ letter }: { letter: DeadLetter }) {
         ],
         [texts.orderingKey, letter.ordering_key],
         [texts.worker, letter.worker],
-        [texts.failures, texts.failuresCount(letter.failures, letter.deaths)],
+        [texts.failures, texts.failuresCount(letter.failure_count, letter.dead_letter_count)],
         [texts.requeued, texts.requeuedTimes(letter.requeue_count)],
         [texts.published, <Moment key="created" at={letter.created_at} milliseconds />],
         [texts.firstFailed, <Moment key="first" at={letter.first_failed_at} milliseconds />],
@@ -106,7 +106,7 @@ function Id({ of }: { of: string }) {
 function Operations({ letter }: { letter: DeadLetter }) {
   return (
     <ul className={styles.operations}>
-      {letter.operations.map(({ id, action, outcome, detail, settled_at }) => (
+      {letter.operations.map(({ id, action, outcome, reason: detail, settled_at }) => (
         <li key={id}>
           <Link href={`/operations/${id}`}>{texts.operation(id)}</Link> ({action}): {outcome}
           {settled_at !== null && (

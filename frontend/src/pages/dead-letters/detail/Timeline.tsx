@@ -26,10 +26,10 @@ export function Timeline({ letter }: { letter: DeadLetter }) {
               </span>
             </p>
             {more && <p className={styles.more}>{more}</p>}
-            {failure?.traceback && (
+            {failure?.error.traceback && (
               <details>
                 <summary>{texts.traceback}</summary>
-                <Traceback text={failure.traceback} />
+                <Traceback text={failure.error.traceback} />
               </details>
             )}
           </div>

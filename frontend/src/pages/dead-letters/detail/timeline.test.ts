@@ -19,7 +19,7 @@ function letter(changes: Partial<DeadLetter>): DeadLetter {
     resolved_by: null,
     resolution: null,
     trail: [failure],
-    lives: [],
+    requeues: [],
     editions: [],
     ...changes,
   } as unknown as DeadLetter;
@@ -30,7 +30,7 @@ const life = {
   requeued_at: at(5),
   queue: "orders",
   ended_at: at(6),
-  fate: "failed_again",
+  outcome: "failed_again",
 };
 
 describe("what happened to a dead letter", () => {
@@ -45,7 +45,7 @@ describe("what happened to a dead letter", () => {
   });
 
   it("says of a requeue that it came back dead, gravely, and once", () => {
-    const told = timelineOf(letter({ lives: [life] as DeadLetter["lives"], failed_at: at(6) }));
+    const told = timelineOf(letter({ requeues: [life] as DeadLetter["requeues"], failed_at: at(6) }));
     expect(told.slice(-2)).toMatchObject([
       { what: "Requeued by ada to orders", tone: "info" },
       { what: "Failed again", tone: "bad", icon: "dead" },
@@ -57,6 +57,8 @@ describe("what happened to a dead letter", () => {
     const requeues = (changes: Partial<DeadLetter>) =>
       timelineOf(letter(changes)).filter(({ what }) => what.startsWith("Requeued")).length;
     expect(requeues(resolved)).toBe(1);
-    expect(requeues({ ...resolved, lives: [{ ...life, fate: "processed" }] as DeadLetter["lives"] })).toBe(1);
+    expect(
+      requeues({ ...resolved, requeues: [{ ...life, outcome: "processed" }] as DeadLetter["requeues"] }),
+    ).toBe(1);
   });
 });

@@ -23,8 +23,8 @@ export interface TimelineEvent {
 export function timelineOf(letter: DeadLetter): readonly TimelineEvent[] {
   const all: readonly TimelineEvent[] = [
     created(letter),
-    ...letter.trail.map(failed),
-    ...letter.lives.flatMap((life, index) => lived(life, index)),
+    ...letter.failures.map(failed),
+    ...letter.requeues.flatMap((requeue, index) => requeued(requeue, index)),
     ...letter.editions.map(
       ({ version, replaced_at, replaced_by }): TimelineEvent => ({
         key: `edited ${version}`,
@@ -52,32 +52,32 @@ function created({ created_at, routing_key }: DeadLetter): TimelineEvent {
 }
 
 function failed(failure: FailedAttempt, index: number): TimelineEvent {
-  const { attempt, type, message, worker, at } = failure;
+  const { attempt, error, worker, failed_at } = failure;
   return {
     key: `failed ${index}`,
-    at,
+    at: failed_at,
     what: texts.attemptFailed(attempt, worker),
-    more: [type, message].filter(Boolean).join(": "),
+    more: [error.type, error.message].filter(Boolean).join(": "),
     tone: "warn",
     icon: "cross",
     failure,
   };
 }
 
-function lived(life: Requeue, index: number): readonly TimelineEvent[] {
-  const requeued: TimelineEvent = {
+function requeued(requeue: Requeue, index: number): readonly TimelineEvent[] {
+  const event: TimelineEvent = {
     key: `requeued ${index}`,
-    at: life.requeued_at,
-    what: texts.requeuedBy(life.requeued_by, life.queue),
-    more: life.fate === "in_progress" ? texts.noOutcomeYet : undefined,
+    at: requeue.requeued_at,
+    what: texts.requeuedBy(requeue.requeued_by, requeue.queue),
+    more: requeue.outcome === "in_progress" ? texts.noOutcomeYet : undefined,
     tone: "info",
     icon: "operations",
   };
-  const end = ENDS[life.fate];
-  return end ? [requeued, { key: `ended ${index}`, at: life.ended_at, ...end }] : [requeued];
+  const end = ENDS[requeue.outcome];
+  return end ? [event, { key: `ended ${index}`, at: requeue.ended_at, ...end }] : [event];
 }
 
-const ENDS: Record<Requeue["fate"], Omit<TimelineEvent, "key" | "at"> | undefined> = {
+const ENDS: Record<Requeue["outcome"], Omit<TimelineEvent, "key" | "at"> | undefined> = {
   in_progress: undefined,
   failed_again: { what: texts.failedAgainEvent, tone: "bad", icon: "dead" },
   processed: { what: texts.processed, tone: "good", icon: "check" },
@@ -93,31 +93,31 @@ function decided({
   status,
   resolved_at,
   resolved_by,
-  resolution,
-  lives,
+  resolution_reason,
+  requeues,
   failed_at,
-  cause,
-  failures,
+  reason,
+  failure_count,
 }: DeadLetter) {
   const decisions: TimelineEvent[] = [];
-  if (!lives.some(({ fate, ended_at }) => fate === "failed_again" && ended_at === failed_at)) {
+  if (!requeues.some(({ outcome, ended_at }) => outcome === "failed_again" && ended_at === failed_at)) {
     decisions.push({
       key: "given up",
       at: failed_at,
-      what: texts.deadLettered(cause),
-      more: texts.afterFailures(failures),
+      what: texts.deadLettered(reason),
+      more: texts.afterFailures(failure_count),
       tone: "bad",
       icon: "dead",
     });
   }
   if (resolved_at === null || status === "open") return decisions;
-  if (status === "requeued" && lives.some(({ requeued_at }) => near(requeued_at, resolved_at)))
+  if (status === "requeued" && requeues.some(({ requeued_at }) => near(requeued_at, resolved_at)))
     return decisions;
   decisions.push({
     key: "resolved",
     at: resolved_at,
     what: texts.decidedBy(status === "discarded", resolved_by ?? common.unknownActor),
-    more: resolution ?? undefined,
+    more: resolution_reason ?? undefined,
     tone: status === "discarded" ? "neutral" : "info",
     icon: status === "discarded" ? "trash" : "operations",
   });

@@ -93,16 +93,18 @@ function Line({
         <NoteOf group={group} />
       </div>
       <div className={styles.trend}>
-        <Sparkline values={group.sparkline} label={trend(group.sparkline)} />
+        <Sparkline values={group.hourly_counts} label={trend(group.hourly_counts)} />
         <span className="quiet">{texts.last24Hours}</span>
       </div>
       <div className={styles.count}>
         <strong>{number(group.count)}</strong>
-        {group.open !== group.count && <span className="quiet">{texts.openCount(group.open)}</span>}
+        {group.open_count !== group.count && (
+          <span className="quiet">{texts.openCount(group.open_count)}</span>
+        )}
       </div>
       <Button
         icon="operations"
-        whyNot={may ?? (group.open === 0 ? texts.noneOpen : undefined)}
+        whyNot={may ?? (group.open_count === 0 ? texts.noneOpen : undefined)}
         onClick={onRequeue}
       >
         {texts.requeue}
@@ -115,16 +117,16 @@ function Line({
 function Since({ group }: { group: Group }) {
   return (
     <p className="quiet">
-      {texts.first} <Ago at={group.first_seen} /> {texts.last} <Ago at={group.last_seen} /> ·{" "}
+      {texts.first} <Ago at={group.first_seen_at} /> {texts.last} <Ago at={group.last_seen_at} /> ·{" "}
       {group.last_requeued_at === null ? (
         texts.neverRequeued
       ) : (
         <>
           {texts.requeuedAt} <Ago at={group.last_requeued_at} />,{" "}
-          {group.since_requeue === 0 ? (
+          {group.count_since_requeue === 0 ? (
             texts.noneSince
           ) : (
-            <strong className={styles.again}>{texts.failedSince(group.since_requeue)}</strong>
+            <strong className={styles.again}>{texts.failedSince(group.count_since_requeue)}</strong>
           )}
         </>
       )}

@@ -9,9 +9,9 @@ const line = {
   status: "open",
   queue: "orders",
   routing_key: "order.placed",
-  error: { type: "shop.errors.Refused", message: "<b>no</b>" },
-  failures: 3,
-  deaths: 2,
+  error: { type: "shop.errors.Refused", message: "<b>no</b>", traceback: null },
+  failure_count: 3,
+  dead_letter_count: 2,
   failed_at: "2026-01-01T00:00:00Z",
   preview: "<script>alert(1)</script>",
 } as Line;

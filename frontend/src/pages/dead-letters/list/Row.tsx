@@ -64,7 +64,7 @@ export const Row = memo(function Row({ line, selected, open, gone, onToggle }: R
           <Marks line={line} gone={gone} />
           <span className={styles.where}>{line.queue || texts.anyQueue}</span>
           <span className={styles.where}>{line.routing_key}</span>
-          <span className={styles.failures}>{texts.failuresOf(line.failures)}</span>
+          <span className={styles.failures}>{texts.failuresOf(line.failure_count)}</span>
           <code className={styles.preview}>{line.preview}</code>
         </span>
       </Link>
@@ -77,9 +77,9 @@ function Marks({ line, gone }: { line: Line; gone: boolean }) {
     <>
       {gone && <Badge icon="check">{texts.resolved}</Badge>}
       {!gone && line.status !== "open" && <State of={line.status} />}
-      {line.deaths > 1 && line.status !== "requeued" && (
+      {line.dead_letter_count > 1 && line.status !== "requeued" && (
         <span className={styles.again}>
-          <Icon name="dead" /> {texts.failedAgain(line.deaths - 1)}
+          <Icon name="dead" /> {texts.failedAgain(line.dead_letter_count - 1)}
         </span>
       )}
     </>

@@ -5,7 +5,7 @@ import { Moment, State, Table } from "~/ui";
 import styles from "./Detail.module.css";
 
 /** The last that the history knows of the message in each of its queues. */
-export function Deliveries({ message: { handled, message_id, state } }: { message: Message }) {
+export function Deliveries({ message: { deliveries: handled, message_id, state } }: { message: Message }) {
   if (state !== "sent" && !handled?.length) return null;
   return (
     <section className={styles.part} aria-labelledby="handled">
@@ -21,8 +21,8 @@ export function Deliveries({ message: { handled, message_id, state } }: { messag
             <tr key={fact.queue}>
               <th scope="row">{fact.queue}</th>
               <td>
-                <State of={fact.fact} />
-                {fact.fact === "dead_lettered" && message_id !== null && (
+                <State of={fact.outcome} />
+                {fact.outcome === "dead_lettered" && message_id !== null && (
                   <>
                     {" "}
                     <Link href={`/dead-letters?status=any&message_id=${encodeURIComponent(message_id)}`}>
@@ -31,7 +31,7 @@ export function Deliveries({ message: { handled, message_id, state } }: { messag
                   </>
                 )}
               </td>
-              <td>{fact.at ? <Moment at={fact.at} short /> : "—"}</td>
+              <td>{fact.recorded_at ? <Moment at={fact.recorded_at} short /> : "—"}</td>
               <td data-number>{fact.attempt ?? "—"}</td>
               <td className={styles.told}>
                 {fact.error ? (

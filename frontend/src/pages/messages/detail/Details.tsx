@@ -34,7 +34,7 @@ export function Details({ message }: { message: Message }) {
           [texts.parkedAt, message.failed_at && <Moment at={message.failed_at} milliseconds />],
           [
             texts.expires,
-            message.expires_in_seconds !== null && <Expiry seconds={message.expires_in_seconds} />,
+            message.expiration_seconds !== null && <Expiry seconds={message.expiration_seconds} />,
           ],
           [texts.priority, message.priority !== 0 && number(message.priority)],
           [texts.requeued, message.requeue_count > 0 && texts.times(message.requeue_count)],

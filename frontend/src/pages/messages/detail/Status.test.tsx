@@ -7,14 +7,14 @@ const MESSAGE: Message = {
   id: "17",
   state: "blocked",
   reason: "It waits for message 12, which is held, of its ordering key.",
-  mend: null,
+  hint: null,
   blocked_by: { id: "12", message_id: null, state: "held" },
   ordering_key: "customer 7",
   next_attempt_at: null,
-  probed_by: null,
-  paused_by: [],
-  living_relays: 1,
-  handled: [],
+  probe_id: null,
+  blocking_pauses: [],
+  alive_relay_count: 1,
+  deliveries: [],
   headers: [],
   message_id: "m",
   root_id: "m",
@@ -23,15 +23,15 @@ const MESSAGE: Message = {
   target_queue: null,
   dedup_key: null,
   priority: 0,
-  attempts: 0,
+  attempt_count: 0,
   requeue_count: 0,
-  last_error: "blocked",
+  last_error: { type: "", message: "blocked", traceback: null },
   created_at: "2026-11-20T17:00:00.000Z",
   due_at: null,
   held_at: null,
   sent_at: null,
   failed_at: null,
-  expires_in_seconds: null,
+  expiration_seconds: null,
   content_type: null,
   size: 0,
   preview: "",
@@ -58,7 +58,12 @@ describe("Why", () => {
   });
 
   it("tells since when a held message is unroutable, whenever it was written", () => {
-    const held = { ...MESSAGE, state: "held" as const, blocked_by: null, last_error: "unroutable" };
+    const held = {
+      ...MESSAGE,
+      state: "held" as const,
+      blocked_by: null,
+      last_error: { type: "", message: "unroutable", traceback: null },
+    };
     const { rerender } = render(<Status message={{ ...held, held_at: "2026-11-20T18:30:00.000Z" }} />);
     expect(unroutable()).toMatch(/^since 2026-11-20 18:30:00, .+ ago$/);
     rerender(<Status message={held} />);
@@ -70,7 +75,13 @@ describe("Why", () => {
   it("leads a parked message to its dead letter", () => {
     render(
       <Status
-        message={{ ...MESSAGE, state: "parked", mend: "POST /requeue", blocked_by: null, last_error: "no" }}
+        message={{
+          ...MESSAGE,
+          state: "parked",
+          hint: "POST /requeue",
+          blocked_by: null,
+          last_error: { type: "", message: "no", traceback: null },
+        }}
       />,
     );
     expect(screen.getByRole("link", { name: "dead letter outbox-17" }).getAttribute("href")).toBe(
@@ -81,10 +92,16 @@ describe("Why", () => {
   });
 
   it("says which pause holds it, and where to end that", () => {
-    const pause = { scope: "relay" as const, name: "", reason: "deploy", until: null };
+    const pause = { scope: "relay" as const, name: "", reason: "deploy", expires_at: null };
     render(
       <Status
-        message={{ ...MESSAGE, state: "pending", mend: "POST /resume", blocked_by: null, paused_by: [pause] }}
+        message={{
+          ...MESSAGE,
+          state: "pending",
+          hint: "POST /resume",
+          blocked_by: null,
+          blocking_pauses: [pause],
+        }}
       />,
     );
     expect(screen.getByText("all relays").closest("li")?.textContent).toBe("all relays: deploy");

@@ -9,7 +9,7 @@ import styles from "./Detail.module.css";
 
 /** Why the message is where it is, what happens next, and what a person can do about it. */
 export function Status({ message }: { message: Message }) {
-  const mend = hintOf(message);
+  const hint = hintOf(message);
   const waits = message.state !== "sent" && message.state !== "parked";
   return (
     <section className={styles.part} aria-labelledby="why">
@@ -26,18 +26,18 @@ export function Status({ message }: { message: Message }) {
             [texts.blockedBy, message.blocked_by && <Blocker message={message} />],
             [
               texts.probe,
-              message.probed_by && message.probed_by !== message.id && <Probe id={message.probed_by} />,
+              message.probe_id && message.probe_id !== message.id && <Probe id={message.probe_id} />,
             ],
-            [texts.paused, message.paused_by.length > 0 && <Pauses of={message.paused_by} />],
-            [texts.relays, waits && message.living_relays === 0 && texts.noRelay],
-            [texts.failedAttempts, message.attempts > 0 && texts.times(message.attempts)],
+            [texts.paused, message.blocking_pauses.length > 0 && <Pauses of={message.blocking_pauses} />],
+            [texts.relays, waits && message.alive_relay_count === 0 && texts.noRelay],
+            [texts.failedAttempts, message.attempt_count > 0 && texts.times(message.attempt_count)],
           ]}
         />
-        {isTelling(message.last_error) && <p className={styles.error}>{message.last_error}</p>}
-        {mend && (
+        {isTelling(message.last_error) && <p className={styles.error}>{message.last_error.message}</p>}
+        {hint && (
           <p className={styles.hint}>
             <Icon name="right" />
-            <span>{mend}</span>
+            <span>{hint}</span>
           </p>
         )}
       </div>
@@ -46,14 +46,15 @@ export function Status({ message }: { message: Message }) {
 }
 
 /** A healthy state needs attention while no relay sends. */
-function toneOf({ state, living_relays, paused_by }: Message): Tone {
+function toneOf({ state, alive_relay_count, blocking_pauses }: Message): Tone {
   const { tone } = stateStyle(state);
-  const stands = state !== "sent" && (living_relays === 0 || paused_by.some(({ name }) => name === ""));
+  const stands =
+    state !== "sent" && (alive_relay_count === 0 || blocking_pauses.some(({ name }) => name === ""));
   return stands && tone !== "bad" ? "warn" : tone;
 }
 
 /** What mends it, in words of this page where it can be done from here. */
-function hintOf({ id, state, mend, paused_by, living_relays, blocked_by }: Message): ReactNode {
+function hintOf({ id, state, hint, blocking_pauses, alive_relay_count, blocked_by }: Message): ReactNode {
   if (state === "parked") {
     return (
       <>
@@ -61,7 +62,7 @@ function hintOf({ id, state, mend, paused_by, living_relays, blocked_by }: Messa
       </>
     );
   }
-  if (mend === null) {
+  if (hint === null) {
     if (!blocked_by) return null;
     return (
       <>
@@ -71,15 +72,15 @@ function hintOf({ id, state, mend, paused_by, living_relays, blocked_by }: Messa
       </>
     );
   }
-  if (state !== "held" && paused_by.some(({ name }) => name === "")) {
+  if (state !== "held" && blocking_pauses.some(({ name }) => name === "")) {
     return (
       <>
         {texts.resumeRelays} <Link href="/components">{texts.components}</Link>.
       </>
     );
   }
-  const first = `${capital(mend)}.`;
-  return state === "held" && living_relays === 0 ? texts.startRelay(first) : first;
+  const first = `${capital(hint)}.`;
+  return state === "held" && alive_relay_count === 0 ? texts.startRelay(first) : first;
 }
 
 const LINKED = /(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2} UTC|message \d+)/;
@@ -139,16 +140,16 @@ function Probe({ id }: { id: string }) {
   );
 }
 
-function Pauses({ of }: { of: Message["paused_by"] }) {
+function Pauses({ of }: { of: Message["blocking_pauses"] }) {
   return (
     <ul>
-      {of.map(({ name, reason, until }) => (
+      {of.map(({ name, reason, expires_at }) => (
         <li key={name}>
           <Link href="/components">{name === "" ? texts.allRelays : texts.relay(name)}</Link>
-          {until && (
+          {expires_at && (
             <>
               {" "}
-              {texts.until} <Moment at={until} short />
+              {texts.until} <Moment at={expires_at} short />
             </>
           )}
           {reason && `: ${reason}`}

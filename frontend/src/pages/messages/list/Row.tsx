@@ -31,7 +31,9 @@ export function Row({
         </span>
         <span className={styles.key}>{line.routing_key}</span>
         <span className={styles.about}>
-          <span className={styles.text}>{isTelling(line.last_error) ? line.last_error : line.preview}</span>
+          <span className={styles.text}>
+            {isTelling(line.last_error) ? line.last_error.message : line.preview}
+          </span>
           {line.ordering_key !== null && (
             <span className={styles.ordering}>{texts.key(line.ordering_key)}</span>
           )}
