@@ -1,7 +1,6 @@
 """Archiver: takes dead letters from the broker into the database. Turns URLs and objects into adapters."""
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from outbox.core import arguments
@@ -65,13 +64,17 @@ class Archiver:
             rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker
         )
         self._url = None if db_engine_url is None else postgres_url(db_engine_url)
-        self._given_pool = _checked_pool(db_pool)
+        self._pool = arguments.pool(db_pool, size=POOL_SIZE)
         self._table = TableName.parse(table_name)
         self._enable_metrics = enable_metrics
         self._masking = masking
         self._grace_period = arguments.grace_period(grace_period)
+        names = frozenset([queues] if isinstance(queues, str) else queues)
+        for queue in names:
+            if not isinstance(queue, str) or not queue:
+                raise ConfigurationError(f"queues are named by text that is not empty, not {queue!r}")
         self._settings = ArchivingSettings(
-            queues=_queues(queues),
+            queues=names,
             discover_every=interval("discover_every", discover_every),
             max_batch_bytes=at_least_one("max_batch_bytes", max_batch_bytes),
         )
@@ -105,46 +108,17 @@ class Archiver:
 
     async def _work(self, stopping: Stopping) -> None:
         from outbox.postgres.archive import PostgresArchive
+        from outbox.postgres.pool import given_or_open
 
         observer = build_observer(enable_metrics=self._enable_metrics)
-        async with self._open_pool() as pool:
+        async with given_or_open(self._pool, self._url, size=POOL_SIZE, application_name="outbox archiver") as pool:
             archive = PostgresArchive(pool, self._table, masking=self._masking)
             if not await until_it_answers(archive.check, stopping, observer):
                 return
             queues = open_dead_letter_queues(self._broker)
             try:
                 async with self._reports.open(observer, stopping) as reporter:
-                    told = observed_by(observer, reporter)
                     with ungrouped():
-                        await Archiving(queues, archive, told, self._settings).run(stopping)
+                        await Archiving(queues, archive, observed_by(observer, reporter), self._settings).run(stopping)
             finally:
                 await queues.close()
-
-    @asynccontextmanager
-    async def _open_pool(self) -> AsyncIterator["Pool"]:
-        from outbox.postgres.pool import close_pool, open_pool
-
-        if self._given_pool is not None:
-            yield self._given_pool
-        elif self._url is not None:
-            pool = await open_pool(self._url, size=POOL_SIZE, application_name="outbox archiver")
-            try:
-                yield pool
-            finally:
-                await close_pool(pool)
-
-
-def _checked_pool(pool: "Pool | None") -> "Pool | None":
-    if pool is not None and not callable(getattr(pool, "get_max_size", None)):
-        raise ConfigurationError(f"db_pool must be a pool of asyncpg, not {type(pool).__name__}")
-    if pool is not None and pool.get_max_size() < POOL_SIZE:
-        raise ConfigurationError(f"db_pool must have room for {POOL_SIZE} connections, not {pool.get_max_size()}")
-    return pool
-
-
-def _queues(queues: Iterable[str]) -> frozenset[str]:
-    names = frozenset([queues] if isinstance(queues, str) else queues)
-    for name in names:
-        if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"queues are named by text that is not empty, not {name!r}")
-    return names

@@ -1,7 +1,7 @@
 """Maintenance: keeps the tables next to the outbox small and true, and does operators' operations; one process for all."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from outbox.errors import BrokerUnavailableError, ConfigurationError
 from outbox.postgres.history import drop_partitions, ensure_partitions
 from outbox.postgres.inbox import PostgresInbox, inbox_beside
 from outbox.postgres.names import TableName
-from outbox.postgres.pool import borrow_from, close_pool, open_pool, taken_from, unavailable_errors
+from outbox.postgres.pool import borrow_from, given_or_open, taken_from, unavailable_errors
 from outbox.postgres.pruning import PostgresLease, Pruning
 from outbox.postgres.schema import check_outbox_table
 from outbox.reporting.statistics import thin_stats
@@ -30,7 +30,6 @@ from outbox.runtime.observing import Reports, build_observer, component_name, ob
 
 if TYPE_CHECKING:
     from outbox.dead_letters.changes import HasQueue
-    from outbox.ports import Observer
     from outbox.postgres.pool import Pool
 
 INBOX_RETENTION = timedelta(days=30)
@@ -98,7 +97,7 @@ class Maintenance:
         self._stopping = Stopping()
 
     async def run(self, *, handle_signals: bool = True) -> None:
-        """Works until `stop()`, or SIGINT or SIGTERM; the batch in hand is finished, and the lease released.
+        """Works until `stop()`, or SIGINT or SIGTERM; the batch in flight is finished, and the lease released.
 
         Outages are waited out. Raises `SchemaError` if at the start the outbox table is missing or of another release.
         """
@@ -109,13 +108,24 @@ class Maintenance:
         self._stopping.request()
 
     async def _work(self, stopping: Stopping) -> None:
+        if self._pool is not None and self._pool.get_max_size() <= CONNECTIONS:
+            raise ConfigurationError(
+                f"db_pool has room for {self._pool.get_max_size()} connections, and {CONNECTIONS + 1} are needed"
+            )
         observer = build_observer(enable_metrics=self._enable_metrics)
         with ungrouped():
             async with AsyncExitStack() as stack:
-                pool = await stack.enter_async_context(self._open_pool())
+                opening = given_or_open(self._pool, self._url, size=CONNECTIONS, application_name="outbox maintenance")
+                pool = await stack.enter_async_context(opening)
                 if not await until_it_answers(partial(self._check, pool), stopping, observer):
                     return
-                has_queue = await stack.enter_async_context(self._queues(pool, observer))
+                # Whether a queue is there is asked of RabbitMQ if that is where events go, otherwise of the database.
+                has_queue = subscribed_queues(pool, self._table)
+                if self._broker is not None and server_kind(self._broker) is not ServerKind.POSTGRES:
+                    silent = build_observer(enable_metrics=False)
+                    broker = open_broker(self._broker, exchange_name=self._exchange_name, table=self._table, observer=silent)
+                    stack.push_async_callback(broker.close)
+                    has_queue = _observed(broker.has_queue, Outage(Dependency.BROKER, observer))
                 reporter = await stack.enter_async_context(self._reports.open(observer, stopping))
                 lease = PostgresLease(pool, self._table, duty="maintenance", holder=self._name, lasts=LEASE)
                 await Maintaining(lease, self._duties(pool, has_queue), observed_by(observer, reporter)).run(stopping)
@@ -125,42 +135,21 @@ class Maintenance:
             async with taken_from(pool) as connection:
                 await check_outbox_table(connection, self._table)
 
-    @asynccontextmanager
-    async def _open_pool(self) -> AsyncIterator["Pool"]:
-        if self._pool is not None:
-            if self._pool.get_max_size() <= CONNECTIONS:
-                raise ConfigurationError(
-                    f"db_pool has room for {self._pool.get_max_size()} connections, and {CONNECTIONS + 1} are needed"
-                )
-            yield self._pool
-        elif self._url is not None:
-            pool = await open_pool(self._url, size=CONNECTIONS, application_name="outbox maintenance")
-            try:
-                yield pool
-            finally:
-                await close_pool(pool)
-
-    @asynccontextmanager
-    async def _queues(self, pool: "Pool", observer: "Observer") -> AsyncIterator["HasQueue"]:
-        """Whether a queue is there: asked of RabbitMQ if that is where events go, otherwise of the database."""
-        if self._broker is None or server_kind(self._broker) is ServerKind.POSTGRES:
-            yield subscribed_queues(pool, self._table)
-            return
-        silent = build_observer(enable_metrics=False)
-        broker = open_broker(self._broker, exchange_name=self._exchange_name, table=self._table, observer=silent)
-        try:
-            yield _telling_outages(broker.has_queue, Outage(Dependency.BROKER, observer))
-        finally:
-            await broker.close()
-
     # --- duties --------------------------------------------------------------------------------------------------------
 
     def _duties(self, pool: "Pool", has_queue: "HasQueue") -> Sequence[Duty]:
         inbox, pruning = PostgresInbox(borrow_from(pool), inbox_beside(self._table)), Pruning(pool, self._table)
         runner = OperationsRunner(pool, self._table, has_queue)
-        schema = self._table.schema
+        schema, at_once = self._table.schema, timedelta(0)
+
+        async def do_operations() -> int:
+            try:
+                return await runner.run_once()
+            except BrokerUnavailableError:  # an operation whose broker is away waits by itself, and observers know of it
+                return 0
+
         duties = [
-            Duty(name="operations", every=_OPERATIONS_EVERY, work=partial(_go_on, runner)),
+            Duty(name="operations", every=_OPERATIONS_EVERY, work=do_operations),
             Duty(name="results of operations found", every=_RESULTS_EVERY, work=runner.refresh_results),
             Duty(name="inbox marks pruned", every=_OFTEN, work=partial(inbox.prune, self._inbox_retention, BATCH)),
             Duty(name="partitions of the history made", every=_SELDOM, work=self._on(pool, ensure_partitions, schema=schema)),
@@ -172,8 +161,14 @@ class Maintenance:
             Duty(name="statistics thinned", every=_SELDOM, work=self._on(pool, thin_stats, schema=schema)),
             Duty(name="lost components forgotten", every=_SELDOM, work=partial(pruning.components, LOST_AFTER, BATCH)),
             Duty(name="ended pauses forgotten", every=_SELDOM, work=partial(pruning.pauses, LOST_AFTER, BATCH)),
+            # What is of no use any more to those who use the admin.
+            Duty(name="ended sessions forgotten", every=_SELDOM, work=partial(pruning.sessions, at_once, BATCH)),
+            Duty(name="failed logins forgotten", every=_SELDOM, work=partial(pruning.login_failures, at_once, BATCH)),
+            Duty(name="expired dry runs forgotten", every=_SELDOM, work=partial(pruning.confirmations, at_once, BATCH)),
+            Duty(name="old answers forgotten", every=_SELDOM, work=partial(pruning.idempotency_keys, KEY_RETENTION, BATCH)),
         ]
-        duties += _of_the_admin(pruning, self._audit_retention)
+        if (audit := self._audit_retention) is not None:
+            duties.append(Duty(name="old audit pruned", every=_SELDOM, work=partial(pruning.audit, audit, BATCH)))
         if (kept := self._dead_letter_retention) is not None:
             duties += [
                 Duty(name="resolved dead letters pruned", every=_SELDOM, work=partial(pruning.dead_letters, kept, BATCH)),
@@ -197,7 +192,7 @@ class Maintenance:
         return with_connection
 
 
-def _telling_outages(has_queue: "HasQueue", outage: Outage) -> "HasQueue":
+def _observed(has_queue: "HasQueue", outage: Outage) -> "HasQueue":
     """Asks, and notifies observers when the broker is lost and when it answers again."""
 
     async def asked(queue: str) -> bool:
@@ -210,25 +205,3 @@ def _telling_outages(has_queue: "HasQueue", outage: Outage) -> "HasQueue":
         return there
 
     return asked
-
-
-async def _go_on(runner: OperationsRunner) -> int:
-    """One batch of an operation. One whose broker is away waits by itself, and whoever asked the broker has told of it."""
-    try:
-        return await runner.run_once()
-    except BrokerUnavailableError:
-        return 0
-
-
-def _of_the_admin(pruning: Pruning, audit_retention: timedelta | None) -> Sequence[Duty]:
-    """What is of no use any more to those who use the admin."""
-    at_once = timedelta(0)
-    duties = [
-        Duty(name="ended sessions forgotten", every=_SELDOM, work=partial(pruning.sessions, at_once, BATCH)),
-        Duty(name="failed logins forgotten", every=_SELDOM, work=partial(pruning.login_failures, at_once, BATCH)),
-        Duty(name="expired dry runs forgotten", every=_SELDOM, work=partial(pruning.confirmations, at_once, BATCH)),
-        Duty(name="old answers forgotten", every=_SELDOM, work=partial(pruning.idempotency_keys, KEY_RETENTION, BATCH)),
-    ]
-    if audit_retention is not None:
-        duties.append(Duty(name="old audit pruned", every=_SELDOM, work=partial(pruning.audit, audit_retention, BATCH)))
-    return duties

@@ -35,10 +35,9 @@ if TYPE_CHECKING:
     from outbox.postgres.history import SentFacts
     from outbox.postgres.index_positions import ScanStart
     from outbox.postgres.names import TableName
-    from outbox.postgres.pool import Connect, Pool
+    from outbox.postgres.pool import Pool
     from outbox.postgres.relays import OtherRelay
     from outbox.postgres.store import PostgresStore
-    from outbox.reporting import Reporter
     from outbox.runtime.brokers import BrokerSource
 
 
@@ -191,9 +190,9 @@ class MessageRelay:
     stands for the other keys. `listen_url` names the database directly where `db_engine_url` goes through a transaction
     pooler.
 
-    `name` is how operators know it, by default "host:pid". With `reporting` it tells the database what it does, every
-    `heartbeat_interval` seconds, and heeds pauses that are asked for there; with `history` it writes down what was sent. All of
-    that if the tables for it are there.
+    `name` is how operators know it, by default "host:pid". With `reporting` it writes to the database what it does, every
+    `heartbeat_interval` seconds, and respects pauses that are asked for there; with `history` it writes down what was sent.
+    All of that if the tables for it are there.
 
     `max_batch_bytes` bounds how much each lane takes at once; a single message may be larger, up to `max_body_bytes`. A larger
     one is parked without being fetched: its body, headers and routing key together, in bytes.
@@ -237,7 +236,7 @@ class MessageRelay:
         chosen = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
         self._url = None if db_engine_url is None else postgres_url(db_engine_url)
         self._listen_url = None if listen_url is None else postgres_url(listen_url, argument="listen_url")
-        self._pool = _checked_pool(db_pool)
+        self._pool = arguments.pool(db_pool, size=1)
         self._table = TableName.parse(table_name)
         self._name = component_name(name)
         self._enable_metrics = enable_metrics
@@ -259,7 +258,15 @@ class MessageRelay:
             table=self._table,
             policy=SendingPolicy(
                 exchange_name=checked_exchange_name(exchange_name),
-                retry=_retry_policy(max_attempts),
+                retry=RetryPolicy(
+                    Backoff(
+                        first=FIRST_BACKOFF,
+                        longest=LONGEST_BACKOFF,
+                        max_attempts=at_least_one("max_attempts", max_attempts),
+                        random=random.Random(),  # noqa: S311  spreads load, hides nothing
+                    ),
+                    exhausted=Cause.REFUSED,
+                ),
                 publish_timeout=arguments.send_timeout("publish_timeout", publish_timeout),
                 expiration=None if expiration is None else seconds("expiration", expiration),
                 drop_unroutable=one_of("on_unroutable", on_unroutable, ("hold", "drop")) == "drop",
@@ -298,39 +305,36 @@ class MessageRelay:
         self._stopping.request()
 
     async def _work(self, stopping: Stopping) -> None:
+        from outbox.postgres.doorbell import PostgresDoorbell, bell_of
+        from outbox.postgres.pool import borrow_from, connect_to, given_or_open
+
+        if self._pool is not None:
+            self._require_room(self._pool)
+        size = self._settings.lanes + SPARE_CONNECTIONS
         observer = build_observer(enable_metrics=self._enable_metrics)
         with ungrouped():
-            async with self._open_pool() as pool:
+            async with AsyncExitStack() as stack:
+                opening = given_or_open(self._pool, self._url, size=size, application_name="outbox relay", preparing=True)
+                pool = await stack.enter_async_context(opening)
                 facts = self._source.facts(observer)
                 store = self._source.store(pool, facts)
-                if await until_it_answers(store.check, stopping, observer):
-                    async with self._reports.open(observer, stopping) as reporter:
-                        await self._relay(pool, store, facts, observed_by(observer, reporter), stopping, reporter)
-
-    async def _relay(
-        self,
-        pool: "Pool",
-        store: "PostgresStore",
-        facts: "SentFacts | None",
-        observer: "Observer",
-        stopping: Stopping,
-        reporter: "Reporter | None",
-    ) -> None:
-        from outbox.postgres.doorbell import PostgresDoorbell, bell_of
-
-        doorbell = PostgresDoorbell(
-            self._connect(pool), bell_of(self._table), observer=observer, poll_interval=self._settings.poll_interval
-        )
-        async with AsyncExitStack() as stack:
-            rounds = await stack.enter_async_context(self._source.open(pool, store, facts, observer, stopping))
-            destination = self._source.destination(rounds)
-            keep_saying = await stack.enter_async_context(self._sending_to(destination, pool, observer, stopping))
-            companions = await stack.enter_async_context(asyncio.TaskGroup())
-            duties = [companions.create_task(doorbell.run()), companions.create_task(keep_saying())]
-            gate = OPEN if reporter is None else reporter.gate()
-            await Relay(rounds, store, doorbell, observer, self._settings, gate).run(stopping)
-            for duty in duties:
-                duty.cancel()
+                if not await until_it_answers(store.check, stopping, observer):
+                    return
+                reporter = await stack.enter_async_context(self._reports.open(observer, stopping))
+                observer = observed_by(observer, reporter)
+                url = self._listen_url or self._url
+                connect = borrow_from(pool) if url is None else connect_to(url, application_name="outbox relay bell")
+                poll_interval = self._settings.poll_interval
+                doorbell = PostgresDoorbell(connect, bell_of(self._table), observer=observer, poll_interval=poll_interval)
+                rounds = await stack.enter_async_context(self._source.open(pool, store, facts, observer, stopping))
+                destination = self._source.destination(rounds)
+                keep_saying = await stack.enter_async_context(self._sending_to(destination, pool, observer, stopping))
+                companions = await stack.enter_async_context(asyncio.TaskGroup())
+                duties = [companions.create_task(doorbell.run()), companions.create_task(keep_saying())]
+                gate = OPEN if reporter is None else reporter.gate()
+                await Relay(rounds, store, doorbell, observer, self._settings, gate).run(stopping)
+                for duty in duties:
+                    duty.cancel()
 
     @asynccontextmanager
     async def _sending_to(
@@ -378,21 +382,6 @@ class MessageRelay:
         finally:
             await ours.release()
 
-    @asynccontextmanager
-    async def _open_pool(self) -> AsyncIterator["Pool"]:
-        from outbox.postgres.pool import close_pool, open_pool
-
-        if self._pool is not None:
-            self._require_room(self._pool)
-            yield self._pool
-        elif self._url is not None:
-            size = self._settings.lanes + SPARE_CONNECTIONS
-            pool = await open_pool(self._url, size=size, application_name="outbox relay", preparing=True)
-            try:
-                yield pool
-            finally:
-                await close_pool(pool)
-
     def _require_room(self, pool: "Pool") -> None:
         bell = 0 if self._listen_url else BELL_CONNECTIONS
         needed = self._settings.lanes + SPARE_CONNECTIONS + bell
@@ -402,18 +391,6 @@ class MessageRelay:
                 f"make it larger (max_size={needed}), or use fewer lanes"
             )
 
-    def _connect(self, pool: "Pool") -> "Connect":
-        from outbox.postgres.pool import borrow_from, connect_to
-
-        url = self._listen_url or self._url
-        return borrow_from(pool) if url is None else connect_to(url, application_name="outbox relay bell")
-
-
-def _checked_pool(pool: "Pool | None") -> "Pool | None":
-    if pool is not None and not callable(getattr(pool, "get_max_size", None)):
-        raise ConfigurationError(f"db_pool must be a pool of asyncpg, not {type(pool).__name__}")
-    return pool
-
 
 def _clean_up(value: CleanUp | str | timedelta) -> tuple[bool, timedelta | None]:
     """Whether sent rows are kept, and for how long if not for ever. Keeping for no time at all is not keeping."""
@@ -422,13 +399,3 @@ def _clean_up(value: CleanUp | str | timedelta) -> tuple[bool, timedelta | None]
     if value not in tuple(CleanUp):
         raise ConfigurationError(f"clean_up_after must be 'IMMEDIATELY', 'NEVER' or a timedelta, not {value!r}")
     return value != IMMEDIATELY, None
-
-
-def _retry_policy(max_attempts: int) -> RetryPolicy:
-    backoff = Backoff(
-        first=FIRST_BACKOFF,
-        longest=LONGEST_BACKOFF,
-        max_attempts=at_least_one("max_attempts", max_attempts),
-        random=random.Random(),  # noqa: S311  spreads load, hides nothing
-    )
-    return RetryPolicy(backoff, exhausted=Cause.REFUSED)

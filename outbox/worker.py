@@ -1,11 +1,11 @@
 """Worker: runs consumers. Turns URLs and objects into adapters."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from outbox.core import arguments
 from outbox.core.arguments import at_least_one, byte_limits, exactly_one, seconds
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
 
     from outbox.masking import Masking
-    from outbox.ports import Broker, Observer, UnitsOfWork
+    from outbox.ports import Broker, UnitsOfWork
     from outbox.postgres.pool import Pool
 
 PREFETCH_LIMIT = 65_535
@@ -46,7 +46,7 @@ class Worker:
     needed. A session needs the URL. What is given open is left open.
 
     `retry_delays` are for consumers without their own: durations (`"1m30s"`) or seconds, `()` for no retry. `prefetch_count` is
-    how many of a consumer's messages are in hand at once, up to 65,535. `grace_period` is in seconds, up to a day: how long
+    how many of a consumer's messages are in flight at once, up to 65,535. `grace_period` is in seconds, up to a day: how long
     handlers may take to finish after the worker was asked to stop. `table_name` is where `publisher` publishes to; the inbox
     lies next to it. `inbox_wait` is in seconds, up to 30: how long a message waits for another transaction that is handling it,
     before it is put off.
@@ -121,14 +121,22 @@ class Worker:
             exchange_name=checked_exchange_name(exchange_name),
             retry_delays=as_delays(retry_delays),
             prefetch_count=at_least_one("prefetch_count", prefetch_count, most=PREFETCH_LIMIT, because="AMQP has no more"),
-            inbox_wait=_inbox_wait(inbox_wait),
+            inbox_wait=seconds(
+                "inbox_wait",
+                inbox_wait,
+                most=LONGEST_INBOX_WAIT,
+                because="a longer wait is taken for an outage of the database",
+            ),
         )
         self._stopping = Stopping()
+        reports_to = self._url
+        if reports_to is None and db_pool is None and isinstance(broker, str) and server_kind(broker) is ServerKind.POSTGRES:
+            reports_to = postgres_url(broker, argument="broker")
         self._reports = Reports(
             kind="worker",
             name=name,
             table=self._table,
-            url=self._url or (self._brokers_database() if db_pool is None else None),
+            url=reports_to,
             pool=db_pool,
             reporting=reporting,
             history=history,
@@ -159,6 +167,8 @@ class Worker:
         self._stopping.request()
 
     async def _work(self, stopping: Stopping) -> None:
+        from outbox.postgres.archive import PostgresArchive
+        from outbox.postgres.pool import given_or_open
         from outbox.runtime.observing import build_observer
 
         observer = build_observer(enable_metrics=self._enable_metrics, masking=self._masking)
@@ -166,8 +176,12 @@ class Worker:
             units = await stack.enter_async_context(self._open_units())
             if units is not None and not await until_it_answers(self._check_database, stopping, observer):
                 return
-            reporter = await stack.enter_async_context(self._reports.open(observer, stopping, consumers=self._described()))
-            observer = self._following_clock(observed_by(observer, reporter))
+            settings = self._settings
+            consumers = described(self._consumers, retry_delays=settings.retry_delays, prefetch_count=settings.prefetch_count)
+            reporter = await stack.enter_async_context(self._reports.open(observer, stopping, consumers=consumers))
+            observer = observed_by(observer, reporter)
+            if self._clock is not None:
+                observer = Observers((ClockFollower(self._clock), observer))
             broker = open_broker(
                 self._broker,
                 exchange_name=self._settings.exchange_name,
@@ -177,7 +191,11 @@ class Worker:
                 byte_limits=self._byte_limits,
             )
             stack.push_async_callback(broker.close)
-            broker = await stack.enter_async_context(self._counting_archived(broker))
+            if keeps_dead_letters(self._broker) and (self._url is not None or self._given_pool is not None):
+                # Its dead letters are counted together with those that an archiver took from it into our database.
+                counting = given_or_open(self._given_pool, self._url, size=1, application_name="outbox worker counts")
+                archive = PostgresArchive(await stack.enter_async_context(counting), self._table)
+                broker = CountingArchived(broker, archive)
             gate_of = never_closed if reporter is None else reporter.gate
             describe = partial(Failure.of, worker=component_name(self._name), redact=self._redact)
             work = Work(
@@ -194,34 +212,6 @@ class Worker:
                 reporter.activity.in_hand = lambda: work.in_flight
             with ungrouped():
                 await work.run(stopping)
-
-    def _following_clock(self, observer: "Observer") -> "Observer":
-        return observer if self._clock is None else Observers((ClockFollower(self._clock), observer))
-
-    def _described(self) -> Sequence[Mapping[str, Any]]:
-        settings = self._settings
-        return described(self._consumers, retry_delays=settings.retry_delays, prefetch_count=settings.prefetch_count)
-
-    def _brokers_database(self) -> str | None:
-        """The database of the broker, if that is one."""
-        is_postgres = isinstance(self._broker, str) and server_kind(self._broker) is ServerKind.POSTGRES
-        return postgres_url(str(self._broker), argument="broker") if is_postgres else None
-
-    @asynccontextmanager
-    async def _counting_archived(self, broker: "Broker") -> AsyncIterator["Broker"]:
-        """`broker`, whose dead letters are counted together with those that an archiver took from it into our database."""
-        if not keeps_dead_letters(self._broker) or (self._url is None and self._given_pool is None):
-            yield broker
-            return
-        from outbox.postgres.archive import PostgresArchive
-        from outbox.postgres.pool import close_pool, open_pool
-
-        pool = self._given_pool or await open_pool(self._url or "", size=1, application_name="outbox worker counts")
-        try:
-            yield CountingArchived(broker, PostgresArchive(pool, self._table))
-        finally:
-            if pool is not self._given_pool:
-                await close_pool(pool)
 
     # --- the database --------------------------------------------------------------------------------------------------
 
@@ -304,10 +294,6 @@ def _one_for_each_queue(consumers: Iterable[Consumer]) -> tuple[Consumer, ...]:
                 f"give each a queue of its own"
             )
     return tuple(by_queue.values())
-
-
-def _inbox_wait(value: float) -> timedelta:
-    return seconds("inbox_wait", value, most=LONGEST_INBOX_WAIT, because="a longer wait is taken for an outage of the database")
 
 
 def __getattr__(name: str) -> object:

@@ -112,17 +112,24 @@ def exactly_one(**alternatives: object) -> None:
 
 def exchange_name(value: str) -> str:
     """A name that an exchange can have."""
-    if not isinstance(value, str) or not value or "\0" in value or not _is_short(value):
+    try:
+        is_short = isinstance(value, str) and 0 < len(value.encode()) <= EXCHANGE_NAME_LIMIT
+    except UnicodeEncodeError:  # half of a surrogate pair
+        is_short = False
+    if not is_short or "\0" in value:
         raise ConfigurationError(f"exchange_name must be 1 to {EXCHANGE_NAME_LIMIT} bytes of text, not {value!r}")
+    return value
+
+
+def pool(value: T, *, size: int) -> T:
+    """A pool of asyncpg with room for `size` connections, or None."""
+    room = getattr(value, "get_max_size", None)
+    if value is not None and not callable(room):
+        raise ConfigurationError(f"db_pool must be a pool of asyncpg, not {type(value).__name__}")
+    if room is not None and room() < size:
+        raise ConfigurationError(f"db_pool must have room for {size} connections, not {room()}")
     return value
 
 
 def _reason(because: str) -> str:
     return f": {because}" if because else ""
-
-
-def _is_short(name: str) -> bool:
-    try:
-        return len(name.encode()) <= EXCHANGE_NAME_LIMIT
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return False

@@ -19,7 +19,7 @@ FIRST_TRY_AGAIN = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivingSettings:
-    """`queues` are archived whether anybody is known to consume from them or not.
+    """`queues` are archived whether a worker is known to consume from them or not.
 
     `batch_size` dead letters of a queue are recorded at once, or fewer that have `batch_bytes` together. In all queues together
     `max_batch_bytes` are in flight, or one dead letter of each. Queues are looked for
@@ -57,21 +57,17 @@ class Archiving:
             while not stopping.requested:
                 for queue in sorted(self._known - archived.keys()):
                     archived[queue] = tasks.create_task(self._archive_queue(queue, stopping))
-                await stopping.wait(await self._discover())
+                try:
+                    new = await self._archive.known_queues() - self._known
+                except DatabaseUnavailableError as error:
+                    await stopping.wait(self._database.lost(error))
+                else:
+                    self._database.answers()
+                    self._known |= new
+                    await stopping.wait(timedelta(0) if new else self._settings.discover_every)
             if archived:
                 await asyncio.wait(archived.values())
             measuring.cancel()
-
-    async def _discover(self) -> timedelta:
-        """Learns of queues; how long to wait before it is asked again."""
-        try:
-            found = await self._archive.known_queues()
-        except DatabaseUnavailableError as error:
-            return self._database.lost(error)
-        self._database.answers()
-        new = found - self._known
-        self._known |= new
-        return timedelta(0) if new else self._settings.discover_every
 
     async def _archive_queue(self, queue: str, stopping: Stopping) -> None:
         missing = Pauses(first=FIRST_TRY_AGAIN, longest=self._settings.discover_every)
@@ -80,34 +76,36 @@ class Archiving:
                 await self._take(queue, stopping)
                 missing.reset()
             except TopologyError:
-                # Nobody has consumed from it yet, so there is no queue of dead letters either.
+                # No worker has consumed from it yet, so there is no queue of dead letters either.
                 await stopping.wait(missing.next())
             except BrokerUnavailableError as error:
                 await stopping.wait(self._broker.lost(error))
             except DatabaseUnavailableError as error:
-                await self._until_recording(error, stopping)
-
-    async def _until_recording(self, error: DatabaseUnavailableError, stopping: Stopping) -> None:
-        """Waits until the database takes dead letters again, with none in hand."""
-        while not stopping.requested:
-            await stopping.wait(self._database.lost(error))
-            try:
-                await self._archive.record(())
-                return
-            except DatabaseUnavailableError as again:
-                error = again
+                # Nothing is taken until the database takes dead letters again.
+                recording = False
+                while not recording and not await stopping.wait(self._database.lost(error)):
+                    try:
+                        await self._archive.record(())
+                        recording = True
+                    except DatabaseUnavailableError as again:
+                        error = again
 
     async def _take(self, queue: str, stopping: Stopping) -> None:
-        """Archives what the queue delivers until told to stop, or its channel ends. Raises as the ports do."""
+        """Archives what the queue delivers until it is time to stop, or its channel ends. Raises as the ports do."""
         arrivals = _Arrivals()
         limits = {
             "prefetch_count": 2 * self._settings.batch_size,
             "max_bytes": max(self._settings.max_batch_bytes // len(self._known), 1),
         }
         async with self._queues.collect(queue, arrivals.put, **limits) as ended:
+
+            async def wake_at_end() -> None:
+                await ended.wait()
+                arrivals.wake()
+
             self._broker.answers()
             with stopping.telling(arrivals.wake):
-                ending = asyncio.create_task(_tell(ended, arrivals))
+                ending = asyncio.create_task(wake_at_end())
                 try:
                     while not stopping.requested and not ended.is_set():
                         if batch := arrivals.batch(self._settings.batch_size, self._settings.batch_bytes):
@@ -150,7 +148,7 @@ class Archiving:
 
 
 class _Arrivals:
-    """Dead letters in hand that wait to be recorded, in their order."""
+    """Dead letters in flight that wait to be recorded, in their order."""
 
     def __init__(self) -> None:
         self._waiting: deque[DeadDelivery] = deque()
@@ -163,11 +161,11 @@ class _Arrivals:
 
     def wake(self) -> None:
         """May be called from another thread, or a signal handler."""
-        with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+        with suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits any more
             self._loop.call_soon_threadsafe(self._changed.set)
 
     async def wait(self) -> None:
-        """Returns when something arrived since, or somebody woke it."""
+        """Returns when something arrived since, or when it was woken."""
         await self._changed.wait()
         self._changed.clear()
 
@@ -184,8 +182,3 @@ class _Arrivals:
             ids.add(dead.message_id)
             batch.append(self._waiting.popleft())
         return batch
-
-
-async def _tell(ended: asyncio.Event, arrivals: _Arrivals) -> None:
-    await ended.wait()
-    arrivals.wake()

@@ -10,7 +10,7 @@ from outbox.core.outcome import Held
 FIRST_PROBE = timedelta(seconds=1)
 LONGEST_PROBE = timedelta(seconds=15)
 LONGEST_WAIT = timedelta(minutes=5)
-"""How long a message for one queue waits for another one's probe: nobody else looks after those whose probe was lost."""
+"""How long a message for one queue waits for another one's probe: no relay looks after those whose probe was lost."""
 MOST_KEYS = 10_000
 """Routing keys whose probes are remembered. Once there are as many, others probe at `LONGEST_PROBE` from the start."""
 LONGEST_HELD_KEY = 1_000
@@ -52,15 +52,12 @@ class Holds:
             interval = min(probe.interval * 2, LONGEST_PROBE)
         else:
             return waiting
-        self._remember(way, _Probe(interval, now + interval))
+        self._probes[way] = _Probe(interval, now + interval)
+        self._probes.move_to_end(way)
+        if len(self._probes) > MOST_KEYS:
+            self._probes.popitem(last=False)
         return Held(interval)
 
     def routed(self, way: Way, *, was_held: bool) -> bool:
         """Notes that a message on `way` found a queue; True if held ones are to be released for it."""
         return self._probes.pop(way, None) is not None or was_held
-
-    def _remember(self, way: Way, probe: _Probe) -> None:
-        self._probes[way] = probe
-        self._probes.move_to_end(way)
-        if len(self._probes) > MOST_KEYS:
-            self._probes.popitem(last=False)

@@ -47,7 +47,7 @@ class Duty:
 
 
 class Maintaining:
-    """Does duties under a lease, or stands by for whoever holds it."""
+    """Does duties under a lease, or stands by for the process that holds it."""
 
     def __init__(self, lease: Lease, duties: Sequence[Duty], observer: Observer, *, lasts: timedelta = LEASE) -> None:
         self._lease = lease
@@ -57,32 +57,28 @@ class Maintaining:
         self._outage = Outage(Dependency.DATABASE, observer)
 
     async def run(self, stopping: Stopping) -> None:
-        """Works until `stopping` is requested; the batch in hand is finished, and the lease released."""
+        """Works until `stopping` is requested; the batch in flight is finished, and the lease released."""
         while not stopping.requested:
             try:
-                if await self._lease.hold():
-                    self._outage.answers()
-                    await self._serve(stopping)
-                else:
+                if not await self._lease.hold():
                     await stopping.wait(STANDBY)
+                    continue
+                self._outage.answers()
+                self._observer.notify(MaintenanceStarted())
+                lost = Stopping()
+                with stopping.telling(lost.request):
+                    async with asyncio.TaskGroup() as tasks:
+                        tasks.create_task(self._keep_lease(lost))
+                        for duty in self._duties:
+                            tasks.create_task(self._repeat(duty, lost))
+                with suppress(DatabaseUnavailableError):  # it ends by itself
+                    await self._lease.release()
+                self._observer.notify(MaintenanceStopped())
             except DatabaseUnavailableError as error:
                 await stopping.wait(self._outage.lost(error))
 
-    async def _serve(self, stopping: Stopping) -> None:
-        """Does all duties until `stopping`, or until the lease is lost."""
-        self._observer.notify(MaintenanceStarted())
-        lost = Stopping()
-        with stopping.telling(lost.request):
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._keep_lease(lost))
-                for duty in self._duties:
-                    tasks.create_task(self._repeat(duty, lost))
-        with suppress(DatabaseUnavailableError):  # it ends by itself
-            await self._lease.release()
-        self._observer.notify(MaintenanceStopped())
-
     async def _keep_lease(self, lost: Stopping) -> None:
-        """Renews it; requests `lost` when somebody else has it, or when it may have run out meanwhile."""
+        """Renews it; requests `lost` when another process has it, or when it may have run out meanwhile."""
         held_until = monotonic() + self._lasts.total_seconds()
         pauses = Pauses()
         pause = self._lasts / 3
@@ -101,28 +97,24 @@ class Maintaining:
                 pauses.reset()
 
     async def _repeat(self, duty: Duty, lost: Stopping) -> None:
-        """Does it at its times; one that fails less and less often, down to once in `LONGEST_PAUSE`."""
+        """Does it at its times, each time as long as there is work; one that fails less and less often."""
         pauses = Pauses(first=duty.every, longest=max(duty.every, LONGEST_PAUSE))
-        told = ""
+        reported = ""
         while not lost.requested:
-            problem = await self._do(duty, lost)
-            if problem is None:
+            total, pause = 0, duty.every
+            try:
+                while changed := await duty.work():
+                    total += changed
+                    if lost.requested:
+                        break
+            except Exception as error:  # noqa: BLE001  one duty that cannot be done must not keep the others from being done
+                failure, pause = Failure.of(error), pauses.next()
+                if str(failure) != reported:
+                    self._observer.notify(DutyFailed(duty=duty.name, failure=failure))
+                reported = str(failure)
+            else:
                 pauses.reset()
-            elif str(problem) != told:
-                self._observer.notify(DutyFailed(duty=duty.name, failure=problem))
-            told = "" if problem is None else str(problem)
-            await lost.wait(duty.every if problem is None else pauses.next())
-
-    async def _do(self, duty: Duty, lost: Stopping) -> Failure | None:
-        """All of it that there is to do now; what went wrong."""
-        total, problem = 0, None
-        try:
-            while changed := await duty.work():
-                total += changed
-                if lost.requested:
-                    break
-        except Exception as error:  # noqa: BLE001  one duty that cannot be done must not keep the others from being done
-            problem = Failure.of(error)
-        if total:
-            self._observer.notify(DutyDone(duty=duty.name, changed=total))
-        return problem
+                reported = ""
+            if total:
+                self._observer.notify(DutyDone(duty=duty.name, changed=total))
+            await lost.wait(pause)

@@ -22,8 +22,25 @@ class OrderingRules:
         The text is `block`, or `skip,orders:=block`: each part but one names the prefix that it is for. Raises
         `ConfigurationError` for anything else.
         """
-        by_prefix = policies if isinstance(policies, Mapping) else _by_prefix(policies)
-        rules = {"": OrderingPolicy.BLOCK} | {_prefix(prefix): _policy(policy) for prefix, policy in by_prefix.items()}
+        by_prefix: dict[str, str] = {}
+        if isinstance(policies, Mapping):
+            by_prefix.update(policies)
+        elif not isinstance(policies, str):
+            raise ConfigurationError(f"ordering_policy is text, or a mapping of policies by prefix, not {policies!r}")
+        else:
+            for part in policies.split(","):
+                prefix, _, policy = part.strip().rpartition("=")
+                if prefix in by_prefix:
+                    raise ConfigurationError(f"ordering_policy says twice what becomes of the keys {prefix!r}: {policies!r}")
+                by_prefix[prefix] = policy
+        rules = {"": OrderingPolicy.BLOCK}
+        for prefix, policy in by_prefix.items():
+            if not isinstance(prefix, str):
+                raise ConfigurationError(f"ordering_policy goes by prefixes of ordering keys, which are text, not {prefix!r}")
+            if policy not in tuple(OrderingPolicy):
+                known = ", ".join(repr(known.value) for known in OrderingPolicy)
+                raise ConfigurationError(f"ordering_policy must be one of {known}, or such by prefix, not {policy!r}")
+            rules[prefix] = OrderingPolicy(policy)
         return cls(tuple(sorted(rules.items(), key=lambda rule: -len(rule[0]))))
 
     @property
@@ -65,29 +82,3 @@ class Waves:
         lane = self._claimed[place].lane
         if lane is not None and (behind := self._waiting.get(lane.number)):
             self._next.append(behind.popleft())
-
-
-def _by_prefix(text: object) -> dict[str, str]:
-    if not isinstance(text, str):
-        raise ConfigurationError(f"ordering_policy is text, or a mapping of policies by prefix, not {text!r}")
-    policies: dict[str, str] = {}
-    for part in text.split(","):
-        prefix, _, policy = part.strip().rpartition("=")
-        if prefix in policies:
-            raise ConfigurationError(f"ordering_policy says twice what becomes of the keys {prefix!r}: {text!r}")
-        policies[prefix] = policy
-    return policies
-
-
-def _prefix(prefix: object) -> str:
-    if not isinstance(prefix, str):
-        raise ConfigurationError(f"ordering_policy goes by prefixes of ordering keys, which are text, not {prefix!r}")
-    return prefix
-
-
-def _policy(policy: object) -> OrderingPolicy:
-    try:
-        return OrderingPolicy(policy)  # type: ignore[arg-type]
-    except ValueError:
-        known = ", ".join(repr(known.value) for known in OrderingPolicy)
-        raise ConfigurationError(f"ordering_policy must be one of {known}, or such by prefix, not {policy!r}") from None

@@ -62,9 +62,38 @@ def rows_of(
     cannot be stored.
     """
     batch = list(messages)
-    ancestors = _ancestors()
-    ids = new_ids(len(batch))
-    rows = [_encoded(message, id_, ancestors, default_expiration) for message, id_ in zip(batch, ids, strict=True)]
+    # The inside of a JSON array, encoded once for the batch: the ids that come before a message's own.
+    chain = extended_chain("")[:-1]
+    ancestors = codec.encode_jsonb(chain, what="the chain of tracking ids")[1:-1] + ", " if chain else ""
+    rows: list[Row] = []
+    for message, id_ in zip(batch, new_ids(len(batch)), strict=True):
+        if not isinstance(message, OutboxMessage):
+            raise ConfigurationError(f"only an OutboxMessage can be published in bulk, not {type(message).__name__}")
+        # Any length will do, what a broker cannot take is found at sending; but it must be text that a table can hold.
+        routing_key = message.routing_key
+        if not isinstance(routing_key, str) or not routing_key:
+            raise ConfigurationError(f"a routing key is a text such as 'order.placed', and not empty: not {routing_key!r}")
+        if "\0" in routing_key or not routing_key.isascii():
+            _require_storable(routing_key, "routing key")
+        body, content_type = codec.encode_body(message.body, routing_key=routing_key)
+        row = Row(
+            id_,
+            routing_key,
+            body,
+            content_type,
+            f'[{ancestors}"{id_}"]',
+            codec.encode_headers(message.headers, routing_key=routing_key) if message.headers else None,
+            default_expiration if message.expiration is None else as_expiration(message.expiration),
+            None if message.eta is None else _due(message.eta),
+            # Most messages have none of these, and are not to pay for a call.
+            None
+            if message.ordering_key is None
+            and message.dedup_key is None
+            and message.priority == 0
+            and message.on_conflict == "ignore"
+            else _extras(message),
+        )
+        rows.append(row)
     if stamp is None:
         return rows
     return [row._replace(extras=(row.extras or Extras())._replace(hlc=stamp())) for row in rows]
@@ -93,45 +122,6 @@ def checked_dedup_key(dedup_key: object) -> str:
             f"dedup_key has at most {LONGEST_DEDUP_KEY:,} bytes, unlike {key[:60]!r}… of {len(key.encode()):,}"
         )
     return key
-
-
-def _encoded(message: OutboxMessage, id_: str, ancestors: str, default_expiration: timedelta | None) -> Row:
-    if not isinstance(message, OutboxMessage):
-        raise ConfigurationError(f"only an OutboxMessage can be published in bulk, not {type(message).__name__}")
-    routing_key = _checked_routing_key(message.routing_key)
-    body, content_type = codec.encode_body(message.body, routing_key=routing_key)
-    return Row(
-        id_,
-        routing_key,
-        body,
-        content_type,
-        f'[{ancestors}"{id_}"]',
-        codec.encode_headers(message.headers, routing_key=routing_key) if message.headers else None,
-        default_expiration if message.expiration is None else as_expiration(message.expiration),
-        None if message.eta is None else _due(message.eta),
-        # Most messages have none of these, and are not to pay for a call.
-        None
-        if message.ordering_key is None
-        and message.dedup_key is None
-        and message.priority == 0
-        and message.on_conflict == "ignore"
-        else _extras(message),
-    )
-
-
-def _ancestors() -> str:
-    """The inside of a JSON array: the ids that come before the new message's own. Encoded once for a whole batch."""
-    chain = extended_chain("")[:-1]
-    return codec.encode_jsonb(chain, what="the chain of tracking ids")[1:-1] + ", " if chain else ""
-
-
-def _checked_routing_key(routing_key: object) -> str:
-    """Any length will do, what a broker cannot take is found at sending; but it must be text that a table can hold."""
-    if not isinstance(routing_key, str) or not routing_key:
-        raise ConfigurationError(f"a routing key is a text such as 'order.placed', and not empty: not {routing_key!r}")
-    if "\0" in routing_key or not routing_key.isascii():
-        _require_storable(routing_key, "routing key")
-    return routing_key
 
 
 def _require_storable(text: str, kind: str) -> None:
@@ -170,7 +160,10 @@ def _checked_key(key: object, name: str) -> str:
 
 def _due(eta: datetime | timedelta | float) -> datetime | timedelta:
     if isinstance(eta, datetime):
-        return _instant(eta)
+        try:
+            return eta.astimezone(UTC)  # without a time zone it means the local time of this process
+        except (OverflowError, ValueError, OSError) as error:
+            raise ConfigurationError(f"eta is out of the range of time: {eta!r}") from error
     if isinstance(eta, timedelta):
         delay = eta
     elif _is_number(eta) and abs(eta) <= LONGEST / timedelta(milliseconds=1):
@@ -184,14 +177,6 @@ def _due(eta: datetime | timedelta | float) -> datetime | timedelta:
     if abs(delay) > LONGEST:
         raise ConfigurationError(f"eta lies within {LONGEST.days} days from now, unlike {eta!r}")
     return delay
-
-
-def _instant(eta: datetime) -> datetime:
-    """`eta` in UTC; without a time zone it means the local time of this process."""
-    try:
-        return eta.astimezone(UTC)
-    except (OverflowError, ValueError, OSError) as error:
-        raise ConfigurationError(f"eta is out of the range of time: {eta!r}") from error
 
 
 def _is_number(value: object) -> bool:

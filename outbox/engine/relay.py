@@ -2,12 +2,11 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from time import perf_counter
-from typing import Any
 
 from outbox.core.events import (
     BacklogMeasured,
@@ -55,7 +54,7 @@ class RelaySettings:
 
 
 class Relay:
-    """Moves what is committed to the outbox to where its consumers find it, until told to stop."""
+    """Moves what is committed to the outbox to where its consumers find it, until it is time to stop."""
 
     def __init__(
         self,
@@ -83,15 +82,18 @@ class Relay:
     async def run(self, stopping: Stopping) -> None:
         """Relays until `stopping` is requested; then finishes the rounds in flight and returns.
 
-        While its gate is closed it takes no rounds; housekeeping goes on. Outages are waited out. Raises `TopologyError` and
-        whatever else waiting would not mend.
+        While its gate is closed it takes no rounds; housekeeping goes on. Outages are waited out. Raises `TopologyError`, and
+        any other error that does not pass by itself.
         """
         self._stopping = stopping
+        duties = [self._every(PROBES_EVERY, self._restore_probes), self._every(MEASURE_EVERY, self._measure)]
+        if self._settings.retention is not None:
+            duties.append(self._every(CLEAN_UP_EVERY, self._clean_up))
         self._observer.notify(RelayStarted(exchange_name=self._settings.exchange_name, table=self._settings.table))
         async with asyncio.TaskGroup() as companions:
             tasks = [
                 companions.create_task(task)
-                for task in (self._wake_to_stop(), self._heed_gate(), self._probe_stalled(), *self._housekeeping())
+                for task in (self._wake_to_stop(), self._follow_gate(), self._probe_stalled(), *duties)
             ]
             async with asyncio.TaskGroup() as lanes:
                 for _ in range(self._settings.lanes):
@@ -104,8 +106,8 @@ class Relay:
         await self._stopping.wait()
         self._doorbell.ring()
 
-    async def _heed_gate(self) -> None:
-        """Tells of pauses. One has begun when no lane is taking any more; a lane that naps is woken, so that it lets go."""
+    async def _follow_gate(self) -> None:
+        """Reports pauses. One has begun when no lane is taking any more; a lane that naps is woken, so that it lets go."""
         exchange_name = self._settings.exchange_name
         while not self._stopping.requested:
             await until_closing(self._gate, self._stopping)
@@ -127,7 +129,7 @@ class Relay:
                 async with self._turn:
                     taken = await self._next_round()
                 if taken is not None:
-                    await self._finish(taken)
+                    self._batch.note(taken=(await self._settle(taken)).taken)
             except BrokerUnavailableError as error:
                 await self._wait_for(Dependency.BROKER, error)
             except DatabaseUnavailableError as error:
@@ -157,7 +159,14 @@ class Relay:
             async with self._doorbell.asleep() as nap:
                 # Stays asleep while it finds nothing: a commit wakes all relays, and only one of them gets the row.
                 while (taken := await self._start()) is None and not self._stopping.requested and not self._gate.closed:
-                    await nap.wait(self._until_due(await self._store.next_due()))
+                    due = await self._store.next_due()
+                    if due is None:
+                        await nap.wait(self._settings.longest_nap)
+                    elif due <= timedelta(0):
+                        # It became due just now, or another relay holds it: look again soon, then less soon.
+                        await nap.wait(self._looks.next())
+                    else:
+                        await nap.wait(min(due + _EARLY, self._settings.longest_nap))
         except BaseException:  # rising takes a moment too, in which a cancellation may come
             if taken is not None:
                 await taken.round.abandon()
@@ -175,20 +184,6 @@ class Relay:
         self._looks.reset()
         return _Taken(round_, began)
 
-    def _until_due(self, due: timedelta | None) -> timedelta:
-        """How long to nap: till the next row is due.
-
-        A row that is due and was not to be had became so just now, or somebody else holds it: look again soon, then less soon.
-        """
-        if due is None:
-            return self._settings.longest_nap
-        if due <= timedelta(0):
-            return self._looks.next()
-        return min(due + _EARLY, self._settings.longest_nap)
-
-    async def _finish(self, taken: "_Taken") -> None:
-        self._batch.note(taken=(await self._settle(taken)).taken)
-
     async def _settle(self, taken: "_Taken") -> RoundReport:
         try:
             report = await taken.round.finish()
@@ -197,11 +192,18 @@ class Relay:
             raise
         self._failing.discard(Dependency.DATABASE)
         self._outages[Dependency.DATABASE].answers()
-        self._tell(report, timedelta(seconds=perf_counter() - taken.began))
+        exchange_name, duration = self._settings.exchange_name, timedelta(seconds=perf_counter() - taken.began)
+        if report.sent:
+            self._observer.notify(BatchSent(exchange_name=exchange_name, messages=report.sent))
+        for failed in report.failed:
+            self._observer.notify(failed)
+        for stalled in report.stalled:
+            self._observer.notify(stalled)
+        self._observer.notify(RoundFinished(exchange_name=exchange_name, taken=report.taken, duration=duration))
         for way in report.released:
             await self._release(partial(self._store.release_held, way.routing_key, way.queue))
         for way in report.resumed:
-            self._tell_resumed(way)
+            self._notify_resumed(way)
             await self._release(partial(self._store.release_stalled, way))
         if report.failed or report.ordered:
             self._doorbell.ring()  # what is due again, or only now, is so at times that a napping lane does not know
@@ -217,17 +219,7 @@ class Relay:
             self._doorbell.ring()
         self._doorbell.ring()
 
-    def _tell(self, report: RoundReport, duration: timedelta) -> None:
-        exchange_name = self._settings.exchange_name
-        if report.sent:
-            self._observer.notify(BatchSent(exchange_name=exchange_name, messages=report.sent))
-        for failed in report.failed:
-            self._observer.notify(failed)
-        for stalled in report.stalled:
-            self._observer.notify(stalled)
-        self._observer.notify(RoundFinished(exchange_name=exchange_name, taken=report.taken, duration=duration))
-
-    def _tell_resumed(self, way: Way) -> None:
+    def _notify_resumed(self, way: Way) -> None:
         exchange_name = self._settings.exchange_name
         self._observer.notify(RouteResumed(exchange_name=exchange_name, routing_key=way.routing_key, queue=way.queue))
 
@@ -237,12 +229,6 @@ class Relay:
         self._doorbell.ring()
 
     # --- housekeeping --------------------------------------------------------------------------------------------------
-
-    def _housekeeping(self) -> Sequence[Coroutine[Any, Any, None]]:
-        duties = [self._every(PROBES_EVERY, self._restore_probes), self._every(MEASURE_EVERY, self._measure)]
-        if self._settings.retention is not None:
-            duties.append(self._every(CLEAN_UP_EVERY, self._clean_up))
-        return duties
 
     async def _every(self, interval: timedelta, duty: Callable[[], Awaitable[None]]) -> None:
         """Does `duty` now and every `interval`; while the database is away it is put off."""
@@ -266,16 +252,12 @@ class Relay:
         if await self._store.ensure_probes() + await self._store.repair_lanes():
             self._doorbell.ring()
         if self._restorations % RESTORATIONS_PER_LOOK == 0:
-            await self._look_for_stalled()
+            routes = await self._rounds.look_for_stalled()  # those that another relay left, or whose messages are gone
+            for found in routes.found:
+                self._observer.notify(found)
+            for way in routes.gone:
+                self._notify_resumed(way)
         self._restorations += 1
-
-    async def _look_for_stalled(self) -> None:
-        """What another relay left, and what somebody took away."""
-        routes = await self._rounds.look_for_stalled()
-        for found in routes.found:
-            self._observer.notify(found)
-        for way in routes.gone:
-            self._tell_resumed(way)
 
     async def _measure(self) -> None:
         backlog = await self._store.backlog()

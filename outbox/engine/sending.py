@@ -101,7 +101,7 @@ _Result = SendResult | _Behind | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendingPolicy:
-    """How a relay sends. `expiration` is for rows without one; `drop_unroutable` forgets what nobody is bound for."""
+    """How a relay sends. `expiration` is for rows without one; `drop_unroutable` forgets what no queue is bound for."""
 
     exchange_name: str
     retry: RetryPolicy
@@ -211,21 +211,28 @@ class SendingRound:
     async def _send_wave(self, wave: Sequence[PendingMessage], timeout: timedelta) -> Sequence[SendResult]:
         """The malformed ones are refused without being sent."""
         now = self._policy.now()
-        sendable = [self._stamped(pending.message, now) for pending in wave if pending.malformed is None]
+        sendable: list[Message] = []
+        for pending in wave:
+            if pending.malformed is None:
+                # The deadline that follows from an expiration counts from here.
+                message = pending.message
+                expiration = message.expiration or self._policy.expiration
+                if expiration is not None:
+                    message = replace(message, expiration=expiration, expires_at=now + expiration)
+                sendable.append(message)
         results = iter(await self._transport.send(sendable, timeout=timeout) if sendable else ())
         return [next(results) if pending.malformed is None else Refused(pending.malformed) for pending in wave]
-
-    def _stamped(self, message: Message, now: datetime) -> Message:
-        """The message with the deadline that follows from its expiration, which counts from here."""
-        expiration = message.expiration or self._policy.expiration
-        return message if expiration is None else replace(message, expiration=expiration, expires_at=now + expiration)
 
     def _outcome(self, pending: PendingMessage, result: _Result) -> RelayOutcome:
         match result:
             case Confirmed():
                 return DONE
             case Unroutable():
-                return self._unroutable(pending)
+                if self._policy.drop_unroutable:
+                    return DROPPED
+                if len(pending.message.routing_key.encode()) > LONGEST_HELD_KEY:
+                    return Dead(Cause.REFUSED, UNHOLDABLE)
+                return self._holds.hold(_way(pending.message), was_held=pending.held, now=self._policy.now())
             case Unconfirmed() | _Behind():
                 return STALLED if can_stall(_way(pending.message)) else RETURNED
             case Refused(failure) if pending.too_large:
@@ -237,13 +244,6 @@ class SendingRound:
                 return RETURNED
             case _:
                 assert_never(result)
-
-    def _unroutable(self, pending: PendingMessage) -> RelayOutcome:
-        if self._policy.drop_unroutable:
-            return DROPPED
-        if len(pending.message.routing_key.encode()) > LONGEST_HELD_KEY:
-            return Dead(Cause.REFUSED, UNHOLDABLE)
-        return self._holds.hold(_way(pending.message), was_held=pending.held, now=self._policy.now())
 
     def _learn(
         self, claimed: Sequence[PendingMessage], results: Sequence[_Result]
@@ -291,7 +291,8 @@ class SendingRound:
             message = pending.message
             match result:
                 case Confirmed():
-                    sent.append(SentMessage(message.id, message.routing_key, _age(message, now), message.tracking_ids))
+                    age = max(now - message.created_at, _NO_TIME)  # clocks may differ; nothing was sent before it was written
+                    sent.append(SentMessage(message.id, message.routing_key, age, message.tracking_ids))
                     if (pending.held or self._holds.probing) and self._holds.routed(_way(message), was_held=pending.held):
                         released[_way(message)] = None
                 case Unroutable():
@@ -337,8 +338,3 @@ def _stalled(exchange_name: str, way: Way, failure: Failure) -> RouteStalled:
 
 def _way(message: Message) -> Way:
     return Way(message.routing_key, message.target_queue)
-
-
-def _age(message: Message, now: datetime) -> timedelta:
-    """Clocks may differ; nothing was sent before it was written."""
-    return max(now - message.created_at, _NO_TIME)

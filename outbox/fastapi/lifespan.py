@@ -1,7 +1,7 @@
 """A lifespan that checks the routes and runs relay, worker and the like, around or next to the application's own."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -49,18 +49,9 @@ def outbox_lifespan(
     async def combined(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         check_sessions(app, *([] if get_session is None else [get_session]))
         async with (
-            _entered(lifespan, app) as state,
+            nullcontext() if lifespan is None else lifespan(app) as state,
             supervised({name: partial(make, app) for name, make in makers.items()}, grace_period=grace_period, health=health),
         ):
             yield dict(state or {})
 
     return combined
-
-
-@asynccontextmanager
-async def _entered(lifespan: Lifespan | None, app: FastAPI) -> AsyncIterator[Mapping[str, Any] | None]:
-    if lifespan is None:
-        yield None
-        return
-    async with lifespan(app) as state:
-        yield state

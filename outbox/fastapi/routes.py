@@ -26,7 +26,8 @@ def check_sessions(app: FastAPI, *session_dependencies: Callable[..., Any]) -> N
     those that the publishers of the routes write through.
     """
     routes = list(_routes(app.routes))
-    sessions = {*session_dependencies, *_sessions_of_publishers(routes)}
+    of_publishers = (getattr(part.call, SESSION_OF, None) for _, dependant in routes for part in _tree(dependant))
+    sessions = {*session_dependencies, *(session for session in of_publishers if session is not None)}
     offenders = [
         offence
         for name, dependant in routes
@@ -52,7 +53,13 @@ class RouteCheck:
 
     def __call__(self, connection: HTTPConnection) -> None:
         """Raises `ConfigurationError`, with the fix, if the request's route would be given two sessions."""
-        route = _route_of(connection)
+        # The route that was chosen, with the dependencies of the routers that include it. Newer FastAPI leaves those out of the
+        # route itself, and names the place of inclusion next to it. That name stays there when an application is mounted in a
+        # router, and then speaks of the mount.
+        route = connection.scope.get("route")
+        context = connection.scope.get("fastapi", {}).get("effective_route_context")
+        if context is not None and context.original_route is route:
+            route = context
         dependant = getattr(route, "dependant", None)
         if not isinstance(dependant, Dependant):
             return
@@ -64,20 +71,23 @@ class RouteCheck:
             raise ConfigurationError(_explained(offence, self._fix))
 
 
-def _route_of(connection: HTTPConnection) -> Any:
-    """The route that was chosen for the request, with the dependencies of the routers that include it.
-
-    Newer FastAPI leaves those out of the route itself, and names the place of inclusion next to it. That name stays there when
-    an application is mounted in a router, and then speaks of the mount.
-    """
-    route = connection.scope.get("route")
-    context = connection.scope.get("fastapi", {}).get("effective_route_context")
-    return context if context is not None and context.original_route is route else route
-
-
 def _offence(name: str, dependant: Dependant, session: Callable[..., Any]) -> str | None:
-    places = _places(dependant, session)
-    return f"{name} takes {_called(session)} under {' and '.join(sorted(places))}" if len(places) > 1 else None
+    """What is wrong with a route, in words, if its dependencies would hold different sessions."""
+    # The key under which FastAPI keeps a value is asked of FastAPI, whose rule it is and which moved it once.
+    ask: Any = getattr(models, "_get_cache_key", None)
+    keys: dict[Hashable, str] = {}
+    different: set[str] = set()
+    for number, part in enumerate(part for part in _tree(dependant) if part.call is session):
+        if part.use_cache:
+            key: Hashable = ask(dependant=part) if ask is not None else part.cache_key  # type: ignore[attr-defined]
+            keys[key] = f'scope="{part.scope}"' if part.scope else "no scope"
+        else:
+            different.add(f"use_cache=False ({number})")
+    seen: set[str] = set()
+    for words in keys.values():  # those that read alike have different security scopes
+        different.add(words if words not in seen else f"{words} with other security scopes ({len(seen)})")
+        seen.add(words)
+    return f"{name} takes {_called(session)} under {' and '.join(sorted(different))}" if len(different) > 1 else None
 
 
 def _explained(offence: str, fix: str) -> str:
@@ -86,69 +96,26 @@ def _explained(offence: str, fix: str) -> str:
 
 def _routes(routes: Iterable[BaseRoute], prefix: str = "") -> Iterator[tuple[str, Dependant]]:
     """What each route is called (`GET /users`), with the tree of its dependencies."""
-    for route in _flattened(routes):
-        path = prefix + getattr(route, "path", "")
-        dependant = getattr(route, "dependant", None)
-        if isinstance(dependant, Dependant):
-            yield f"{_methods(route)} {path}", dependant
-        else:
-            yield from _routes(getattr(route, "routes", None) or (), path)
+    for included in routes:
+        # Newer FastAPI keeps the whole path and all dependencies of an included router's route apart from the route.
+        contexts = getattr(included, "effective_route_contexts", None)
+        for route in [included] if contexts is None else [context.starlette_route or context for context in contexts()]:
+            path = prefix + getattr(route, "path", "")
+            dependant = getattr(route, "dependant", None)
+            if isinstance(dependant, Dependant):
+                yield f"{_methods(route)} {path}", dependant
+            else:
+                yield from _routes(getattr(route, "routes", None) or (), path)
 
 
 def _methods(route: Any) -> str:
     return ",".join(sorted(getattr(route, "methods", None) or ("WEBSOCKET",)))
 
 
-def _flattened(routes: Iterable[BaseRoute]) -> Iterator[Any]:
-    """Routes of included routers with their whole path and all their dependencies, which newer FastAPI keeps apart."""
-    for route in routes:
-        contexts = getattr(route, "effective_route_contexts", None)
-        if contexts is None:
-            yield route
-        else:
-            for context in contexts():
-                yield context.starlette_route or context
-
-
-def _sessions_of_publishers(routes: Iterable[tuple[str, Dependant]]) -> Iterator[Callable[..., Any]]:
-    for _, dependant in routes:
-        for part in _tree(dependant):
-            session = getattr(part.call, SESSION_OF, None)
-            if session is not None:
-                yield session
-
-
-def _places(dependant: Dependant, session: Callable[..., Any]) -> set[str]:
-    """In words, the different sessions that the tree would hold."""
-    found = [part for part in _tree(dependant) if part.call is session]
-    keys: dict[Hashable, str] = {_cache_key(part): _words(part) for part in found if part.use_cache}
-    uncached = {f"use_cache=False ({number})" for number, part in enumerate(found) if not part.use_cache}
-    return {*_told_apart(keys.values()), *uncached}
-
-
-def _told_apart(words: Iterable[str]) -> Iterator[str]:
-    """Tells keys apart that read alike but have different security scopes."""
-    seen: set[str] = set()
-    for word in words:
-        yield word if word not in seen else f"{word} with other security scopes ({len(seen)})"
-        seen.add(word)
-
-
 def _tree(dependant: Dependant) -> Iterator[Dependant]:
     for part in dependant.dependencies:
         yield part
         yield from _tree(part)
-
-
-def _cache_key(dependant: Dependant) -> Hashable:
-    """The key under which FastAPI keeps the value; asked of FastAPI, whose rule it is and which moved it once."""
-    ask = getattr(models, "_get_cache_key", None)
-    key: Hashable = ask(dependant=dependant) if ask is not None else dependant.cache_key  # type: ignore[attr-defined]
-    return key
-
-
-def _words(dependant: Dependant) -> str:
-    return f'scope="{dependant.scope}"' if dependant.scope else "no scope"
 
 
 def _called(dependency: Callable[..., Any]) -> str:

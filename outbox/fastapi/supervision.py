@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from typing import Protocol
@@ -79,7 +79,8 @@ class SupervisedPart:
                 if stopping.is_set():
                     return
                 self._note("it ended without being asked to")
-            await _wait(stopping, self._pause)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), self._pause.total_seconds())
 
     async def _run_once(self) -> None:
         part = self._part or self._make()
@@ -184,25 +185,7 @@ async def supervised(
     made = [(name, make(), make) for name, make in makers.items()]
     parts = [SupervisedPart(name, first, make) for name, first, make in made if first is not None]
     supervision = Supervision(parts, grace_period)
-    async with asyncio.TaskGroup() as group, _reported(supervision, health or HealthChecks()):
-        tasks = supervision.start(group)
-        watch = group.create_task(supervision.end_with_server(tasks))
-        try:
-            yield supervision
-        except BaseException:
-            # The server was told twice, or the application failed: no time for grace.
-            supervision.stop()
-            await _cancel(set(tasks))
-            raise
-        else:
-            supervision.stop()
-            await supervision.drained(tasks)
-        finally:
-            watch.cancel()
 
-
-@asynccontextmanager
-async def _reported(supervision: Supervision, health: HealthChecks) -> AsyncIterator[None]:
     async def part_is_well(name: str) -> None:
         problem = supervision.problem(name)
         if problem is not None:
@@ -212,8 +195,23 @@ async def _reported(supervision: Supervision, health: HealthChecks) -> AsyncIter
         if supervision.stopping:
             raise OutboxError("the server is shutting down")
 
-    with health.including({name: partial(part_is_well, name) for name in supervision.names} | {"server": is_not_stopping}):
-        yield
+    checks = {name: partial(part_is_well, name) for name in supervision.names} | {"server": is_not_stopping}
+    with (health or HealthChecks()).including(checks):
+        async with asyncio.TaskGroup() as group:
+            tasks = supervision.start(group)
+            watch = group.create_task(supervision.end_with_server(tasks))
+            try:
+                yield supervision
+            except BaseException:
+                # The server was told twice, or the application failed: no time for grace.
+                supervision.stop()
+                await _cancel(set(tasks))
+                raise
+            else:
+                supervision.stop()
+                await supervision.drained(tasks)
+            finally:
+                watch.cancel()
 
 
 async def _cancel(tasks: set[asyncio.Task[None]]) -> None:
@@ -224,13 +222,6 @@ async def _cancel(tasks: set[asyncio.Task[None]]) -> None:
         _, pending = await asyncio.wait(tasks, timeout=LAST_WORDS.total_seconds())
         for task in pending:
             task.cancel()
-
-
-async def _wait(event: asyncio.Event, timeout: timedelta) -> None:
-    try:
-        await asyncio.wait_for(event.wait(), timeout.total_seconds())
-    except TimeoutError:
-        return
 
 
 def _in_words(time_: timedelta) -> str:

@@ -198,6 +198,21 @@ async def close_pool(pool: Pool) -> None:
         await asyncio.sleep(0)  # the turn of the loop in which cut connections let go of their sockets
 
 
+@asynccontextmanager
+async def given_or_open(
+    given: Pool | None, url: str | None, *, size: int, application_name: str, preparing: bool = False
+) -> AsyncIterator[Pool]:
+    """A pool that was given, which stays open; or else one of up to `size` connections to `url`, until the block ends."""
+    if given is not None:
+        yield given
+        return
+    pool = await open_pool(url or "", size=size, application_name=application_name, preparing=preparing)
+    try:
+        yield pool
+    finally:
+        await close_pool(pool)
+
+
 async def close_quietly(connection: Any) -> None:
     """Closes `connection`, politely for a moment and then at once; what goes wrong meanwhile does not matter any more."""
     try:

@@ -53,7 +53,14 @@ def require_one_broker(
         return amqp_url(rmq_connection_url)
     if rmq_connection is not None:
         _require_aio_pika()
-        return _connection(rmq_connection)
+        from aio_pika.abc import AbstractConnection
+
+        if not isinstance(rmq_connection, AbstractConnection):
+            raise ConfigurationError(
+                f"rmq_connection takes a connection of aio-pika, such as aio_pika.connect_robust() gives, "
+                f"not {type(rmq_connection).__name__}; an object of another kind goes into broker"
+            )
+        return rmq_connection
     if isinstance(broker, str):
         if server_kind(broker, argument="broker") is ServerKind.AMQP:
             _require_aio_pika()
@@ -170,17 +177,6 @@ def _over_connection(connection: "AbstractConnection", *, exchange_name: str, ob
     from outbox.transports.rabbitmq import RabbitBroker
 
     return RabbitBroker(connection=connection, exchange_name=exchange_name, observer=observer)
-
-
-def _connection(given: "AbstractConnection") -> "AbstractConnection":
-    from aio_pika.abc import AbstractConnection
-
-    if not isinstance(given, AbstractConnection):
-        raise ConfigurationError(
-            f"rmq_connection takes a connection of aio-pika, such as aio_pika.connect_robust() gives, "
-            f"not {type(given).__name__}; an object of another kind goes into broker"
-        )
-    return given
 
 
 def _require_aio_pika() -> None:

@@ -6,7 +6,7 @@ The table of settings loads when a function needs it, so that `outbox --help` do
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +31,18 @@ def check_environment(environment: Mapping[str, str] | None = None) -> None:
 
     Orchestrators inject variables of their own, so what resembles nothing cannot be refused.
     """
-    strangers = sorted(_strangers(os.environ if environment is None else environment))
+    from outbox.runtime.settings import PREFIX, VARIABLES
+
+    known = VARIABLES | _files()
+    strangers = sorted(
+        name
+        for name, value in (os.environ if environment is None else environment).items()
+        if (upper := name.upper()).startswith(PREFIX)
+        and not upper.startswith(_TESTS)
+        and upper not in known
+        and not _INJECTED.fullmatch(upper)
+        and not _INJECTED_ADDRESS.match(value)
+    )
     misspelt = {name: near for name in strangers if (near := _near_miss(name.upper()))}
     if misspelt:
         raise ConfigurationError("; ".join(f"{name} is not a setting, did you mean {near}?" for name, near in misspelt.items()))
@@ -69,18 +80,6 @@ def read_environment(settings: Iterable["Setting"]) -> dict[str, str]:
     variables = {name.upper(): value for name, value in os.environ.items()}
     found = {each.name: secret(each.variable, variables) if each.secret else variables.get(each.variable) for each in settings}
     return {name: value for name, value in found.items() if value}
-
-
-def _strangers(environment: Mapping[str, str]) -> Iterator[str]:
-    from outbox.runtime.settings import PREFIX, VARIABLES
-
-    known = VARIABLES | _files()
-    for name, value in environment.items():
-        upper = name.upper()
-        if not upper.startswith(PREFIX) or upper.startswith(_TESTS) or upper in known:
-            continue
-        if not _INJECTED.fullmatch(upper) and not _INJECTED_ADDRESS.match(value):
-            yield name
 
 
 def _near_miss(name: str) -> str | None:

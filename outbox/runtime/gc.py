@@ -20,14 +20,14 @@ def freeze_gc(after: timedelta = STARTED_AFTER) -> Iterator[None]:
     For a process that does nothing else. Imports leave some hundred thousand objects, and each full collection walks over
     them: a quarter of a worker's processor time. Must be entered where the event loop runs.
     """
-    exempting = asyncio.get_running_loop().call_later(after.total_seconds(), _exempt)
+
+    def exempt() -> None:
+        gc.collect()
+        gc.freeze()
+        _log.debug("%d objects are exempt from garbage collection from now on", gc.get_freeze_count())
+
+    exempting = asyncio.get_running_loop().call_later(after.total_seconds(), exempt)
     try:
         yield
     finally:
         exempting.cancel()
-
-
-def _exempt() -> None:
-    gc.collect()
-    gc.freeze()
-    _log.debug("%d objects are exempt from garbage collection from now on", gc.get_freeze_count())

@@ -10,12 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from outbox.core.urls import redacted
-
-if TYPE_CHECKING:
-    from outbox.postgres.pool import Pool
 
 logger = logging.getLogger("outbox")
 
@@ -91,7 +87,15 @@ class HealthChecks:
         names = list(self._checks)
         problems = await asyncio.gather(*(self._problem(self._checks[name]) for name in names))
         found = dict(zip(names, problems, strict=True))
-        self._log_changes(found)
+        # The reasons go to the log, once; the public answer only names the part.
+        for name, problem in found.items():
+            before = self._problems.pop(name, None)
+            if problem is not None:
+                self._problems[name] = problem
+                if before != problem:
+                    logger.warning("Not ready: %s: %s", name, problem)
+            elif before is not None:
+                logger.info("Ready again: %s", name)
         self._last = Health({name: UNAVAILABLE if problem else OK for name, problem in found.items()})
         self._expires = time.monotonic() + self._kept_for.total_seconds()
         return self._last
@@ -106,17 +110,6 @@ class HealthChecks:
             return redacted(str(error)) or type(error).__name__
         return None
 
-    def _log_changes(self, found: Mapping[str, str | None]) -> None:
-        """The reasons go to the log, once; the public answer only names the part."""
-        for name, problem in found.items():
-            before = self._problems.pop(name, None)
-            if problem is not None:
-                self._problems[name] = problem
-                if before != problem:
-                    logger.warning("Not ready: %s: %s", name, problem)
-            elif before is not None:
-                logger.info("Ready again: %s", name)
-
 
 @asynccontextmanager
 async def checking(
@@ -128,61 +121,34 @@ async def checking(
     table_name: str = "outbox_table",
 ) -> AsyncIterator[None]:
     """Within the block `health` looks at what is named here, over one connection of its own to each server."""
-    async with AsyncExitStack() as stack:
-        checks: dict[str, Check] = {}
-        if database_url is not None:
-            pool = await _open_pool(database_url)
-            stack.callback(pool.terminate)
-            checks["database"] = _answers(pool)
-            checks["schema"] = _has_tables(pool, table_name)
-        if broker_url is not None:
-            checks["broker"] = await stack.enter_async_context(_broker(broker_url, exchange_name, table_name))
-        with health.including(checks):
-            yield
-
-
-async def _open_pool(url: str) -> "Pool":
+    from outbox.postgres.names import TableName
     from outbox.postgres.pool import open_pool
-
-    # Two, so that a check that was given up does not stand in the way of the next.
-    return await open_pool(url, size=2, application_name="outbox health")
-
-
-def _answers(pool: "Pool") -> Check:
-    async def answers() -> None:
-        async with pool.acquire() as connection:
-            await connection.execute("select 1")
-
-    return answers
-
-
-def _has_tables(pool: "Pool", table_name: str) -> Check:
-    from outbox.postgres.names import TableName
     from outbox.postgres.schema import check_outbox_table
-
-    table = TableName.parse(table_name)
-
-    async def has_tables() -> None:
-        async with pool.acquire() as connection:
-            await check_outbox_table(connection, table)
-
-    return has_tables
-
-
-@asynccontextmanager
-async def _broker(url: str, exchange_name: str, table_name: str) -> AsyncIterator[Check]:
-    """`open` is the check: it returns at once while the connection stands, and tries anew when it does not."""
-    from outbox.postgres.names import TableName
     from outbox.runtime.brokers import open_broker
     from outbox.runtime.observing import build_observer
 
-    transport = open_broker(
-        url,
-        exchange_name=exchange_name,
-        table=TableName.parse(table_name),
-        observer=build_observer(enable_metrics=False),
-    )
-    try:
-        yield transport.open
-    finally:
-        await transport.close()
+    table = TableName.parse(table_name)
+    checks: dict[str, Check] = {}
+    async with AsyncExitStack() as stack:
+        if database_url is not None:
+            # Two connections, so that a check that took too long does not stand in the way of the next.
+            pool = await open_pool(database_url, size=2, application_name="outbox health")
+            stack.callback(pool.terminate)
+
+            async def answers() -> None:
+                async with pool.acquire() as connection:
+                    await connection.execute("select 1")
+
+            async def has_tables() -> None:
+                async with pool.acquire() as connection:
+                    await check_outbox_table(connection, table)
+
+            checks |= {"database": answers, "schema": has_tables}
+        if broker_url is not None:
+            silent = build_observer(enable_metrics=False)
+            transport = open_broker(broker_url, exchange_name=exchange_name, table=table, observer=silent)
+            stack.push_async_callback(transport.close)
+            # `open` is the check: it returns at once while the connection stands, and connects again when it does not.
+            checks["broker"] = transport.open
+        with health.including(checks):
+            yield

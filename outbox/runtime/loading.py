@@ -20,7 +20,13 @@ def load_consumers(target: str) -> "tuple[Consumer, ...]":
     """
     module_name, _, name = target.partition(":")
     module = _module(module_name, target)
-    found = _attribute(module, name, target) if name else _all_of(module)
+    found: object = module
+    for part in name.split(".") if name else ():
+        if not hasattr(found, part):
+            raise ConfigurationError(f"{target}: {module.__name__} has no {name}")
+        found = getattr(found, part)
+    if isinstance(found, ModuleType):  # all of its consumers, each once
+        found = list({id(value): value for value in vars(found).values() if _is_consumer(value)}.values())
     consumers = tuple(found) if isinstance(found, list | tuple | set | frozenset) else (found,)
     strangers = [repr(item) for item in consumers if not _is_consumer(item)]
     if strangers:
@@ -46,20 +52,6 @@ def _module(name: str, target: str) -> ModuleType:
         # A module that the consumers import themselves may be missing, too; then that is the one to name.
         advice = "; is the folder right?" if error.name and f"{name}.".startswith(f"{error.name}.") else ""
         raise ConfigurationError(f"{target}: there is no module {error.name}{advice}") from error
-
-
-def _attribute(module: ModuleType, name: str, target: str) -> object:
-    found: object = module
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise ConfigurationError(f"{target}: {module.__name__} has no {name}")
-        found = getattr(found, part)
-    return _all_of(found) if isinstance(found, ModuleType) else found
-
-
-def _all_of(module: ModuleType) -> "list[Consumer]":
-    found = [value for value in vars(module).values() if _is_consumer(value)]
-    return list({id(consumer): consumer for consumer in found}.values())
 
 
 def _is_consumer(value: object) -> bool:
