@@ -19,16 +19,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     "Python files": 263,
-    "lines of Python": 44_580,
+    "lines of Python": 44_337,
     "modules with one importer": 61,
-    "private functions named once, %": 24.9,
+    "private functions named once, %": 23.4,
     "modules named …ing": 22,
-    "import edges": 1_290,
+    "import edges": 1_288,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,
 }
-FLOORS = {"full-line comments, %": 0.56}
+FLOORS = {"full-line comments, %": 0.6}
 """Where concurrency, SQL and protocol need a reason, it stands next to the line."""
 LEANING = re.compile(r"(The same\b|The whole of\b|Whatever\b|Likewise\b|Whoever\b)")
 FRONTEND_IMPORT = re.compile(r"""^(?:import|export)\b[^;'"]*?from\s+["'](\.[^"']+)["']""", re.MULTILINE)
