@@ -250,7 +250,7 @@ def test_a_chain_is_told_in_seconds(run: Run, on: Any) -> None:
             "attempt": 1,
             "outcome": "dead_lettered",
             "handling_seconds": 1.0,
-            "error": {"type": "ValueError", "message": "no"},
+            "error": {"type": "ValueError", "message": "no", "traceback": None},
             "component": "w",
         }
     ]
