@@ -262,11 +262,12 @@ class BoundPublisher(Generic[HandleT_co]):
 
     def _while_open(self, work: Callable[[], Any]) -> Any:
         self._require_open()
-        return self._awaited(work) if is_async(self._handle) else work()
 
-    async def _awaited(self, work: Callable[[], Any]) -> Any:
-        self._require_open()  # again: a task that was made before the end of the transaction may begin to run after it
-        return await work()
+        async def later() -> Any:
+            self._require_open()  # again: a task that was made before the end of the transaction may begin to run after it
+            return await work()
+
+        return later() if is_async(self._handle) else work()
 
     def _require_open(self) -> None:
         if self._closed:

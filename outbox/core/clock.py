@@ -118,10 +118,7 @@ class DatabaseClock:
         if self._zero is not None and uncertain > self._uncertain + (answered - self._answered) * AGEING:
             return
         self._zero, self._answered, self._uncertain = seconds - (asked + uncertain), answered, uncertain
-        self._compare(self.wall_clock() - (self._zero + answered))
-
-    def _compare(self, ahead: float) -> None:
-        uncertain = self._uncertain
+        ahead = self.wall_clock() - (self._zero + answered)
         if abs(ahead) - uncertain > SKEW_TOLERANCE:
             if self._warned_of is None or abs(ahead - self._warned_of) - uncertain > SKEW_TOLERANCE:
                 self._warned_of = ahead

@@ -32,17 +32,13 @@ async def work_off(
     running = asyncio.create_task(worker.run(handle_signals=False))
     try:
         async with asyncio.timeout(patience.total_seconds()):
-            await _until_idle(broker, wanted, running)
+            while not running.done():
+                await asyncio.sleep(0.001)
+                if all(broker.has_consumer(consumer.queue) and broker.is_idle(consumer.queue) for consumer in wanted):
+                    break
     except TimeoutError:
         waiting = ", ".join(consumer.queue for consumer in wanted if not broker.is_idle(consumer.queue))
         raise AssertionError(f"after {patience} there is still something to do in {waiting}") from None
     finally:
         worker.stop()
         await running
-
-
-async def _until_idle(broker: MemoryBroker, consumers: Iterable[Consumer], running: "asyncio.Task[None]") -> None:
-    while not running.done():
-        await asyncio.sleep(0.001)
-        if all(broker.has_consumer(consumer.queue) and broker.is_idle(consumer.queue) for consumer in consumers):
-            return
