@@ -14,7 +14,7 @@ from outbox.core.urls import ServerKind, server_kind
 from outbox.fastapi.supervision import Part
 from outbox.maintenance import Maintenance
 from outbox.masking import Masking
-from outbox.runtime.loading import load_consumers
+from outbox.runtime.consumers import load_consumers
 
 
 def wanted_parts(installation: Installation) -> dict[str, Callable[[], Part | None]]:

@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from outbox.core.clock import HybridClock, as_clock
 from outbox.core.message import OutboxMessage, PublishOptions
 from outbox.core.outcome import qualified_name
-from outbox.engine.publishing import Row, as_expiration, checked_dedup_key, rows_of
+from outbox.engine.rows import Row, as_expiration, checked_dedup_key, rows_of
 from outbox.errors import TransactionRequiredError
 from outbox.postgres.handles import async_writer, is_async, sync_writer
 from outbox.postgres.handles.insert import Statements, cancelling, execute_async, execute_sync, publishing

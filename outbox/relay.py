@@ -19,7 +19,7 @@ from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.engine.lifecycle import GRACE_PERIOD, OPEN, Stopping, run_until_stopped, until_it_answers
 from outbox.engine.ordering import OrderingRules
 from outbox.engine.relay import Relay, RelaySettings
-from outbox.engine.sending import SendingPolicy, SendingRounds
+from outbox.engine.rounds import SendingPolicy, SendingRounds
 from outbox.engine.tasks import ungrouped
 from outbox.errors import ConfigurationError, DatabaseUnavailableError
 from outbox.retry import Backoff, RetryPolicy
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
 
     from outbox.core.byte_limits import ByteLimits
-    from outbox.engine.sending import Rounds
+    from outbox.engine.rounds import Rounds
     from outbox.ports import Observer, Transport
     from outbox.postgres.history import SentFacts
     from outbox.postgres.index_positions import ScanStart

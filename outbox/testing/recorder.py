@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 from outbox.core import codec
 from outbox.core.message import Message, OutboxMessage, PublishOptions
 from outbox.core.topics import matches
-from outbox.engine.publishing import rows_of
+from outbox.engine.rows import rows_of
 from outbox.ports import CONFIRMED, Transport
 from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
 from outbox.publisher import BoundPublisher, HandleT_co, Publisher
