@@ -208,10 +208,10 @@ class BoundPublisher(Generic[HandleT_co]):
         return f"BoundPublisher({self._publisher!r}, {qualified_name(type(self._handle))})"
 
     def close(self) -> None:
-        """Ends the publisher; whoever made it calls this when the transaction is about to end. Idempotent.
+        """Ends the publisher; its maker calls this when the transaction is about to end. Idempotent.
 
-        A session may begin another transaction by itself when it is used again. What a background task wrote there nobody
-        would commit, and its connection would stay open in that transaction.
+        A session may begin another transaction by itself when it is used again. What a background task wrote there would
+        never be committed, and its connection would stay open in that transaction.
         """
         self._closed = True
 

@@ -54,7 +54,7 @@ class RoundsSource:
     byte_limits: "ByteLimits"
 
     def facts(self, observer: "Observer") -> "SentFacts | None":
-        """What the history is told of sent messages; None if it is told nothing."""
+        """Writes sent messages to the history; None if there is none."""
         from outbox.postgres.history import SentFacts
 
         return None if self.component is None else SentFacts(self.table, self.component, observer)
@@ -363,7 +363,7 @@ class MessageRelay:
         async def keep_saying() -> NoReturn:
             while True:
                 await asyncio.sleep(SAY_SO_EVERY.total_seconds())
-                with suppress(DatabaseUnavailableError):  # whoever uses it tells that it is away
+                with suppress(DatabaseUnavailableError):  # the others that use it report that it is away
                     if (other := await ours.hold()) is not None:
                         await refuse(other)
 

@@ -149,7 +149,7 @@ class Consumer:
     failure begins another. Subclasses count, and so does a group of exceptions that holds one.
 
     With `ordered` messages of one ordering key are handled one after another, in the order in which they were sent; one that
-    fails waits for its next attempt in hand, and its successors with it. Messages of different keys, or without one, are
+    fails waits for its next attempt in flight, and its successors with it. Messages of different keys, or without one, are
     handled in parallel.
 
     With `inbox` each message is handled once in effect: a mark of it, what the callback writes through `session` or
@@ -287,7 +287,7 @@ def _short_string(name: str, value: object, limit: int) -> str:
 
 
 LARGEST_SCHEMA = 32_768
-"""Characters of a body's JSON schema that are told; a larger one is left out."""
+"""Characters of a body's JSON schema that are reported; a larger one is left out."""
 
 
 def described(

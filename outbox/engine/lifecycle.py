@@ -19,7 +19,7 @@ from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, Outb
 from outbox.ports import Gate, Observer
 
 GRACE_PERIOD = timedelta(seconds=30)
-"""How long draining may take before what still runs is cancelled, unless told otherwise."""
+"""How long draining may take before what still runs is cancelled, by default."""
 
 _CANCEL_LIMIT_SECONDS = 10.0
 """How long cancelled work may take to clean up before it is abandoned; a worker gives its handlers 4 s of it."""
@@ -259,7 +259,7 @@ class Pauses:
 LONGEST_PAUSE = {Dependency.BROKER: timedelta(seconds=5), Dependency.DATABASE: timedelta(seconds=1)}
 """How long to wait at most before a lost server is tried again."""
 MOST_REASONS = 10
-"""How many different reasons of one outage are told, each once."""
+"""How many different reasons of one outage are reported, each once."""
 
 
 class Outage:

@@ -23,7 +23,7 @@ _UNTIL_FORCED = ALONE_LIMIT + timedelta(seconds=10)
 class Quarantine:
     """Counts the handlers that run. While a poison message runs, or waits to for a limited time, no other handler begins.
 
-    For the others it costs two additions. `clock` tells seconds.
+    For the others it costs two additions. `clock` returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
