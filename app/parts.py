@@ -12,7 +12,7 @@ from outbox.archiver import Archiver
 from outbox.core.urls import ServerKind, server_kind
 from outbox.fastapi.supervision import Part
 from outbox.maintenance import Maintenance
-from outbox.runtime.loading import load_consumers
+from outbox.runtime.consumers import load_consumers
 from outbox.runtime.settings import arguments_of
 
 

@@ -16,13 +16,13 @@ OutboxError
 ├── DatabaseUnavailableError             the database is away or refuses; try again later
 │   └── StatementTimeoutError            it is there, and a statement or a transaction took longer than its limit
 ├── MarkHeldError                        the same message is being handled elsewhere; look again later
-├── CommitFailedError                    a handler's transaction was not committed, or nobody knows: the inbox tells
+├── CommitFailedError                    a handler's transaction was not committed, or that is unknown: the inbox says
 ├── RefusedError                         what was asked for is not done, as things stand, and nothing was changed
 │   └── CountDriftedError                other dead letters are meant than were agreed to
 ├── StaleDeliveryError                   the delivery is no longer ours: its lease ran out or its channel closed
 ├── MalformedMessageError (ValueError)   headers or body that cannot be read; retrying would not help
 ├── HandlerTimeoutError (TimeoutError)   a handler ran for longer than its consumer's `timeout`, and was cancelled
-├── HandlersAbandonedError               a worker has ended, and handlers that did not heed their cancellation still run
+├── HandlersAbandonedError               a worker has ended, and handlers that ignored their cancellation still run
 ├── EmbeddedPostgresError                (outbox.embedded) the embedded server did not start or stop
 │   └── DataFolderInUseError             another process uses its data
 └── HandlerSignal                        raised by handlers to choose the outcome themselves
@@ -99,7 +99,7 @@ class StatementTimeoutError(DatabaseUnavailableError):
 
 
 class MarkHeldError(OutboxError):
-    """Another transaction is handling the same message, and has not ended in time. Its mark will tell how it ended."""
+    """Another transaction is handling the same message, and has not ended in time. Its mark will say how it ended."""
 
 
 class CommitFailedError(OutboxError):
@@ -123,7 +123,7 @@ class CountDriftedError(RefusedError):
 
 
 class StaleDeliveryError(OutboxError):
-    """The delivery is no longer ours to settle; somebody else will receive it again."""
+    """The delivery is no longer ours to settle; it will be received again."""
 
 
 class MalformedMessageError(OutboxError, ValueError):

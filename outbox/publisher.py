@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from outbox.core.clock import HybridClock, as_clock
 from outbox.core.message import OutboxMessage, PublishOptions
 from outbox.core.outcome import qualified_name
-from outbox.engine.publishing import Row, as_expiration, checked_dedup_key, rows_of
+from outbox.engine.rows import Row, as_expiration, checked_dedup_key, rows_of
 from outbox.errors import TransactionRequiredError
 from outbox.postgres.handles import async_writer, is_async, sync_writer
 from outbox.postgres.handles.insert import Statements, cancelling, execute_async, execute_sync, publishing
@@ -208,10 +208,10 @@ class BoundPublisher(Generic[HandleT_co]):
         return f"BoundPublisher({self._publisher!r}, {qualified_name(type(self._handle))})"
 
     def close(self) -> None:
-        """Ends the publisher; whoever made it calls this when the transaction is about to end. Idempotent.
+        """Ends the publisher; its maker calls this when the transaction is about to end. Idempotent.
 
-        A session may begin another transaction by itself when it is used again. What a background task wrote there nobody
-        would commit, and its connection would stay open in that transaction.
+        A session may begin another transaction by itself when it is used again. What a background task wrote there would
+        never be committed, and its connection would stay open in that transaction.
         """
         self._closed = True
 
@@ -262,11 +262,12 @@ class BoundPublisher(Generic[HandleT_co]):
 
     def _while_open(self, work: Callable[[], Any]) -> Any:
         self._require_open()
-        return self._awaited(work) if is_async(self._handle) else work()
 
-    async def _awaited(self, work: Callable[[], Any]) -> Any:
-        self._require_open()  # again: a task that was made before the end of the transaction may begin to run after it
-        return await work()
+        async def later() -> Any:
+            self._require_open()  # again: a task that was made before the end of the transaction may begin to run after it
+            return await work()
+
+        return later() if is_async(self._handle) else work()
 
     def _require_open(self) -> None:
         if self._closed:

@@ -19,7 +19,7 @@ from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.engine.lifecycle import GRACE_PERIOD, OPEN, Stopping, run_until_stopped, until_it_answers
 from outbox.engine.ordering import OrderingRules
 from outbox.engine.relay import Relay, RelaySettings
-from outbox.engine.sending import SendingPolicy, SendingRounds
+from outbox.engine.rounds import SendingPolicy, SendingRounds
 from outbox.engine.tasks import ungrouped
 from outbox.errors import ConfigurationError, DatabaseUnavailableError
 from outbox.retry import Backoff, RetryPolicy
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
 
     from outbox.core.byte_limits import ByteLimits
-    from outbox.engine.sending import Rounds
+    from outbox.engine.rounds import Rounds
     from outbox.ports import Observer, Transport
     from outbox.postgres.history import SentFacts
     from outbox.postgres.index_positions import ScanStart
@@ -54,7 +54,7 @@ class RoundsSource:
     byte_limits: "ByteLimits"
 
     def facts(self, observer: "Observer") -> "SentFacts | None":
-        """What the history is told of sent messages; None if it is told nothing."""
+        """Writes sent messages to the history; None if there is none."""
         from outbox.postgres.history import SentFacts
 
         return None if self.component is None else SentFacts(self.table, self.component, observer)
@@ -362,7 +362,7 @@ class MessageRelay:
         async def keep_saying() -> NoReturn:
             while True:
                 await asyncio.sleep(SAY_SO_EVERY.total_seconds())
-                with suppress(DatabaseUnavailableError):  # whoever uses it tells that it is away
+                with suppress(DatabaseUnavailableError):  # the others that use it report that it is away
                     if (other := await ours.hold()) is not None:
                         await refuse(other)
 

@@ -77,9 +77,11 @@ def exponential(first: Delay, *, factor: float = 2, cap: Delay = "5m", attempts:
     `jitter` moves each delay at random by up to that part of itself, never beyond `cap`: 0.1 by a tenth at most. On RabbitMQ
     each distinct delay is a queue, so that 0, which is the default, is best unless many messages fail in the same moment.
     """
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not (1 <= factor < math.inf):
+        raise ConfigurationError(f"factor is a number from 1, such as 2, not {factor!r}")
     return _Computed(
         first=as_delay(first),
-        factor=_factor(factor),
+        factor=float(factor),
         cap=_cap(cap, first),
         attempts=_attempts(attempts),
         jitter=_jitter(jitter),
@@ -95,7 +97,14 @@ def as_strategy(value: object) -> Strategy:
             f"retry is one of outbox.retry's delays, constant, linear and exponential, such as delays('1s', '1m'), "
             f"or a callable of attempt and error, not {value!r}"
         )
-    _require_two_arguments(value)
+    if inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(getattr(value, "__call__", None)):  # noqa: B004
+        raise ConfigurationError("a retry strategy is asked, not awaited: write def, not async def")
+    try:
+        inspect.signature(value).bind(1, ValueError())
+    except ValueError:  # its parameters are not known
+        pass
+    except TypeError as error:
+        raise ConfigurationError(f"a retry strategy is called with attempt and error: {error}") from error
     return _Chosen(value)
 
 
@@ -149,7 +158,8 @@ class RetryPolicy:
         except KeyboardInterrupt:
             raise
         except BaseException as broken:  # noqa: BLE001  a strategy may be anybody's code, and the message must not stall for it
-            return Dead(self.exhausted, _with_note(failure, self.describe(broken)))
+            note = f" (not tried again: its retry strategy failed with {self.describe(broken)})"[:MESSAGE_LIMIT]
+            return Dead(self.exhausted, replace(failure, message=failure.message[: MESSAGE_LIMIT - len(note)] + note))
         if chosen is None:
             return Dead(self.exhausted, failure)
         if expires_at is not None and chosen >= expires_at - now:
@@ -215,11 +225,6 @@ class _Chosen:
         return None if chosen is None else as_delay(chosen)
 
 
-def _with_note(failure: Failure, broken: Failure) -> Failure:
-    note = f" (not tried again: its retry strategy failed with {broken})"[:MESSAGE_LIMIT]
-    return replace(failure, message=failure.message[: MESSAGE_LIMIT - len(note)] + note)
-
-
 # --- checks ------------------------------------------------------------------------------------------------------------
 
 
@@ -237,25 +242,8 @@ def _jitter(value: float) -> float:
     return float(value)
 
 
-def _factor(value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (1 <= value < math.inf):
-        raise ConfigurationError(f"factor is a number from 1, such as 2, not {value!r}")
-    return float(value)
-
-
 def _cap(value: Delay, first: Delay) -> timedelta:
     cap = as_delay(value)
     if cap < as_delay(first):
         raise DurationError(f"the first delay, {first!r}, is longer than the cap, {value!r}: give a longer cap")
     return cap
-
-
-def _require_two_arguments(choose: Callable[..., object]) -> None:
-    if inspect.iscoroutinefunction(choose) or inspect.iscoroutinefunction(getattr(choose, "__call__", None)):  # noqa: B004
-        raise ConfigurationError("a retry strategy is asked, not awaited: write def, not async def")
-    try:
-        inspect.signature(choose).bind(1, ValueError())
-    except ValueError:  # it does not tell its parameters
-        return
-    except TypeError as error:
-        raise ConfigurationError(f"a retry strategy is called with attempt and error: {error}") from error

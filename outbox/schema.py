@@ -1,7 +1,7 @@
 """Making the tables: one call at deployment or at start, safe to repeat and safe from several processes at once.
 
 `ensure_outbox_schema_*`, `migrate`, `alembic upgrade head` in this repository, `upgrade` in a revision of a host's own, and the
-text of `schema_sql` are roads to the same tables and the same recorded version (docs/decisions/0020-one-schema.md).
+text of `schema_sql` are ways to the same tables and the same recorded version (docs/decisions/0020-one-schema.md).
 """
 
 import asyncio
@@ -46,7 +46,7 @@ async def ensure_outbox_table_async(db: object, table_name: str = OUTBOX_TABLE) 
 
     A table that is complete is only looked at, which needs no rights and takes no locks. One that the predecessor made is
     upgraded in place, under an `access exclusive` lock for as long as that takes: some seconds for each million rows, some ten
-    where an `integer` id or a JSON column makes a rewrite necessary. Nobody waits for a lock on it longer than ten seconds:
+    where an `integer` id or a JSON column makes a rewrite necessary. No program waits for a lock on it longer than ten seconds:
     then all is undone, and `SchemaError` says so, as it does for missing rights and for a table that is none of ours.
     """
     await _run(ensure_table(outbox_table(table_name)), db)

@@ -51,9 +51,9 @@ class Worker:
     lies next to it. `inbox_wait` is in seconds, up to 30: how long a message waits for another transaction that is handling it,
     before it is put off.
 
-    `name` is how operators know it, by default "host:pid". With `reporting` it tells a database what it does, every
-    `heartbeat_interval` seconds, and heeds pauses that are asked for there; with `history` it also writes down what became of
-    each message. The database is that of `db_engine_url` or `db_pool`, else of the broker if that is a `postgresql://` URL.
+    `name` is how operators know it, by default "host:pid". With `reporting` it writes what it does to a database,
+    every `heartbeat_interval` seconds, and respects pauses that are asked for there; with `history` it also writes the outcome
+    of each message. The database is that of `db_engine_url` or `db_pool`, else of the broker if that is a `postgresql://` URL.
 
     `clock`, a `HybridClock` or "hlc" for the one of this process, is shown the stamp of each message before its handler runs,
     and stamps what handlers publish through `publisher`.

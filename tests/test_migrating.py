@@ -403,7 +403,7 @@ async def test_dead_letters_of_a_queue_without_a_worker_are_archived_when_it_is_
 
 def test_the_time_zone_of_a_naive_eta_is_that_of_the_process() -> None:
     """The predecessor's example of a delay has no zone."""
-    from outbox.engine.publishing import rows_of
+    from outbox.engine.rows import rows_of
 
     naive = datetime(2030, 1, 31, 12)  # noqa: DTZ001  as documented
     (row,) = rows_of([OutboxMessage("a", {}, eta=naive)])

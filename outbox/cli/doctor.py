@@ -18,7 +18,7 @@ from outbox.cli.output import echo, parse_time, styled
 from outbox.core.findings import Finding, Severity, warning, well
 from outbox.doctor import Installation, Report, examine
 from outbox.errors import ConfigurationError, MissingExtraError, OutboxError
-from outbox.runtime.loading import load_consumers
+from outbox.runtime.consumers import load_consumers
 
 EXIT_CODES = {Severity.OK: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 _MARKS = {Severity.OK: ("ok", "green"), Severity.WARNING: ("warning", "yellow"), Severity.ERROR: ("ERROR", "red")}

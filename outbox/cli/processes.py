@@ -81,7 +81,7 @@ def worker(*, consumers: str, database_url: str | None, broker_url: str | None, 
     The name is that of a consumer or of a list of them; package.module alone means all of its consumers. SIGTERM and Ctrl-C
     let running handlers finish; what was not begun returns to its queue.
     """
-    from outbox.runtime.loading import load_consumers
+    from outbox.runtime.consumers import load_consumers
     from outbox.worker import Worker
 
     broker = broker_url or database_url

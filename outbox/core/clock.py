@@ -14,7 +14,7 @@ from typing import Literal
 from outbox.errors import ConfigurationError
 
 TOLERANCE = timedelta(seconds=5)
-"""How far ahead of the wall clock a stamp of somebody else's may be and still be followed."""
+"""How far ahead of the wall clock a stamp of another process may be and still be followed."""
 WARN_EVERY = timedelta(minutes=1)
 SKEW_TOLERANCE = 1.0
 """Seconds by which this machine's clock may differ from the database's without a warning."""
@@ -110,18 +110,15 @@ class DatabaseClock:
     def measured(self, seconds: float, *, asked: float) -> None:
         """The database said `seconds` in its answer to what was asked at `asked`, by the steady clock.
 
-        Nobody knows when within that time it said so. An answer that is less certain than an earlier one counts only once that
-        has aged: by then the steady clock may be off by more.
+        It is not known when within that time it said so. An answer that is less certain than an earlier one counts only once
+        that has aged: by then the steady clock may be off by more.
         """
         answered = self.steady_clock()
         uncertain = (answered - asked) / 2
         if self._zero is not None and uncertain > self._uncertain + (answered - self._answered) * AGEING:
             return
         self._zero, self._answered, self._uncertain = seconds - (asked + uncertain), answered, uncertain
-        self._compare(self.wall_clock() - (self._zero + answered))
-
-    def _compare(self, ahead: float) -> None:
-        uncertain = self._uncertain
+        ahead = self.wall_clock() - (self._zero + answered)
         if abs(ahead) - uncertain > SKEW_TOLERANCE:
             if self._warned_of is None or abs(ahead - self._warned_of) - uncertain > SKEW_TOLERANCE:
                 self._warned_of = ahead

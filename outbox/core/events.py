@@ -1,4 +1,4 @@
-"""What the engine tells its observers. Each event is a fact; what becomes of it (a counter, a span, a line) is theirs."""
+"""What the engine reports to its observers. Each event is a fact; what becomes of it (a counter, a span, a line) is theirs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -303,7 +303,7 @@ class DeadLettersMeasured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
-    """A relay (`queue` None), or a worker's consumer of `queue`, takes nothing new, because somebody asked for it."""
+    """A relay (`queue` None), or a worker's consumer of `queue`, takes nothing new, because an operator asked for it."""
 
     exchange_name: str
     queue: str | None = None
@@ -360,7 +360,7 @@ class HealthJudged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """Something works, but not as well as it could; `text` names it and what would mend it."""
+    """Something works, but not as well as it could; `text` names it and the fix."""
 
     text: str
 

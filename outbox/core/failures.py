@@ -35,8 +35,20 @@ def extended_trail(trail: Sequence[FailedAttempt], latest: FailedAttempt) -> lis
 
 def encode_trail(trail: Sequence[FailedAttempt]) -> str:
     """A JSON array as text: the form of the header and of the column. Its size is bounded."""
-    last = len(trail) - 1
-    entries = [_encoded(failed, with_traceback=index == last) for index, failed in enumerate(trail)]
+    entries: list[dict[str, Any]] = []
+    for failed in trail:
+        failure = failed.failure
+        entry: dict[str, Any] = {
+            "at": encode_instant(failed.at),
+            "attempt": failed.attempt,
+            "type": failure.type[:250],
+            "message": failure.message[:MESSAGE_KEPT],
+        }
+        if failure.worker:
+            entry["worker"] = failure.worker[:250]
+        if failure.traceback and failed is trail[-1]:
+            entry["traceback"] = failure.traceback[-TRACEBACK_KEPT:]
+        entries.append(entry)
     return json.dumps(entries, ensure_ascii=False)
 
 
@@ -44,32 +56,18 @@ def decode_trail(text: object) -> list[FailedAttempt]:
     """What `encode_trail` wrote. A trail that cannot be read is empty: it must not stand in the way of its message."""
     try:
         entries = json.loads(text) if isinstance(text, str | bytes) else text
-        return [_decoded(entry) for entry in entries] if isinstance(entries, list) else []
+        return [
+            FailedAttempt(
+                at=decode_instant(entry["at"], source="a failure's time").astimezone(UTC),
+                attempt=int(entry["attempt"]),
+                failure=Failure(
+                    type=str(entry["type"]),
+                    message=str(entry["message"]),
+                    traceback=str(entry.get("traceback", "")),
+                    worker=str(entry.get("worker", "")),
+                ),
+            )
+            for entry in (entries if isinstance(entries, list) else ())
+        ]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError, MalformedMessageError):
         return []
-
-
-def _encoded(failed: FailedAttempt, *, with_traceback: bool) -> dict[str, Any]:
-    failure = failed.failure
-    entry: dict[str, Any] = {
-        "at": encode_instant(failed.at),
-        "attempt": failed.attempt,
-        "type": failure.type[:250],
-        "message": failure.message[:MESSAGE_KEPT],
-    }
-    if failure.worker:
-        entry["worker"] = failure.worker[:250]
-    if with_traceback and failure.traceback:
-        entry["traceback"] = failure.traceback[-TRACEBACK_KEPT:]
-    return entry
-
-
-def _decoded(entry: dict[str, Any]) -> FailedAttempt:
-    failure = Failure(
-        type=str(entry["type"]),
-        message=str(entry["message"]),
-        traceback=str(entry.get("traceback", "")),
-        worker=str(entry.get("worker", "")),
-    )
-    at = decode_instant(entry["at"], source="a failure's time").astimezone(UTC)
-    return FailedAttempt(at=at, attempt=int(entry["attempt"]), failure=failure)

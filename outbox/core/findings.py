@@ -14,7 +14,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One fact about an installation; `advice` says what would mend it, and `sql` are statements that do.
+    """One fact about an installation; `advice` says how to fix it, and `sql` are statements that do.
 
     Nothing of it was executed: a person reads the statements first.
     """

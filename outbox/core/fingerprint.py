@@ -87,6 +87,7 @@ _BEGINNING = re.compile(r"^[ |+]*(?:Exception Group )?Traceback \(most recent ca
 _GROUP = re.compile(r"^[ |+]*Exception Group Traceback \(most recent call last\):$", re.MULTILINE)
 _FIRST_OF_GROUP = re.compile(r"^[ |]*\+-\+-+ 1 -+$", re.MULTILINE)
 
+_FROZEN = re.compile(r"^<frozen")
 _STANDARD_LIBRARY = re.compile(r"/lib/python\d+(?:\.\d+)?t?/|/python\d*/lib/", re.IGNORECASE)
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/(?P<package>[^/]+)", re.IGNORECASE)
 _OURS = re.compile(
@@ -100,10 +101,24 @@ _ANY_RELEASE = re.compile(r"[v\d][\d._-]*|[0-9a-f]{7,}", re.IGNORECASE)
 def _innermost(tracebacks: Sequence[Sequence[_Frame]], type_: str) -> _Frame | None:
     """The deepest frame of the application, in the exception itself or else in those that led to it."""
     for frames in tracebacks:
-        own = [frame for frame in frames if _is_own(frame.path)]
+        own = [
+            frame
+            for frame in frames
+            if not any(pattern.search(frame.path) for pattern in (_FROZEN, _OURS, _STANDARD_LIBRARY, _INSTALLED))
+        ]
+        if own and not type_.endswith("RecursionError"):
+            return own[-1]
         if own:
-            return _recurring(own) if type_.endswith("RecursionError") else own[-1]
-    return _installed_handler(tracebacks)
+            # Where a recursion happens to end is chance, and so is which of its functions is called once more than the others.
+            counts = Counter(own)
+            return min(frame for frame in own if counts[frame] > 1 or len(counts) == len(own))
+    # Where the handlers themselves are installed as a package: the deepest frame of the package that we called.
+    for frames in tracebacks:
+        after_ours = next((index for index in range(len(frames), 0, -1) if _OURS.search(frames[index - 1].path)), 0)
+        called = frames[after_ours:]
+        if called and (package := _package(called[0].path)) and package not in _CALLED_BY_US:
+            return next(frame for frame in reversed(called) if _package(frame.path) == package)
+    return None
 
 
 def _tracebacks(text: str) -> Iterator[Sequence[_Frame]]:
@@ -111,7 +126,8 @@ def _tracebacks(text: str) -> Iterator[Sequence[_Frame]]:
 
     That is from the last of a chain to the first; and of a group its members, from the first, before the group.
     """
-    if (group := _last(_GROUP, text)) and (members := _FIRST_OF_GROUP.search(text, group.end())):
+    groups = list(_GROUP.finditer(text))
+    if groups and (members := _FIRST_OF_GROUP.search(text, groups[-1].end())):
         yield from _split(text[members.end() :])
         text = text[: members.start()]
     yield from reversed(list(_split(text)))
@@ -121,35 +137,6 @@ def _split(text: str) -> Iterator[Sequence[_Frame]]:
     for part in _BEGINNING.split(text):
         if frames := [_Frame(match["path"].replace("\\", "/"), match["function"] or "") for match in _FRAME.finditer(part)]:
             yield frames
-
-
-def _last(pattern: "re.Pattern[str]", text: str) -> "re.Match[str] | None":
-    last = None
-    for last in pattern.finditer(text):  # noqa: B007
-        pass
-    return last
-
-
-def _is_own(path: str) -> bool:
-    if path.startswith("<frozen") or _OURS.search(path):
-        return False
-    return not _STANDARD_LIBRARY.search(path) and not _INSTALLED.search(path)
-
-
-def _recurring(frames: Sequence[_Frame]) -> _Frame:
-    """Where a recursion happens to end is chance, and so is which of its functions is called once more than the others."""
-    counts = Counter(frames)
-    return min(frame for frame in frames if counts[frame] > 1 or len(counts) == len(frames))
-
-
-def _installed_handler(tracebacks: Sequence[Sequence[_Frame]]) -> _Frame | None:
-    """The deepest frame of the package that we called, where the handlers themselves are installed as a package."""
-    for frames in tracebacks:
-        after_ours = next((index for index in range(len(frames), 0, -1) if _OURS.search(frames[index - 1].path)), 0)
-        called = frames[after_ours:]
-        if called and (package := _package(called[0].path)) and package not in _CALLED_BY_US:
-            return next(frame for frame in reversed(called) if _package(frame.path) == package)
-    return None
 
 
 def _package(path: str) -> str | None:

@@ -66,7 +66,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The message was delivered, or handled. It can be forgotten. `dropped`: it was not delivered, because nobody wants it."""
+    """The message was delivered, or handled. It can be forgotten. `dropped`: no queue wants it."""
 
     dropped: bool = False
 
@@ -107,7 +107,7 @@ class Stalled:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """It was taken, and is given back as it was: nothing is spent, somebody takes it again."""
+    """It was taken, and is given back as it was: nothing is spent, and it is taken again."""
 
 
 @dataclass(frozen=True, slots=True)

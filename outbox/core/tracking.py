@@ -28,7 +28,11 @@ def tracking(tracking_ids: Sequence[str] | None = None) -> Iterator[tuple[str, .
     Workers do this around every handler; a service does it around a request or a job whose events belong together.
     Raises `ConfigurationError` for anything but a sequence of strings.
     """
-    chain = bounded(_checked(tracking_ids) if tracking_ids is not None else (new_id(),))
+    given = (new_id(),) if tracking_ids is None else tracking_ids
+    # A text by itself is a sequence too, of letters, and hardly what its caller meant.
+    if isinstance(given, str) or not all(isinstance(id_, str) for id_ in given):
+        raise ConfigurationError(f"tracking ids are a sequence of strings, root first, not {tracking_ids!r}")
+    chain = bounded(tuple(given))
     token = _current.set(chain)
     try:
         yield chain
@@ -72,10 +76,3 @@ def bounded(chain: tuple[str, ...]) -> tuple[str, ...]:
     if len(chain) <= CHAIN_LIMIT:
         return chain
     return chain[:_KEPT_IN_FRONT] + chain[-(CHAIN_LIMIT - _KEPT_IN_FRONT) :]
-
-
-def _checked(tracking_ids: Sequence[str]) -> tuple[str, ...]:
-    """A text by itself is a sequence too, of letters, and hardly what its caller meant."""
-    if isinstance(tracking_ids, str) or not all(isinstance(id_, str) for id_ in tracking_ids):
-        raise ConfigurationError(f"tracking ids are a sequence of strings, root first, not {tracking_ids!r}")
-    return tuple(tracking_ids)

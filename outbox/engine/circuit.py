@@ -53,7 +53,7 @@ class Permit:
 class Breaker:
     """Decides who may run. Pure: it waits for nothing, and knows the time from `clock` (seconds).
 
-    Counted are failures of the named kinds since the last success; other failures change nothing. While it is paused nobody
+    Counted are failures of the named kinds since the last success; other failures change nothing. While it is paused none
     runs, until `rule.pause` is over; then one message does, as a probe. Its success ends the pause, and its failure, whatever
     the kind, begins another; if it says nothing, the next one probes.
     """

@@ -149,7 +149,7 @@ class Consumer:
     failure begins another. Subclasses count, and so does a group of exceptions that holds one.
 
     With `ordered` messages of one ordering key are handled one after another, in the order in which they were sent; one that
-    fails waits for its next attempt in hand, and its successors with it. Messages of different keys, or without one, are
+    fails waits for its next attempt in flight, and its successors with it. Messages of different keys, or without one, are
     handled in parallel.
 
     With `inbox` each message is handled once in effect: a mark of it, what the callback writes through `session` or
@@ -203,7 +203,17 @@ class Consumer:
             pause_on=on_terms.pause_on,
             pause_for=as_delay(self.pause_for),
         )
-        self._require_sense()
+        # Options that are right one by one and make no sense together.
+        if on_terms.timeout is not None and not self.plan.is_async:
+            raise ConfigurationError(
+                f"the callback of {self.queue} is not async: it runs in a thread, which no timeout can stop. "
+                f"Write async def, or leave timeout out"
+            )
+        if self.ordered and self.batch:
+            raise ConfigurationError(
+                f"the consumer of {self.queue} is ordered, so that its messages are handled one after another: "
+                f"leave out batch, or ordered"
+            )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the callback."""
@@ -215,21 +225,8 @@ class Consumer:
 
     __wrapped__ = _Wrapped()
 
-    def _require_sense(self) -> None:
-        """Raises for options that are right one by one and make no sense together."""
-        if self.terms.timeout is not None and not self.plan.is_async:
-            raise ConfigurationError(
-                f"the callback of {self.queue} is not async: it runs in a thread, which no timeout can stop. "
-                f"Write async def, or leave timeout out"
-            )
-        if self.ordered and self.batch:
-            raise ConfigurationError(
-                f"the consumer of {self.queue} is ordered, so that its messages are handled one after another: "
-                f"leave out batch, or ordered"
-            )
-
     def _set(self, **values: object) -> None:
-        """Frozen for everybody else; the values as given take their final form here, once."""
+        """The values as given take their final form here, once; for all others it is frozen."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -290,38 +287,36 @@ def _short_string(name: str, value: object, limit: int) -> str:
 
 
 LARGEST_SCHEMA = 32_768
-"""Characters of a body's JSON schema that are told; a larger one is left out."""
+"""Characters of a body's JSON schema that are reported; a larger one is left out."""
 
 
 def described(
     consumers: Sequence[Consumer], *, retry_delays: Sequence[timedelta], prefetch_count: int
 ) -> list[Mapping[str, Any]]:
     """Each consumer as it runs at a worker with these defaults."""
-    return [_described(consumer, retry_delays, prefetch_count) for consumer in consumers]
-
-
-def _described(consumer: Consumer, retry_delays: Sequence[timedelta], prefetch_count: int) -> Mapping[str, Any]:
-    schema = body_schema(consumer.plan.body_type)
-    return {
-        "queue": consumer.queue,
-        "binding_key": consumer.binding_key,
-        "retry": _retry(consumer.strategy(retry_delays)),
-        "timeout_seconds": None if consumer.terms.timeout is None else consumer.terms.timeout.total_seconds(),
-        "prefetch_count": prefetch_count,
-        "max_deliveries": consumer.max_deliveries,
-        "ordered": consumer.ordered,
-        "inbox": consumer.inbox,
-        "batch": consumer.batch,
-        **({} if schema is None else {"body": schema}),
-    }
-
-
-def _retry(strategy: Strategy) -> Mapping[str, Any]:
-    """The delays that are known beforehand, and whether there may be others."""
-    return {
-        "delays_seconds": [delay.total_seconds() for delay in strategy.announced],
-        "computed": not isinstance(strategy, Delays),
-    }
+    descriptions: list[Mapping[str, Any]] = []
+    for consumer in consumers:
+        schema = body_schema(consumer.plan.body_type)
+        strategy, timeout = consumer.strategy(retry_delays), consumer.terms.timeout
+        descriptions.append(
+            {
+                "queue": consumer.queue,
+                "binding_key": consumer.binding_key,
+                # The delays that are known beforehand, and whether there may be others.
+                "retry": {
+                    "delays_seconds": [delay.total_seconds() for delay in strategy.announced],
+                    "computed": not isinstance(strategy, Delays),
+                },
+                "timeout_seconds": None if timeout is None else timeout.total_seconds(),
+                "prefetch_count": prefetch_count,
+                "max_deliveries": consumer.max_deliveries,
+                "ordered": consumer.ordered,
+                "inbox": consumer.inbox,
+                "batch": consumer.batch,
+                **({} if schema is None else {"body": schema}),
+            }
+        )
+    return descriptions
 
 
 def body_schema(body_type: Any) -> Mapping[str, Any] | None:

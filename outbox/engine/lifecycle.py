@@ -19,7 +19,7 @@ from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, Outb
 from outbox.ports import Gate, Observer
 
 GRACE_PERIOD = timedelta(seconds=30)
-"""How long draining may take before what still runs is cancelled, unless told otherwise."""
+"""How long draining may take before what still runs is cancelled, by default."""
 
 _CANCEL_LIMIT_SECONDS = 10.0
 """How long cancelled work may take to clean up before it is abandoned; a worker gives its handlers 4 s of it."""
@@ -31,7 +31,7 @@ _logger = logging.getLogger("outbox")
 
 
 class Stopping:
-    """The wish to stop: made once, from a signal handler, any thread or any task, before or while somebody waits for it."""
+    """The wish to stop: made once, from a signal handler, any thread or any task, before or while a task waits for it."""
 
     __slots__ = ("_listeners", "_requested")
 
@@ -80,7 +80,7 @@ class Stopping:
                 future.set_result(None)
 
         def ring() -> None:
-            with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+            with suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits any more
                 loop.call_soon_threadsafe(resolve)
 
         with self.telling(ring):
@@ -104,7 +104,7 @@ async def run_until_stopped(
     second after the first or later, also cancels the work. Cancelled work has 10 s to clean up. What it raises is raised. A
     wish made before makes it return without beginning.
 
-    SIGINT and SIGTERM are handled only in the main thread, and only if nobody but `asyncio.run` and other runs of this kind
+    SIGINT and SIGTERM are handled only in the main thread, and only if nothing but `asyncio.run` and other runs of this kind
     handles them; the previous handlers are put back.
     """
     drain, abort = Stopping(), Stopping()
@@ -113,12 +113,12 @@ async def run_until_stopped(
         if drain.requested:
             return
         if handle_signals:
-            stack.enter_context(_heeding_signals(_Wishes(drain, abort)))
+            stack.enter_context(_signals_to(_Wishes(drain, abort)))
         task = asyncio.create_task(work(drain))
         interruption = await _until_done_or_over(task, drain, abort, grace_period)
         interruption = await _cancelled(task) or interruption
     if interruption is not None:
-        raise interruption from _error(task)
+        raise interruption from (task.exception() if task.done() and not task.cancelled() else None)
     if task.done() and not task.cancelled():
         task.result()
 
@@ -173,10 +173,6 @@ async def _cancelled(task: asyncio.Task[None]) -> asyncio.CancelledError | None:
     return interruption
 
 
-def _error(task: asyncio.Task[None]) -> BaseException | None:
-    return task.exception() if task.done() and not task.cancelled() else None
-
-
 # --- signals -----------------------------------------------------------------------------------------------------------
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -212,40 +208,32 @@ class _SharedHandler:
 
 
 @contextmanager
-def _heeding_signals(listener: Callable[[], None]) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread() or not all(map(_is_free, _SIGNALS)):
+def _signals_to(listener: Callable[[], None]) -> Iterator[None]:
+    """Within the block `listener` is called with each signal, if only Python, `asyncio.run` or other runs handle them."""
+    current: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
+    pythons = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler)
+    if threading.current_thread() is not threading.main_thread() or not all(
+        handler in pythons
+        or isinstance(handler, _SharedHandler)
+        or (isinstance(handler, partial) and isinstance(getattr(handler.func, "__self__", None), asyncio.Runner))
+        for handler in current.values()
+    ):
         yield
         return
-    with ExitStack() as stack:
-        for number in _SIGNALS:
-            stack.enter_context(_heeding(number, listener))
-        yield
-
-
-@contextmanager
-def _heeding(number: signal.Signals, listener: Callable[[], None]) -> Iterator[None]:
-    current = signal.getsignal(number)
-    if current is signal.SIG_IGN:  # whoever started the process wants it ignored, as nohup does
-        yield
-        return
-    handler = current if isinstance(current, _SharedHandler) else _SharedHandler(current)
-    handler.listeners.append(listener)
-    signal.signal(number, handler)
+    shared: dict[signal.Signals, _SharedHandler] = {}
+    for number, handler in current.items():
+        if handler is not signal.SIG_IGN:  # the parent process wants it ignored, as nohup does
+            shared[number] = handler if isinstance(handler, _SharedHandler) else _SharedHandler(handler)
+            shared[number].listeners.append(listener)
+            signal.signal(number, shared[number])
     try:
         yield
     finally:
-        handler.listeners.remove(listener)
-        is_still_ours = signal.getsignal(number) is handler
-        if is_still_ours and not handler.listeners:
-            signal.signal(number, handler.previous)
-
-
-def _is_free(number: signal.Signals) -> bool:
-    """Whether nobody handles the signal but Python, `asyncio.run`, or another run of this kind."""
-    handler = signal.getsignal(number)
-    if handler in (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler) or isinstance(handler, _SharedHandler):
-        return True
-    return isinstance(handler, partial) and isinstance(getattr(handler.func, "__self__", None), asyncio.Runner)
+        for number, ours in shared.items():
+            ours.listeners.remove(listener)
+            is_still_ours = signal.getsignal(number) is ours
+            if is_still_ours and not ours.listeners:
+                signal.signal(number, ours.previous)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -271,7 +259,7 @@ class Pauses:
 LONGEST_PAUSE = {Dependency.BROKER: timedelta(seconds=5), Dependency.DATABASE: timedelta(seconds=1)}
 """How long to wait at most before a lost server is tried again."""
 MOST_REASONS = 10
-"""How many different reasons of one outage are told, each once."""
+"""How many different reasons of one outage are reported, each once."""
 
 
 class Outage:
@@ -286,7 +274,7 @@ class Outage:
     def lost(self, error: OutboxError) -> timedelta:
         """Notes that the server is away, refuses or takes too long; how long to wait before trying it again.
 
-        A reason that is new is told: what began as an outage may go on as a missing table or right, which somebody must mend.
+        A new reason is reported: what began as an outage may go on as a missing table or right, which an operator has to add.
         """
         reason = str(error)
         if reason not in self._reasons and len(self._reasons) < MOST_REASONS:
@@ -306,7 +294,7 @@ class Outage:
 async def until_it_answers(attempt: Callable[[], Awaitable[None]], stopping: Stopping, observer: Observer) -> bool:
     """Makes `attempt` until nothing is unavailable any more; False if `stopping` was requested before that.
 
-    Whatever else `attempt` raises is raised: waiting would not mend it.
+    Any other error of `attempt` is raised: it does not pass by waiting.
     """
     outages = {dependency: Outage(dependency, observer) for dependency in Dependency}
     while not stopping.requested:
@@ -324,7 +312,7 @@ async def until_it_answers(attempt: Callable[[], Awaitable[None]], stopping: Sto
 
 
 class OpenGate:
-    """Implements the Gate port where nobody can ask for a pause."""
+    """Implements the Gate port where no pause can be asked for."""
 
     closed = False
 
@@ -340,7 +328,7 @@ OPEN: Gate = OpenGate()
 
 
 def never_closed(_queue: str) -> Gate:
-    """The gate of every queue where nobody can ask for a pause."""
+    """The gate of every queue where no pause can be asked for."""
     return OPEN
 
 

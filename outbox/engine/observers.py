@@ -14,7 +14,7 @@ _log = logging.getLogger("outbox")
 
 @dataclass(frozen=True, slots=True)
 class Observers:
-    """Tells each of `members` in turn. One that raises is logged, and the others and the engine go on."""
+    """Notifies each of `members` in turn. One that raises is logged, and the others and the engine go on."""
 
     members: tuple[Observer, ...]
 
@@ -28,9 +28,9 @@ class Observers:
 
 @dataclass(frozen=True, slots=True)
 class MaskingObserver:
-    """Tells `observer` of each event with the secrets masked that a failure in it quotes.
+    """Notifies `observer` of each event with the secrets masked that a failure in it quotes.
 
-    Log lines, history, and the last error of a component are made of events, and nobody has to reveal anything there; what the
+    Log lines, history, and the last error of a component are made of events, and nothing can be revealed there; what the
     transports keep of a failure is not touched.
     """
 

@@ -23,7 +23,7 @@ _UNTIL_FORCED = ALONE_LIMIT + timedelta(seconds=10)
 class Quarantine:
     """Counts the handlers that run. While a poison message runs, or waits to for a limited time, no other handler begins.
 
-    For the others it costs two additions. `clock` tells seconds.
+    For the others it costs two additions. `clock` returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -77,14 +77,25 @@ class Quarantine:
         If those that run do not end in time, it enters with a pause instead: the message is to go away for so long. Meanwhile
         neighbours go on. Poison messages run one after another.
         """
+
+        def force_open() -> None:
+            self._forced = True
+            self._open.set()
+
         pause = self._left_to_neighbours() if self._running else None
         if pause is None:
-            self._close()
+            if not self._isolating:
+                self._closed_at = self._clock()
+                self._forced = False
+                self._open.clear()
+            self._isolating += 1
+            if self._isolating > 1:
+                self._followed.set()
             try:
                 async with self._turn:
                     pause = await self._until_quiet()
                     if pause is None:
-                        forced = asyncio.get_running_loop().call_later(_UNTIL_FORCED.total_seconds(), self._force_open)
+                        forced = asyncio.get_running_loop().call_later(_UNTIL_FORCED.total_seconds(), force_open)
                         try:
                             yield None
                         finally:
@@ -112,15 +123,6 @@ class Quarantine:
         seconds = self._neighbours_until - self._clock()
         return timedelta(seconds=seconds) if seconds > 0 else None
 
-    def _close(self) -> None:
-        if not self._isolating:
-            self._closed_at = self._clock()
-            self._forced = False
-            self._open.clear()
-        self._isolating += 1
-        if self._isolating > 1:
-            self._followed.set()
-
     async def _until_quiet(self) -> timedelta | None:
         """None when nothing else runs; or else how long the message is to go away, because others have waited for long."""
         if self._running and (pause := self._left_to_neighbours()) is not None:
@@ -142,7 +144,3 @@ class Quarantine:
             self._neighbours_until = self._clock() + pause.total_seconds()
             self._wait = min(self._wait * 2, LONGEST_WAIT)
         return pause
-
-    def _force_open(self) -> None:
-        self._forced = True
-        self._open.set()

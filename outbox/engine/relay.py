@@ -22,7 +22,7 @@ from outbox.core.events import (
 )
 from outbox.core.message import Way
 from outbox.engine.lifecycle import OPEN, Outage, Pauses, Stopping, until_closing, until_opened
-from outbox.engine.sending import Round, RoundReport, Rounds
+from outbox.engine.rounds import Round, RoundReport, Rounds
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError
 from outbox.ports import Doorbell, Gate, Observer, Store
 

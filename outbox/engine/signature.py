@@ -38,7 +38,10 @@ def resolved(annotation: Any, callback: Callable[..., Any]) -> Any:
     """
     if annotation is EMPTY or isinstance(annotation, type):
         return annotation
-    function = _function_in(callback)
+    # The function under partials, bound methods, decorators and callable objects.
+    routine = inspect.unwrap(routine_of(inspect.unwrap(callback) if hasattr(callback, "__wrapped__") else callback))
+    unbound = getattr(routine, "__func__", routine)
+    function = unbound if isinstance(unbound, FunctionType) else None
     probe = FunctionType((lambda: None).__code__, {})
     probe.__annotations__ = {"body": annotation}
     names = dict(_names_around(function)) if function is not None else {}
@@ -53,17 +56,16 @@ def routine_of(callback: Any) -> Any:
     return callback if inspect.isroutine(callback) else type(callback).__call__
 
 
-def _function_in(callback: Any) -> FunctionType | None:
-    """The function under partials, bound methods, decorators and callable objects."""
-    routine = inspect.unwrap(callback) if hasattr(callback, "__wrapped__") else callback
-    routine = inspect.unwrap(routine_of(routine))
-    function = getattr(routine, "__func__", routine)
-    return function if isinstance(function, FunctionType) else None
-
-
 def _names_around(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    for frame in reversed(list(_frames_of_same_module(function))):
-        yield from frame.f_locals.items()
+    """The locals of the running functions of its module, innermost last, and then of its closure."""
+    frames: list[FrameType] = []
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals is function.__globals__ and frame.f_locals is not frame.f_globals:
+            frames.append(frame)
+        frame = frame.f_back
+    for each in reversed(frames):
+        yield from each.f_locals.items()
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
@@ -71,19 +73,8 @@ def _names_around(function: FunctionType) -> Iterator[tuple[str, Any]]:
             continue
 
 
-def _frames_of_same_module(function: FunctionType) -> Iterator[FrameType]:
-    """The running functions of the module that `function` is from, innermost first; the module itself is not among them."""
-    frame = inspect.currentframe()
-    while frame is not None:
-        if frame.f_globals is function.__globals__ and frame.f_locals is not frame.f_globals:
-            yield frame
-        frame = frame.f_back
-
-
 Decode = Callable[[bytes], object]
 """Raises ValueError (pydantic's ValidationError is one) for a body that is not what was asked for."""
-
-_UNIONS: tuple[Any, ...] = (Union, types.UnionType)
 
 
 def decoder_for(annotation: Any) -> Decode:
@@ -94,23 +85,31 @@ def decoder_for(annotation: Any) -> Decode:
     with `bytes` takes the bytes where the rest does not fit. Raises `TypeError` for a type that pydantic cannot validate.
     """
     if annotation is bytes:
-        return _as_it_is
+        return bytes  # which is the body itself
     if get_origin(annotation) is Annotated and get_args(annotation)[0] is bytes:
         return TypeAdapter(annotation).validate_python
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation.model_validate_json
     if annotation is Any or annotation is object:
         return _json_or_bytes
-    takes_bytes, rest = _without_bytes(annotation)
+    takes_bytes, rest = False, annotation
+    # By identity: annotations need not be hashable, and may have an equality of their own.
+    if get_origin(annotation) is Union or get_origin(annotation) is types.UnionType:
+        others = [part for part in get_args(annotation) if part is not bytes]
+        takes_bytes = len(others) < len(get_args(annotation))
+        rest = Union[tuple(others)] if others else bytes  # noqa: UP007  built from a list
     try:
         validated = TypeAdapter(rest).validate_json
     except PydanticUserError as error:
         raise TypeError(f"pydantic cannot validate it: {error.message.partition('.')[0]}") from error
-    return _or_bytes(validated) if takes_bytes else validated
 
+    def decode_or_take(body: bytes) -> object:
+        try:
+            return validated(body)
+        except ValueError:
+            return body
 
-def _as_it_is(body: bytes) -> object:
-    return body
+    return decode_or_take if takes_bytes else validated
 
 
 def _json_or_bytes(body: bytes) -> object:
@@ -118,29 +117,6 @@ def _json_or_bytes(body: bytes) -> object:
         return json.loads(body)
     except (ValueError, RecursionError):
         return body
-
-
-def _or_bytes(decode: Decode) -> Decode:
-    def decode_or_take(body: bytes) -> object:
-        try:
-            return decode(body)
-        except ValueError:
-            return body
-
-    return decode_or_take
-
-
-def _is_one_of(types_: tuple[Any, ...], annotation: object) -> bool:
-    """By identity: annotations need not be hashable, and may have an equality of their own."""
-    return any(annotation is each for each in types_)
-
-
-def _without_bytes(annotation: Any) -> tuple[bool, Any]:
-    if not _is_one_of(_UNIONS, get_origin(annotation)):
-        return False, annotation
-    others = [part for part in get_args(annotation) if part is not bytes]
-    takes_bytes = len(others) < len(get_args(annotation))
-    return takes_bytes, Union[tuple(others)] if others else bytes  # noqa: UP007  built from a list
 
 
 class Inputs(NamedTuple):
@@ -216,20 +192,35 @@ def plan_call(callback: Callable[..., Any], *, batch: bool = False) -> CallPlan:
 
     Raises `SignatureError`, saying what to write, if it cannot be called so.
     """
-    _require_callable(callback)
-    is_async = _is_async(callback)
-    parameters = _parameters(callback)
+    if not callable(callback) or isinstance(callback, type):
+        raise SignatureError(f"a consumer's callback is a function or a callable object, not {callback!r}")
+    routine = routine_of(callback)
+    if inspect.isgeneratorfunction(routine) or inspect.isasyncgenfunction(routine):
+        raise SignatureError(f"{_name(callback)} is a generator, so calling it would do nothing: write async def without yield")
+    is_async = inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(routine)
+    try:
+        signature = signature_of(callback)
+    except ValueError as error:
+        raise SignatureError(f"{_name(callback)} does not tell its parameters: wrap it in a function ({_advice()})") from error
+    variable = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    parameters = [parameter for parameter in signature.parameters.values() if parameter.kind not in variable]
     body = _body_parameter(callback, parameters)
     resources = frozenset(parameter.name for parameter in parameters if parameter.name in FROM_TRANSACTION)
     if resources and not is_async:
         names = ", ".join(sorted(resources))
         raise SignatureError(f"{_name(callback)} takes {names}, which only an async callback can use: write async def")
     positional, named = _arranged(callback, parameters, body, batch=batch)
-    annotation = _annotation(callback, body)
-    body_type = _item_of(callback, annotation) if batch else annotation
+    body_type = _body_type(callback, body, batch=batch)
+    try:
+        decode = decoder_for(body_type)
+    except TypeError as error:
+        raise SignatureError(
+            f"{body.name} of {_name(callback)} is annotated with {body_type!r}, which no body can be decoded to: {error}. "
+            f"Annotate it with a pydantic model, a type that pydantic knows, bytes, or nothing"
+        ) from error
     return CallPlan(
         callback=callback,
-        decode=_decoder(callback, body, body_type),
+        decode=decode,
         body_type=body_type,
         is_async=is_async,
         batch=batch,
@@ -237,27 +228,6 @@ def plan_call(callback: Callable[..., Any], *, batch: bool = False) -> CallPlan:
         positional=positional,
         named=named,
     )
-
-
-def _require_callable(callback: object) -> None:
-    if not callable(callback) or isinstance(callback, type):
-        raise SignatureError(f"a consumer's callback is a function or a callable object, not {callback!r}")
-    routine = routine_of(callback)
-    if inspect.isgeneratorfunction(routine) or inspect.isasyncgenfunction(routine):
-        raise SignatureError(f"{_name(callback)} is a generator, so calling it would do nothing: write async def without yield")
-
-
-def _is_async(callback: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(routine_of(callback))
-
-
-def _parameters(callback: Callable[..., Any]) -> list[Parameter]:
-    try:
-        signature = signature_of(callback)
-    except ValueError as error:
-        raise SignatureError(f"{_name(callback)} does not tell its parameters: wrap it in a function ({_advice()})") from error
-    variable = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-    return [parameter for parameter in signature.parameters.values() if parameter.kind not in variable]
 
 
 def _body_parameter(callback: Callable[..., Any], parameters: Iterable[Parameter]) -> Parameter:
@@ -273,7 +243,8 @@ def _body_parameter(callback: Callable[..., Any], parameters: Iterable[Parameter
     raise SignatureError(f"{_name(callback)} has {len(candidates)} parameters for one body ({names}): {_advice()}")
 
 
-def _annotation(callback: Callable[..., Any], body: Parameter) -> Any:
+def _body_type(callback: Callable[..., Any], body: Parameter, *, batch: bool) -> Any:
+    """What a body is decoded to: the annotation, and for a batch what the annotated list holds."""
     try:
         annotation = resolved(body.annotation, callback)
     except NameError as error:
@@ -283,21 +254,10 @@ def _annotation(callback: Callable[..., Any], body: Parameter) -> Any:
         ) from error
     except (TypeError, SyntaxError) as error:
         raise SignatureError(f"the annotation of {body.name} in {_name(callback)} is no type: {error}") from error
-    return Any if annotation is Parameter.empty else annotation
-
-
-def _decoder(callback: Callable[..., Any], body: Parameter, body_type: Any) -> Decode:
-    try:
-        return decoder_for(body_type)
-    except TypeError as error:
-        raise SignatureError(
-            f"{body.name} of {_name(callback)} is annotated with {body_type!r}, which no body can be decoded to: {error}. "
-            f"Annotate it with a pydantic model, a type that pydantic knows, bytes, or nothing"
-        ) from error
-
-
-def _item_of(callback: Callable[..., Any], annotation: Any) -> Any:
-    """What a list of bodies holds."""
+    if annotation is Parameter.empty:
+        return Any
+    if not batch:
+        return annotation
     if annotation in (Any, list, Sequence):
         return Any
     arguments = get_args(annotation)

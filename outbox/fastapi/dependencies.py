@@ -20,7 +20,7 @@ def transactional(sessions: async_sessionmaker[AsyncSession]) -> Callable[[], As
     `HTTPException` too, rolls everything back; an error response that is *returned* is a response like any other, and commits.
 
     What runs after the response has begun, a background task or the body of a stream, comes too late for the session: using it
-    raises, instead of writing into a transaction that nobody commits.
+    raises, instead of writing into a transaction that is never committed.
     """
 
     async def get_session() -> AsyncIterator[AsyncSession]:

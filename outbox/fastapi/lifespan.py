@@ -29,8 +29,8 @@ def outbox_lifespan(
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[dict[str, Any]]]:
     """A lifespan for `FastAPI(lifespan=…)` that runs these parts in the server's process, if they are given.
 
-    Starting up fails if a route would get two sessions (`check_sessions`). A part that crashes is logged, made anew and
-    started again with growing pauses. When the server is told to end, the parts are told at once, not only when its last
+    Starting up fails if a route would get two sessions (`check_sessions`). A part that crashes is logged, made again and
+    started again with growing pauses. When the server is asked to end, the parts are asked at once, not only when its last
     connection is closed.
 
     Args:
@@ -39,8 +39,8 @@ def outbox_lifespan(
         relay, worker, archiver, maintainer: called with the application at start, and again after a crash; None in return
             means: not here. The maintainer is a `Maintenance`.
         get_session: the session dependency to check the routes for, where the publishers are not made by `publisher_for`.
-        health: is told how the parts are, under their names.
-        grace_period: from the server's being told to end; what still runs afterwards is cancelled.
+        health: reports how the parts are, under their names.
+        grace_period: from the moment in which the server is asked to end; what still runs afterwards is cancelled.
     """
     given = {"relay": relay, "worker": worker, "archiver": archiver, "maintainer": maintainer}
     makers = {name: make for name, make in given.items() if make is not None}

@@ -15,7 +15,7 @@ POLL_INTERVAL = timedelta(milliseconds=100)
 
 
 class ServerFlag(Protocol):
-    """What is asked of a server: whether it was told to end, and whether it was told so twice."""
+    """What is asked of a server: whether it was asked to end, and whether it was asked twice."""
 
     should_exit: bool
     force_exit: bool
@@ -31,12 +31,12 @@ def running_server() -> ServerFlag | None:
 
 
 async def server_told_to_exit(server: ServerFlag) -> None:
-    """Returns soon after the server was told to end."""
-    while not server.should_exit:  # noqa: ASYNC110 — a signal handler sets the flag, and nothing tells of it
+    """Returns soon after the server was asked to end."""
+    while not server.should_exit:  # noqa: ASYNC110 — a signal handler sets the flag, and nothing is notified of it
         await asyncio.sleep(POLL_INTERVAL.total_seconds())
 
 
 async def server_told_twice(server: ServerFlag) -> None:
-    """Returns soon after the server was told to end at once."""
+    """Returns soon after the server was asked to end at once."""
     while not server.force_exit:  # noqa: ASYNC110 — as above
         await asyncio.sleep(POLL_INTERVAL.total_seconds())

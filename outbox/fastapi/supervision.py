@@ -42,7 +42,7 @@ MakePart = Callable[[], Part | None]
 
 
 class SupervisedPart:
-    """One part: kept running, made anew by `make` after each crash of the one before."""
+    """One part: kept running, made again by `make` after each crash of the one before."""
 
     def __init__(self, name: str, first: Part, make: MakePart) -> None:
         self.name = name
@@ -130,7 +130,7 @@ class Supervision:
         return next((part.problem for part in self._parts if part.name == name), None)
 
     def stop(self) -> None:
-        """Tells every part to drain; the grace period begins. Idempotent, and callable from a signal handler."""
+        """Asks every part to drain; the grace period begins. Idempotent, and callable from a signal handler."""
         if self._stopping.is_set():
             return
         self._deadline = time.monotonic() + self._grace_period.total_seconds()
@@ -139,7 +139,7 @@ class Supervision:
             part.stop()
 
     async def end_with_server(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        """Stops when the server that runs this process is told to; cancels `tasks` when it is told twice.
+        """Stops when the server that runs this process is asked to; cancels `tasks` when it is asked twice.
 
         Returns at once if there is no such server.
         """
@@ -178,9 +178,9 @@ async def supervised(
 ) -> AsyncIterator[Supervision]:
     """Within the block each part runs, made by its maker, under its name; where a maker returns None, nothing does.
 
-    A part that crashes is made anew and started again, with growing pauses. The parts are told to stop as soon as the server
+    A part that crashes is made again and started again, with growing pauses. The parts are asked to stop as soon as the server
     is, or at the end of the block; after `grace_period` the rest is cancelled. A maker that raises at once raises here.
-    `health` is told how the parts are, under their names, and that the end has begun, under `server`.
+    `health` reports how the parts are, under their names, and that the end has begun, under `server`.
     """
     made = [(name, make(), make) for name, make in makers.items()]
     parts = [SupervisedPart(name, first, make) for name, first, make in made if first is not None]
@@ -203,7 +203,7 @@ async def supervised(
             try:
                 yield supervision
             except BaseException:
-                # The server was told twice, or the application failed: no time for grace.
+                # The server was asked twice, or the application failed: no time for grace.
                 supervision.stop()
                 await _cancel(set(tasks))
                 raise

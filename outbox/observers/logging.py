@@ -1,7 +1,7 @@
 """Log lines on the logger "outbox": one line a fact, with the message's id and routing key, without bodies and secrets.
 
 DEBUG: bindings and polling. INFO: what was published and processed. WARNING: retries, rejections, dead letters, servers lost.
-ERROR: what could not be read, and what nobody expects.
+ERROR: what could not be read, and what is not expected.
 """
 
 import logging

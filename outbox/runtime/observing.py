@@ -1,4 +1,4 @@
-"""Who is told of the engine's events: the log, the metrics and the database, where they are wanted and possible."""
+"""What observes the engine's events: the log, the metrics and the database, where they are wanted and possible."""
 
 import logging
 import os
@@ -39,7 +39,7 @@ _log = logging.getLogger("outbox")
 def build_observer(*, enable_metrics: bool, masking: Masking | None = None) -> Observer:
     """Log lines always; metrics where they are wanted and prometheus-client is installed, on its global registry.
 
-    What they are told of failures is masked by `masking`, or the usual one.
+    What they see of failures is masked by `masking`, or the usual one.
     """
     metrics = _metrics() if enable_metrics else None
     members = (LoggingObserver(),) if metrics is None else (LoggingObserver(), metrics)
@@ -48,9 +48,9 @@ def build_observer(*, enable_metrics: bool, masking: Masking | None = None) -> O
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """What a relay, worker or archiver tells the database about itself, and where: over a URL, or a pool, or not at all.
+    """What a relay, worker or archiver reports about itself to the database, and where: over a URL, or a pool, or not at all.
 
-    Where there is a database, `clock` follows its clock while reports are open, whether it is told anything or not.
+    Where there is a database, `clock` follows its clock while reports are open, whether anything is reported or not.
     """
 
     kind: Literal["relay", "worker", "archiver", "maintenance"]
@@ -89,9 +89,9 @@ class Reports:
             async with keeping_time(connect, self.clock):
                 yield None
             return
-        # Chains tell that a message waits in a queue from the missing word of a worker that would have told of it.
-        told = [{**consumer, "history": self.history} for consumer in consumers]
-        component = Component(kind=ComponentKind(self.kind), name=component_name(self.name), consumers=told)
+        # A chain shows a message as waiting in its queue where the history of its worker would say otherwise, and does not.
+        described = [{**consumer, "history": self.history} for consumer in consumers]
+        component = Component(kind=ComponentKind(self.kind), name=component_name(self.name), consumers=described)
         settings = ReportingSettings(
             history=self.history,
             borrows=self.url is None,

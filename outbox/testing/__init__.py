@@ -3,9 +3,8 @@
 Fixtures of pytest are in `outbox.testing.plugin`. docs/testing.md shows how to use all of it.
 """
 
-from outbox.testing.crashing import CrashingBroker, CrashPoint, kill_this_process
-from outbox.testing.recording import Published, RecordedPublisher, Recording, RecordingPublisher, recorded
-from outbox.testing.running import work_off
+from outbox.testing.recorder import Published, RecordedPublisher, Recording, RecordingPublisher, recorded
+from outbox.testing.workers import CrashingBroker, CrashPoint, kill_this_process, work_off
 from outbox.transports.memory import DeadLetter, MemoryBroker
 
 __all__ = [

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from outbox.postgres.handles.shapes import SyncHandle
-from outbox.testing.recording import RecordingPublisher
+from outbox.testing.recorder import RecordingPublisher
 from outbox.transports.memory import MemoryBroker
 
 

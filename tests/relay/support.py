@@ -18,7 +18,7 @@ from outbox.core.outcome import Cause
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.ordering import OrderingRules
 from outbox.engine.relay import Relay, RelaySettings
-from outbox.engine.sending import SendingPolicy, SendingRounds
+from outbox.engine.rounds import SendingPolicy, SendingRounds
 from outbox.errors import BrokerUnavailableError
 from outbox.ports import CONFIRMED, SendResult, Transport
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of

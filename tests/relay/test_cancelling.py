@@ -12,7 +12,7 @@ from outbox import ensure_outbox_schema_async
 from outbox.core.outcome import DONE
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.relay import Relay
-from outbox.engine.sending import SendingRounds
+from outbox.engine.rounds import SendingRounds
 from outbox.errors import DatabaseUnavailableError
 from outbox.ports import Nap
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of

@@ -20,7 +20,7 @@ def broker(request: pytest.FixtureRequest, database_url: str) -> str:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("outbox.engine.holding", "outbox.transports.postgres.handover"):
+    for module in ("outbox.engine.routes", "outbox.transports.postgres.handover"):
         monkeypatch.setattr(f"{module}.FIRST_PROBE", timedelta(milliseconds=50))
 
 

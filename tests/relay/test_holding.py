@@ -7,7 +7,7 @@ import asyncpg
 
 from outbox.core.message import Message, Way
 from outbox.core.outcome import Held
-from outbox.engine.holding import LONGEST_PROBE, LONGEST_WAIT, MOST_KEYS, Holds
+from outbox.engine.routes import LONGEST_PROBE, LONGEST_WAIT, MOST_KEYS, Holds
 from outbox.ports import CONFIRMED, SendResult
 from outbox.ports import Unroutable as NoQueue
 from outbox.transports.postgres.handover import MOST_KEYS as MOST_INTERVALS

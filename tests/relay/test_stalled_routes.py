@@ -9,7 +9,7 @@ import pytest
 from outbox.core.events import DependencyLost, RouteResumed, RouteStalled
 from outbox.core.message import Message
 from outbox.core.outcome import Failure
-from outbox.engine import stalls
+from outbox.engine import routes as stalls
 from outbox.engine.ordering import OrderingRules
 from outbox.ports import CONFIRMED, Refused, SendResult, Unconfirmed
 from tests.relay.support import INSERT, ScriptedTransport, policy, relaying, rows_are

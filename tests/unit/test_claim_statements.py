@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from outbox.engine.holding import LONGEST_HELD_KEY, LONGEST_WAIT
 from outbox.engine.ordering import OrderingRules
+from outbox.engine.routes import LONGEST_HELD_KEY, LONGEST_WAIT
 from outbox.postgres.claiming import outbox_queries
 from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from outbox import OutboxMessage, tracking
-from outbox.engine.publishing import Extras, as_expiration, rows_of
+from outbox.engine.rows import Extras, as_expiration, rows_of
 from outbox.errors import ConfigurationError, EncodingError
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
-from outbox.engine.publishing import Extras, Row
+from outbox.engine.rows import Extras, Row
 from outbox.postgres.names import TableName
 from outbox.postgres.queries import query
 

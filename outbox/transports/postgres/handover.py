@@ -17,9 +17,9 @@ from outbox.core.byte_limits import ByteLimits
 from outbox.core.events import SendFailed, SendFailureType, SentMessage
 from outbox.core.message import Lane, OrderingPolicy, Way, light_value
 from outbox.core.outcome import DONE, DROPPED, Cause, Dead, Failure, Held, RelayOutcome, Retry
-from outbox.engine.holding import FIRST_PROBE, LONGEST_PROBE
 from outbox.engine.ordering import OrderingRules
-from outbox.engine.sending import NO_QUEUE, RoundReport, StalledRoutes
+from outbox.engine.rounds import NO_QUEUE, RoundReport, StalledRoutes
+from outbox.engine.routes import FIRST_PROBE, LONGEST_PROBE
 from outbox.errors import SchemaError
 from outbox.postgres.batch_sizes import ALONE_TIMEOUT, BatchSizes
 from outbox.postgres.claiming import MOST_LOOKS, PriorityScheduler, UnkeyedBatch, lowest_reached, outbox_queries
@@ -468,7 +468,7 @@ class HandoverRounds:
         self._intervals: OrderedDict[str, timedelta] = OrderedDict()
 
     async def start(self, limit: int) -> "FinishedRound | None":
-        """See `outbox.engine.sending.Rounds.start`."""
+        """See `outbox.engine.rounds.Rounds.start`."""
         longer = {key: min(interval * 2, LONGEST_PROBE) for key, interval in self._intervals.items()}
         first = FIRST_PROBE if len(longer) < MOST_KEYS else LONGEST_PROBE
         handed = await self._handover.hand_over(limit, probe_delays=longer, first_probe=first)
@@ -506,11 +506,11 @@ class HandoverRounds:
         )
 
     async def start_probe(self) -> None:
-        """See `outbox.engine.sending.Rounds.start_probe`. No route stalls within one database."""
+        """See `outbox.engine.rounds.Rounds.start_probe`. No route stalls within one database."""
         await asyncio.get_running_loop().create_future()
 
     async def look_for_stalled(self) -> StalledRoutes:
-        """See `outbox.engine.sending.Rounds.look_for_stalled`."""
+        """See `outbox.engine.rounds.Rounds.look_for_stalled`."""
         return StalledRoutes()
 
     def _failed(self, message: HandedMessage) -> SendFailed:
@@ -542,11 +542,11 @@ class FinishedRound:
     report: RoundReport
 
     async def finish(self) -> RoundReport:
-        """See `outbox.engine.sending.Round.finish`."""
+        """See `outbox.engine.rounds.Round.finish`."""
         return self.report
 
     async def abandon(self) -> None:
-        """See `outbox.engine.sending.Round.abandon`; there is nothing left to give back."""
+        """See `outbox.engine.rounds.Round.abandon`; there is nothing left to give back."""
 
 
 async def same_database(one: Pool, other: Pool) -> bool:

@@ -1,16 +1,21 @@
-"""Dying at a named point: between what a broker was told and what it was not, where promises are kept or broken."""
+"""Running consumers in a test until there is nothing left to do, and dying at a named point, between two steps of a broker."""
 
+import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from enum import StrEnum
+from typing import Any
 
 from outbox.core.failures import FailedAttempt
 from outbox.core.message import Message
 from outbox.core.outcome import DeliveryOutcome
+from outbox.engine.consumer import Consumer
 from outbox.ports import Broker, Delivery, Intake, Receive, SendResult, Subscription
+from outbox.transports.memory import MemoryBroker
+from outbox.worker import Worker
 
 
 class CrashPoint(StrEnum):
@@ -133,3 +138,37 @@ class _CrashingDelivery:
         self._broker.reach(CrashPoint.WORKER_HANDLED)
         await self._delivery.settle(outcome)
         self._broker.reach(CrashPoint.WORKER_SETTLED)
+
+
+PATIENCE = timedelta(seconds=10)
+
+
+async def work_off(
+    broker: MemoryBroker,
+    consumers: Iterable[Consumer],
+    *,
+    through: Broker | None = None,
+    patience: timedelta = PATIENCE,
+    **options: Any,
+) -> None:
+    """Runs a `Worker` of these `consumers` on `broker` until their queues hold nothing that waits, retries included.
+
+    `through` is what the worker sees of the broker, a `CrashingBroker` around it for instance. `options` are the worker's own:
+    `retry_delays`, `db_engine_url` and so on. What died is in `broker.dead_letters(queue)`. Raises `AssertionError` if
+    something still waits after `patience`, and what the worker raises.
+    """
+    wanted = tuple(consumers)
+    worker = Worker(broker=through or broker, consumers=wanted, enable_metrics=False, **options)
+    running = asyncio.create_task(worker.run(handle_signals=False))
+    try:
+        async with asyncio.timeout(patience.total_seconds()):
+            while not running.done():
+                await asyncio.sleep(0.001)
+                if all(broker.has_consumer(consumer.queue) and broker.is_idle(consumer.queue) for consumer in wanted):
+                    break
+    except TimeoutError:
+        waiting = ", ".join(consumer.queue for consumer in wanted if not broker.is_idle(consumer.queue))
+        raise AssertionError(f"after {patience} there is still something to do in {waiting}") from None
+    finally:
+        worker.stop()
+        await running

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 from outbox.core import codec
 from outbox.core.message import Message, OutboxMessage, PublishOptions
 from outbox.core.topics import matches
-from outbox.engine.publishing import rows_of
+from outbox.engine.rows import rows_of
 from outbox.ports import CONFIRMED, Transport
 from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
 from outbox.publisher import BoundPublisher, HandleT_co, Publisher
@@ -96,7 +96,19 @@ class Recording:
         """
         self.assert_awaited()
         waiting, self._sent = self._published[self._sent :], len(self._published)
-        messages = [_message(published) for published in waiting]
+        messages = [
+            Message(
+                id=published.id,
+                routing_key=published.routing_key,
+                body=published.content,
+                created_at=datetime.now(UTC),
+                tracking_ids=published.tracking_ids,
+                content_type=published.content_type,
+                headers=dict(published.message.headers or {}),
+                ordering_key=published.message.ordering_key,
+            )
+            for published in waiting
+        ]
         for published, result in zip(waiting, await transport.send(messages, timeout=SEND_TIMEOUT), strict=True):
             assert result == CONFIRMED, f"{published} could not be sent: {result}"  # noqa: S101  it is an assertion
 
@@ -213,18 +225,16 @@ class RecordingPublisher(Recording, Generic[HandleT_co]):
 
     def _noted(self, messages: Iterable[OutboxMessage]) -> list[str | None]:
         """One after another, because each may meet the one before."""
-        return [self._noted_one(message) for message in list(messages)]
-
-    def _noted_one(self, message: OutboxMessage) -> str | None:
-        pending = None if message.dedup_key is None else self._pending(message.dedup_key)
-        (id_,) = self._note([message])
-        if pending is None:
-            return id_
-        if message.on_conflict == "ignore":
-            del self._published[-1]
-            return None
-        del self._published[pending]
-        return id_
+        ids: list[str | None] = []
+        for message in list(messages):
+            pending = None if message.dedup_key is None else self._pending(message.dedup_key)
+            ids += self._note([message])
+            if pending is not None and message.on_conflict == "ignore":
+                del self._published[-1]
+                ids[-1] = None
+            elif pending is not None:
+                del self._published[pending]
+        return ids
 
     def _pending(self, dedup_key: str) -> int | None:
         """Where the recorded message with this key is, if it was not sent yet."""
@@ -295,17 +305,3 @@ def _contains(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, Mapping) and isinstance(value, Mapping):
         return all(key in value and _contains(value[key], part) for key, part in wanted.items())
     return bool(value == wanted)
-
-
-def _message(published: Published) -> Message:
-    message = published.message
-    return Message(
-        id=published.id,
-        routing_key=published.routing_key,
-        body=published.content,
-        created_at=datetime.now(UTC),
-        tracking_ids=published.tracking_ids,
-        content_type=published.content_type,
-        headers=dict(message.headers or {}),
-        ordering_key=message.ordering_key,
-    )

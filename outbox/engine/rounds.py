@@ -10,9 +10,8 @@ from typing import Protocol, assert_never
 from outbox.core.events import RouteStalled, SendFailed, SendFailureType, SentMessage
 from outbox.core.message import Message, PendingMessage, Way
 from outbox.core.outcome import DONE, DROPPED, RETURNED, STALLED, Cause, Dead, Failure, RelayOutcome
-from outbox.engine.holding import LONGEST_HELD_KEY, Holds
 from outbox.engine.ordering import Waves
-from outbox.engine.stalls import FIRST_PAUSE, Stalls, can_stall
+from outbox.engine.routes import FIRST_PAUSE, LONGEST_HELD_KEY, Holds, Stalls, can_stall
 from outbox.ports import CONFIRMED, Claim, Confirmed, NotSent, Refused, SendResult, Store, Transport, Unconfirmed, Unroutable
 from outbox.retry import RetryPolicy
 
@@ -122,13 +121,13 @@ class SendingRounds:
         self._stalls = Stalls()
 
     async def start(self, limit: int) -> "SendingRound | None":
-        """See `outbox.engine.sending.Rounds.start`."""
+        """See `outbox.engine.rounds.Rounds.start`."""
         await self._transport.open()
         claim = await self._store.claim(limit)
         return None if claim is None else SendingRound(claim, self._transport, self._policy, self._holds, self._stalls)
 
     async def start_probe(self) -> "SendingRound | None":
-        """See `outbox.engine.sending.Rounds.start_probe`."""
+        """See `outbox.engine.rounds.Rounds.start_probe`."""
         windows = dict(await self._stalls.until_due())
         try:
             await self._transport.open()
@@ -143,7 +142,7 @@ class SendingRounds:
         return SendingRound(claim, self._transport, self._policy, self._holds, self._stalls, probing=True)
 
     async def look_for_stalled(self) -> StalledRoutes:
-        """See `outbox.engine.sending.Rounds.look_for_stalled`."""
+        """See `outbox.engine.rounds.Rounds.look_for_stalled`."""
         waiting = await self._store.stalled_ways(MOST_WAITING)
         found = [way for way in waiting if self._stalls.stall(way, silent=True, pause=_NO_TIME)]
         complete = len(waiting) < MOST_WAITING
@@ -174,7 +173,7 @@ class SendingRound:
         self._probing = probing
 
     async def finish(self) -> RoundReport:
-        """See `outbox.engine.sending.Round.finish`."""
+        """See `outbox.engine.rounds.Round.finish`."""
         async with self._claim as claim:
             results = await self._send(claim.messages)
             outcomes = [self._outcome(*sent) for sent in zip(claim.messages, results, strict=True)]
@@ -183,7 +182,7 @@ class SendingRound:
         return replace(self._report(claim.messages, results, outcomes), stalled=stalled, resumed=resumed)
 
     async def abandon(self) -> None:
-        """See `outbox.engine.sending.Round.abandon`."""
+        """See `outbox.engine.rounds.Round.abandon`."""
         async with self._claim:
             pass  # unsettled, every message is as it was
 
