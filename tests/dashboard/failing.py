@@ -39,3 +39,9 @@ async def announced(page: Page, text: str) -> None:
     """Waits until something was said, and takes it away."""
     said = page.get_by_role("region", name="Notifications").get_by_role("dialog").filter(has_text=text)
     await expect(said).to_be_visible()
+
+
+async def written(editor: Locator) -> str:
+    """What an editor has on its lines."""
+    await expect(editor).to_be_visible()
+    return "\n".join(await editor.locator(".cm-line").all_inner_texts())

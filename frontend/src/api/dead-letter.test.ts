@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { writeJson } from "~/lib/json-text";
+import { writeJson } from "~/lib/json";
 import { letterIn, requestText } from "./dead-letter";
 
 describe("a dead letter on the wire", () => {

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { JsonError, memberOf, readJson, readJsonOr, writeJson } from "./json";
+import { JsonError, jsonProblemIn, memberOf, positionOf, readJson, readJsonOr, writeJson } from "./json";
 
 describe("readJson", () => {
   it("keeps numbers as they were written", () => {
     const numbers = ["9007199254740993", "-0", "1.50", "2e400", "0.1E-7", "123456789012345678901234567890"];
-    expect(writeJson(readJson(`[${numbers.join(",")}]`))).toBe(`[${numbers.join(", ")}]`);
+    expect(writeJson(readJson(`[${numbers.join(",")}]`))).toBe(`[${numbers.join(",")}]`);
   });
 
   it("keeps the order of members, and keys that come twice", () => {
     const node = readJson('{"b": 1, "2": true, "b": null, "": "x"}');
-    expect(writeJson(node)).toBe('{"b": 1, "2": true, "b": null, "": "x"}');
+    expect(writeJson(node)).toBe('{"b":1,"2":true,"b":null,"":"x"}');
     expect(memberOf(node, "b")).toEqual({ kind: "literal", source: "null" });
   });
 
@@ -77,6 +77,24 @@ describe("readJson", () => {
     const long = "a".repeat(1_000_000);
     const text = readJson(`"${long}"`);
     expect(text.kind === "string" && text.value === long).toBe(true);
+  });
+});
+
+describe("JSON as text", () => {
+  it("is written with numbers, order and repeated keys as they were read", () => {
+    const text = '{"b":9007199254740993,"a":[1.50,-0,1e400,{}],"b":[],"\\u00e9":"\\n\\"</script>"}';
+    expect(writeJson(readJson(text))).toBe(text.replace("\\u00e9", "é"));
+    expect(readJson(writeJson(readJson(text), 2))).toEqual(readJson(text));
+    expect(writeJson(readJson('{"a":[1,{"b":null}],"c":{}}'), 2)).toBe(
+      '{\n  "a": [\n    1,\n    {\n      "b": null\n    }\n  ],\n  "c": {}\n}',
+    );
+  });
+
+  it("says at which line and column it is wrong, and nothing when it is right", () => {
+    expect(jsonProblemIn('{\n  "a": 1,\n}')).toMatchObject({ line: 3, column: 1 });
+    expect(jsonProblemIn("[1, tru]")).toMatchObject({ line: 1, column: 5, what: "a value is missing" });
+    expect(jsonProblemIn("[1]")).toBeUndefined();
+    expect(positionOf("ab\ncd", 4)).toEqual({ line: 2, column: 2 });
   });
 });
 

@@ -26,7 +26,21 @@ export class JsonError extends Error {
 
 /** The tree of a JSON document; throws a `JsonError` where it is none. No depth is too deep. */
 export function readJson(text: string): JsonNode {
-  return new Reader(text).document();
+  // For each key that is typed, an editor asks several times about one text.
+  if (last?.text !== text) last = { text, result: read(text) };
+  if (last.result instanceof JsonError) throw last.result;
+  return last.result;
+}
+
+let last: { text: string; result: JsonNode | JsonError } | undefined;
+
+function read(text: string): JsonNode | JsonError {
+  try {
+    return new Reader(text).document();
+  } catch (thrown) {
+    if (thrown instanceof JsonError) return thrown;
+    throw thrown;
+  }
 }
 
 /** The same, or undefined for what is no JSON document. */
@@ -44,19 +58,81 @@ export function memberOf(node: JsonNode, key: string): JsonNode | undefined {
   return node.kind === "object" ? node.members.findLast((member) => member.key === key)?.node : undefined;
 }
 
-/** A tree as text again, in one line. */
-export function writeJson(node: JsonNode): string {
-  switch (node.kind) {
-    case "object":
-      return `{${node.members.map(({ key, node: inner }) => `${JSON.stringify(key)}: ${writeJson(inner)}`).join(", ")}}`;
-    case "array":
-      return `[${node.items.map(writeJson).join(", ")}]`;
-    case "string":
-      return JSON.stringify(node.value);
-    default:
-      return node.source;
+/** The document on one line, or with an indentation on many; numbers as they were. */
+export function writeJson(node: JsonNode, indent = 0): string {
+  const parts: string[] = [];
+  write(node, indent, indent > 0 ? "\n" : "", parts);
+  return parts.join("");
+}
+
+function write(node: JsonNode, indent: number, line: string, parts: string[]): void {
+  const inner = line && line + " ".repeat(indent);
+  if (node.kind === "object") {
+    const members = node.members.map(
+      ({ key, node: value }) => [`${JSON.stringify(key)}:${line ? " " : ""}`, value] as const,
+    );
+    writeAll("{}", members, indent, line, inner, parts);
+  } else if (node.kind === "array") {
+    writeAll(
+      "[]",
+      node.items.map((item) => ["", item] as const),
+      indent,
+      line,
+      inner,
+      parts,
+    );
+  } else {
+    parts.push(node.kind === "string" ? JSON.stringify(node.value) : node.source);
   }
 }
+
+function writeAll(
+  brackets: string,
+  values: readonly (readonly [string, JsonNode])[],
+  indent: number,
+  line: string,
+  inner: string,
+  parts: string[],
+): void {
+  parts.push(brackets.charAt(0));
+  values.forEach(([before, value], index) => {
+    parts.push(index > 0 ? "," : "", inner, before);
+    write(value, indent, inner, parts);
+  });
+  parts.push(values.length > 0 ? line : "", brackets.charAt(1));
+}
+
+export interface Position {
+  line: number;
+  column: number;
+}
+
+/** The line and column of a position in a text, both from 1. */
+export function positionOf(text: string, at: number): Position {
+  const before = text.slice(0, at);
+  return { line: before.split("\n").length, column: at - before.lastIndexOf("\n") };
+}
+
+export interface JsonProblem extends Position {
+  what: string;
+}
+
+/** What is wrong with a text that should be JSON, and where; undefined when nothing is. */
+export function jsonProblemIn(text: string): JsonProblem | undefined {
+  try {
+    readJson(text);
+    return undefined;
+  } catch (thrown) {
+    if (!(thrown instanceof JsonError)) throw thrown;
+    const what = thrown.message.replace(/ at character \d+$/, "");
+    return { what: PLAIN[what] ?? what, ...positionOf(text, thrown.at) };
+  }
+}
+
+const PLAIN: Readonly<Record<string, string>> = {
+  "no string": "a text in double quotes is missing",
+  "no JSON value": "a value is missing",
+};
 
 interface Open {
   node: { kind: "object"; members: Member[] } | { kind: "array"; items: JsonNode[] };

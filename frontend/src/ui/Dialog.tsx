@@ -73,8 +73,10 @@ export function DialogClose({ children }: { children: string }) {
 
 /** What it begins with where that is typed into; else itself, so that it is read out, and no key chooses anything. */
 function beginningOf(dialog: HTMLElement | null): HTMLElement | null {
-  const first = dialog?.querySelector<HTMLElement>("input:not([aria-hidden]), textarea, select");
-  return first?.matches("textarea, input:not([type=checkbox], [type=radio])") ? first : dialog;
+  const first = dialog?.querySelector<HTMLElement>(
+    "input:not([aria-hidden]), textarea, select, [data-editor]",
+  );
+  return first?.matches("textarea, [data-editor], input:not([type=checkbox], [type=radio])") ? first : dialog;
 }
 
 /** Takes the focus in where it stayed outside: a dialog whose place this one took gave it back to the page. */

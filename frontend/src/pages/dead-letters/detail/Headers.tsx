@@ -1,5 +1,5 @@
 import type { JsonNode } from "~/lib/json";
-import { writeJson } from "~/lib/json-text";
+import { writeJson } from "~/lib/json";
 import * as texts from "~/texts/dead-letters";
 import { Table } from "~/ui";
 import styles from "./Headers.module.css";

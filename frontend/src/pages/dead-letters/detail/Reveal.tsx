@@ -1,7 +1,7 @@
 import { useState } from "react";
 import type { DeadLetter, useReveal } from "~/api/dead-letter";
 import { useWhyNot } from "~/api/session";
-import { writeJson } from "~/lib/json-text";
+import { writeJson } from "~/lib/json";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/dead-letters";
 import { Badge, Button, Dialog, Problem } from "~/ui";

@@ -1,5 +1,4 @@
-import { readJsonOr } from "~/lib/json";
-import { jsonProblemIn, writeJson } from "~/lib/json-text";
+import { jsonProblemIn, readJsonOr, writeJson } from "~/lib/json";
 import * as texts from "~/texts/editing";
 import { announce, Button, Choice } from "~/ui";
 import { CodeField } from "./CodeField";
@@ -51,6 +50,7 @@ export function BodyField({
         label={texts.body}
         value={draft.body}
         onChange={(body) => onEdit({ body })}
+        json={draft.form === "json"}
         error={wrongBody(draft)}
         wrongLine={draft.form === "json" ? jsonProblemIn(draft.body)?.line : undefined}
         hint={HINTS[draft.form]}

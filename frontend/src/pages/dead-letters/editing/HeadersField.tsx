@@ -1,5 +1,5 @@
 import type { DeadLetter } from "~/api/dead-letter";
-import { jsonProblemIn } from "~/lib/json-text";
+import { jsonProblemIn } from "~/lib/json";
 import * as texts from "~/texts/editing";
 import { Badge, Facts } from "~/ui";
 import { CodeField } from "./CodeField";
@@ -22,6 +22,7 @@ export function HeadersField({
         label={texts.headers}
         value={draft.headers}
         onChange={(headers) => onEdit({ headers })}
+        json
         error={wrongHeaders(draft)}
         wrongLine={jsonProblemIn(draft.headers)?.line}
         hint={texts.headersHint}

@@ -1,8 +1,7 @@
 // What is edited: body and headers as text, as they were and as they are to be, and the edit that comes of it.
 
 import type { DeadLetter, Edit } from "~/api/dead-letter";
-import { readJson, readJsonOr } from "~/lib/json";
-import { jsonProblemIn, writeJson } from "~/lib/json-text";
+import { jsonProblemIn, readJson, readJsonOr, writeJson } from "~/lib/json";
 import * as texts from "~/texts/editing";
 
 /** How a body is written in the editor: as JSON, which is checked; as any text; or as bytes in base64. */
