@@ -18,17 +18,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
-    "Python files": 263,
-    "lines of Python": 44_337,
-    "modules with one importer": 61,
-    "private functions named once, %": 23.4,
-    "modules named …ing": 22,
-    "import edges": 1_288,
+    "Python files": 260,
+    "lines of Python": 43_400,
+    "modules with one importer": 57,
+    "private functions named once, %": 16,
+    "modules named …ing": 12,
+    "import edges": 1_285,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,
 }
-FLOORS = {"full-line comments, %": 0.6}
+FLOORS = {"full-line comments, %": 0.75}
 """Where concurrency, SQL and protocol need a reason, it stands next to the line."""
 LEANING = re.compile(r"(The same\b|The whole of\b|Whatever\b|Likewise\b|Whoever\b)")
 FRONTEND_IMPORT = re.compile(r"""^(?:import|export)\b[^;'"]*?from\s+["'](\.[^"']+)["']""", re.MULTILINE)
