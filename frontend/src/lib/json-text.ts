@@ -1,6 +1,6 @@
 // JSON as text: written from its tree as exactly as it was read, and the places in it that errors are at.
 
-import { JsonError, type JsonNode, readJson } from "./json";
+import { JsonError, type JsonFault, type JsonNode, readJson } from "./json";
 
 /** The document on one line, or with an indentation on many; numbers as they were. */
 export function writeJson(node: JsonNode, indent = 0): string {
@@ -58,7 +58,7 @@ export function positionOf(text: string, at: number): Position {
 }
 
 export interface JsonProblem extends Position {
-  what: string;
+  fault: JsonFault;
 }
 
 /** What is wrong with a text that should be JSON, and where; undefined when nothing is. */
@@ -68,12 +68,6 @@ export function jsonProblemIn(text: string): JsonProblem | undefined {
     return undefined;
   } catch (thrown) {
     if (!(thrown instanceof JsonError)) throw thrown;
-    const what = thrown.message.replace(/ at character \d+$/, "");
-    return { what: PLAIN[what] ?? what, ...positionOf(text, thrown.at) };
+    return { fault: thrown.fault, ...positionOf(text, thrown.at) };
   }
 }
-
-const PLAIN: Readonly<Record<string, string>> = {
-  "no string": "a text in double quotes is missing",
-  "no JSON value": "a value is missing",
-};
