@@ -35,7 +35,7 @@ _MICROSECOND = timedelta(microseconds=1)
 class AuditParameters(Paged):
     """Which entries are asked for: those that fit all that is given."""
 
-    actor: Annotated[Text | None, Field(description="Who did it, by the whole name.")] = None
+    actor: Annotated[Text | None, Field(description="The principal's whole name.")] = None
     action: Annotated[Text | None, Field(description="What was done, as in `dlq.requeue`.")] = None
     outcome: Annotated[AuditOutcome | None, Field(description="`denied`: it was not allowed; `failed`: it was not done.")] = (
         None
@@ -51,7 +51,7 @@ class AuditParameters(Paged):
 
 
 class AuditEntry(Model):
-    """Something that somebody did, or tried."""
+    """An action, done, failed or denied."""
 
     id: str
     created_at: Moment
@@ -75,7 +75,7 @@ class AuditPage(Page[AuditEntry]):
 
 @audit.get("/audit", operation_id="outbox_audit_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
 async def list_audit(context: Operator, parameters: Annotated[AuditParameters, Query()]) -> AuditPage:
-    """Who did what, newest first: changes that were made or failed, secrets that were revealed, logins, and what was denied."""
+    """Lists the audit log, newest first: changes, failed changes, revealed secrets, logins, and denied requests."""
     admin, filter_ = context.admin, parameters.as_filter()
     bound_to = parameters.model_dump(mode="json", exclude={"limit", "cursor", "total"}, exclude_none=True)
     cursor = decode_cursor(parameters.cursor, bound_to, (int, int))

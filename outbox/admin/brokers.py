@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BrokerKind(StrEnum):
-    """Who holds the queues; `other`: an object that the host gave, which tells of none."""
+    """What holds the queues; `other`: an object of the host, which reports none."""
 
     POSTGRESQL = "postgresql"
     RABBITMQ = "rabbitmq"

@@ -17,6 +17,8 @@ class Example:
 _SELECTOR = {"ids": ["17", "outbox-4"]}
 _PAUSE = {"scope": "queue", "name": "mail"}
 EXAMPLES: Mapping[str, Example] = {
+    "outbox_health_live": Example("/health/live"),
+    "outbox_health_ready": Example("/health/ready"),
     "outbox_session_show": Example("/session"),
     "outbox_session_begin": Example("/session", {"token": "outbox_YUkPDx0qGdSXGmMNR3L3NdJz3HhtH8LqKyVj4Hq1Xhc"}),
     "outbox_session_end": Example("/session"),

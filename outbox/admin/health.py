@@ -6,6 +6,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, Depends, Response, status
 from pydantic import BaseModel, ConfigDict
 
+from outbox.admin.examples import example_of
 from outbox.admin.routing import HeadRoute
 from outbox.runtime.health import HealthChecks
 
@@ -40,16 +41,25 @@ def health_routes(health: HealthChecks | Callable[..., Any]) -> APIRouter:
     router = APIRouter(prefix="/health", tags=["health"], route_class=HeadRoute)
     find = _found(health)
 
-    @router.get("/live", operation_id="outbox_health_live")
+    @router.get(
+        "/live",
+        operation_id="outbox_health_live",
+        summary="Check Liveness",
+        openapi_extra=example_of("outbox_health_live", "GET"),
+    )
     async def live() -> Liveness:
-        """Whether the process answers at all; nothing else is looked at."""
+        """Says that the process answers; checks nothing else."""
         return Liveness()
 
     @router.get(
-        "/ready", operation_id="outbox_health_ready", responses={status.HTTP_503_SERVICE_UNAVAILABLE: {"model": Readiness}}
+        "/ready",
+        operation_id="outbox_health_ready",
+        summary="Check Readiness",
+        responses={status.HTTP_503_SERVICE_UNAVAILABLE: {"model": Readiness}},
+        openapi_extra=example_of("outbox_health_ready", "GET"),
     )
     async def ready(response: Response, checks: HealthChecks = Depends(find)) -> Readiness:  # noqa: B008
-        """Whether the process can do its work now; 503, with the parts that are not well, if it cannot."""
+        """Says whether the process can do its work: 200, or 503 with the parts that are unavailable."""
         report = await checks.report()
         response.headers["cache-control"] = "no-store"
         if not report.ready:

@@ -88,8 +88,8 @@ class Page(Model, Generic[T]):
     """Part of a list, and the cursors that lead on; null where the list ends."""
 
     items: list[T]
-    next: str | None = Field(description="Give it as `cursor` for what follows; null at the end.")
-    previous: str | None = Field(description="Give it as `cursor` for what came before; null at the beginning.")
+    next: str | None = Field(description="Pass it as `cursor` to get the next page; null at the end.")
+    previous: str | None = Field(description="Pass it as `cursor` to get the previous page; null at the beginning.")
     total: Total | None = Field(default=None, description="With `total=true` only.")
 
 
@@ -147,7 +147,7 @@ Instant = Annotated[
 
 Direction = Literal["next", "previous"]
 
-Limit = Annotated[int, Query(ge=1, le=200, description="Most items of the page.")]
+Limit = Annotated[int, Query(ge=1, le=200, description="At most so many items.")]
 _CURSOR: dict[str, Any] = {"pattern": "^[A-Za-z0-9_-]+$"}
 """Said in the schema only: what does not fit is answered `invalid_cursor`."""
 CursorParameter = Annotated[
@@ -167,7 +167,7 @@ MOST_COUNTED = 10_000
 class Paged(Request):
     """The parameters of every list, to be inherited by models for `Annotated[…, Query()]`."""
 
-    limit: Annotated[int, Field(ge=1, le=200, description="Most items of the page.")] = 50
+    limit: Annotated[int, Field(ge=1, le=200, description="At most so many items.")] = 50
     cursor: Annotated[
         str | None,
         Field(

@@ -7,7 +7,7 @@ from outbox.errors import ConfigurationError
 
 
 class Role(StrEnum):
-    """What somebody may do: look; also repair and pause, and see what is masked; also delete for good."""
+    """A viewer reads; an operator also repairs, pauses and reveals masked values; an admin also deletes for good."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"

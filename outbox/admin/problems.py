@@ -63,33 +63,33 @@ class Code(StrEnum):
 
 
 _KINDS: Mapping[Code, tuple[int, str]] = {
-    Code.INVALID_CURSOR: (400, "This is no cursor of ours"),
+    Code.INVALID_CURSOR: (400, "Invalid cursor"),
     Code.CURSOR_MISMATCH: (400, "The cursor belongs to another filter or order"),
-    Code.UNAUTHENTICATED: (401, "Nobody known is asking"),
+    Code.UNAUTHENTICATED: (401, "Authentication required"),
     Code.FORBIDDEN: (403, "The role does not allow this"),
     Code.CROSS_SITE: (403, "The request comes from another site"),
     Code.READ_ONLY: (403, "This installation is read-only"),
-    Code.NOT_FOUND: (404, "There is no such thing"),
-    Code.METHOD_NOT_ALLOWED: (405, "The address takes other methods"),
+    Code.NOT_FOUND: (404, "Not found"),
+    Code.METHOD_NOT_ALLOWED: (405, "Method not allowed"),
     Code.CONFLICT: (409, "The state does not allow this"),
-    Code.COUNT_DRIFTED: (409, "What the filter means has changed since the dry run"),
-    Code.VERSION_CONFLICT: (409, "Somebody else has changed it meanwhile"),
+    Code.COUNT_DRIFTED: (409, "The selected dead letters have changed since the dry run"),
+    Code.VERSION_CONFLICT: (409, "It was changed in the meantime"),
     Code.REQUEST_RUNNING: (409, "The same request is still running"),
-    Code.BODY_TOO_SLOW: (408, "The body of the request did not come"),
-    Code.BODY_TOO_LARGE: (413, "The body of the request is too large"),
-    Code.INVALID_REQUEST: (422, "The request makes no sense"),
+    Code.BODY_TOO_SLOW: (408, "The request body arrived too slowly"),
+    Code.BODY_TOO_LARGE: (413, "The request body is too large"),
+    Code.INVALID_REQUEST: (422, "Invalid request"),
     Code.FILTER_TOO_BROAD: (422, "The filter would take too long"),
-    Code.INVALID_EDIT: (422, "The edited message would be refused"),
-    Code.HEADER_LOCKED: (422, "The header belongs to the system"),
+    Code.INVALID_EDIT: (422, "The edited message is invalid"),
+    Code.HEADER_LOCKED: (422, "The header is reserved"),
     Code.KEY_REUSED: (422, "The idempotency key was used for another request"),
-    Code.CONFIRMATION_REQUIRED: (428, "A dry run must come first"),
+    Code.CONFIRMATION_REQUIRED: (428, "A dry run is required first"),
     Code.TOO_MANY_LOGINS: (429, "Too many failed logins"),
-    Code.TOO_MANY_REQUESTS: (429, "One principal asks too much at once"),
+    Code.TOO_MANY_REQUESTS: (429, "Too many concurrent requests of one principal"),
     Code.TOO_MANY_STREAMS: (503, "Too many streams are open"),
-    Code.INTERNAL: (500, "Something is wrong on our side"),
-    Code.SCHEMA_OUTDATED: (503, "The database lacks a table, a column or a right that this release uses"),
-    Code.DATABASE_UNAVAILABLE: (503, "The database is away"),
-    Code.BROKER_UNAVAILABLE: (503, "The broker is away"),
+    Code.INTERNAL: (500, "Internal error"),
+    Code.SCHEMA_OUTDATED: (503, "The database lacks a table, column or privilege that this release uses"),
+    Code.DATABASE_UNAVAILABLE: (503, "The database is unavailable"),
+    Code.BROKER_UNAVAILABLE: (503, "The broker is unavailable"),
 }
 
 
@@ -194,7 +194,7 @@ def documented_too(responses: Mapping[int | str, Mapping[str, Any]], *codes: Cod
 
 
 _CODES = "x-problem-codes"
-_PLAIN = {"extra_forbidden": "there is nothing of that name: leave it out", "missing": "it is missing"}
+_PLAIN = {"extra_forbidden": "unknown parameter: leave it out", "missing": "it is missing"}
 """What is said instead of pydantic's words, where these do not say what to do."""
 
 

@@ -9,7 +9,7 @@ from outbox.masking import Masking
 
 
 class ChainState(StrEnum):
-    """Where a message, or its delivery to one queue, is now, as far as that is known."""
+    """The state of a message, or of its delivery to one queue, as far as it is on record."""
 
     PENDING = "pending"
     SCHEDULED = "scheduled"
@@ -54,7 +54,7 @@ def worst(states: Iterable[ChainState]) -> ChainState:
 
 
 class AttemptOutcome(StrEnum):
-    """How an attempt ended; `DUPLICATE`: it had been handled before."""
+    """The outcome of an attempt; `DUPLICATE`: it had been handled before."""
 
     PROCESSED = "processed"
     RETRIED = "retried"
@@ -88,7 +88,7 @@ class Try:
 
 
 class WaitReason(StrEnum):
-    """Why a delivery waits; `NEXT`: for no reason but that a worker has not taken it yet."""
+    """Why a delivery waits; `NEXT`: a worker will take it next."""
 
     PAUSED = "paused"
     NO_CONSUMER = "no_consumer"
@@ -115,7 +115,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leg:
-    """What became of a message in one queue.
+    """The delivery of a message to one queue.
 
     `waited` is its time in the broker before the first attempt; `due_at` when it is to be tried again. `tries` are the attempts
     that are known, oldest first; `attempts` is how many there were. `waiting` says why it waits, if it does.

@@ -101,7 +101,7 @@ async def stats(client: Client, *, as_json: bool, from_: str, to: str, step: str
 @click.command(cls=Command)
 @click.argument("scope", type=click.Choice(_SCOPES), required=False)
 @click.argument("name", default="")
-@click.option("--reason", help="Why, for those who find it paused.")
+@click.option("--reason", help="Why, for other operators.")
 @click.option("--until", type=FUTURE_TIME, help="When it ends by itself: a time with its zone, or a duration from now.")
 @json_output
 @with_client

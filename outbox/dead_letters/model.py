@@ -21,7 +21,7 @@ Facets = Mapping[FacetField, Sequence[tuple[str, int]]]
 
 
 class Source(StrEnum):
-    """Who gave a message up: the relay that could not send it, a worker whose handler failed, or the broker."""
+    """What dead-lettered a message: a relay that could not send it, a worker whose handler failed, or the broker."""
 
     RELAY = "relay"
     WORKER = "worker"
@@ -29,7 +29,7 @@ class Source(StrEnum):
 
 
 class DeadLetterStatus(StrEnum):
-    """What a person made of a dead letter; `OPEN`: nothing yet."""
+    """The status of a dead letter; `OPEN`: neither requeued nor discarded."""
 
     OPEN = "open"
     REQUEUED = "requeued"

@@ -296,7 +296,7 @@ class GroupNotes:
 
 
 class RequeueOutcome(StrEnum):
-    """How a life ended; `IN_PROGRESS`: not yet, as far as the history knows."""
+    """The outcome of a requeue; `IN_PROGRESS`: none in the history yet."""
 
     IN_PROGRESS = "in_progress"
     PROCESSED = "processed"

@@ -158,7 +158,7 @@ async def test_a_line_tells_everything_but_the_payload(viewer: httpx.AsyncClient
     assert parked["preview"] == '{"token": "***"}'
     assert letter["id"] == "1"
     assert (letter["size"], letter["preview"]) == (48, '{"customer": "Ann Smith", "password": "***"}')
-    assert letter["error"] == {"type": "shop.PaymentError", "message": "the card 4711 was declined"}
+    assert letter["error"] == {"type": "shop.PaymentError", "message": "the card 4711 was declined", "traceback": None}
     assert letter["failed_at"] == "2026-03-01T12:00:00.000Z"
     assert "hunter2" not in str(page)
     assert (page["next"], page["previous"], page["total"], page["facets"]) == (None, None, None, None)

@@ -250,7 +250,7 @@ async def test_what_was_sent_tells_what_became_of_it(viewer: httpx.AsyncClient, 
         ("mail", "processed", 2),
         ("stock", "dead_lettered", 1),
     ]
-    assert [one["error"] for one in handled] == [None, {"type": "KeyError", "message": "token=***"}]
+    assert [one["error"] for one in handled] == [None, {"type": "KeyError", "message": "token=***", "traceback": None}]
 
 
 async def test_bodies_are_masked_unless_an_operator_reveals_them_which_is_written_down(

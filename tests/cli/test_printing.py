@@ -29,7 +29,7 @@ def example(schema: dict[str, Any]) -> Any:
     if "$ref" in schema:
         return example(DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
     if choices := schema.get("anyOf", schema.get("oneOf")):
-        plans = [each for each in choices if "Plan" in each.get("$ref", "")]
+        plans = [each for each in choices if "DryRun" in each.get("$ref", "")]
         return example((plans or choices)[0])
     if known := schema.get("enum", [schema["const"]] if "const" in schema else None):
         return known[0]

@@ -1,4 +1,4 @@
-// Relays, workers, archivers and maintenance, as their last sign of life tells of them.
+// Relays, workers, archivers and maintenance, as their last heartbeat describes them.
 
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
 import { client, dataOf, type Schemas } from "./client";

@@ -63,12 +63,12 @@ function hide(now: boolean): void {
 }
 /** How often each resource was read again; "everything" for all at once. */
 function reads(): Record<string, number> {
-  const told: Record<string, number> = {};
+  const counts: Record<string, number> = {};
   for (const [filters] of vi.mocked(queries.invalidateQueries).mock.calls) {
     const name = String(filters?.queryKey?.[0] ?? "everything");
-    told[name] = (told[name] ?? 0) + 1;
+    counts[name] = (counts[name] ?? 0) + 1;
   }
-  return told;
+  return counts;
 }
 
 describe("the stream", () => {

@@ -6,7 +6,7 @@ import { useFallbackInterval, useInterval } from "./live";
 
 export type FailureGroup = Schemas["DeadLetterGroup"];
 export type Component = Schemas["ComponentResponse"];
-/** Who has given a sign of life lately, and what is paused. */
+/** Components with a recent heartbeat, and what is paused. */
 export type Living = Schemas["Components"];
 export type Pause = Schemas["PauseResponse"];
 /** Whether all is well, as the server judges: the doctor and the metrics tell the same. */

@@ -20,7 +20,7 @@ export function usePause(onPaused: (pause: Pause) => void) {
   const queries = useQueryClient();
   const headers = useKeys();
   return useMutation({
-    mutationFn: (wanted: Target & { reason: string | null; until: string | null }) =>
+    mutationFn: (wanted: Target & { reason: string | null; expires_at: string | null }) =>
       dataOf(client.POST("/pause", { body: wanted, headers: headers(wanted) })),
     onSuccess(pause) {
       readAgain(queries);

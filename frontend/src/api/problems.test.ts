@@ -7,7 +7,7 @@ describe("a failure in one line", () => {
     expect(inOneLine(new Failure({ ...facts, requestId: "r1" }))).toBe(
       "Try again. Code database_unavailable, request r1.",
     );
-    expect(inOneLine(new Failure(facts))).toBe("Try again. Code database-unavailable.");
+    expect(inOneLine(new Failure(facts))).toBe("Try again. Code database_unavailable.");
     expect(inOneLine(new TypeError("x"))).toContain("Code unreachable.");
   });
 });

@@ -47,7 +47,10 @@ export function useDryRun(wanted: RepairRequest) {
  * Does what is wanted, and tells what came of it even to a dialog that was closed meanwhile. Sent again unchanged, because no answer came, it has the same key and is not done twice; while an
  * earlier try is still running, its answer is waited for.
  */
-export function useRepair(told: { onAnswer(answer: RepairResult): void; onFailure(thrown: Error): void }) {
+export function useRepair(callbacks: {
+  onAnswer(answer: RepairResult): void;
+  onFailure(thrown: Error): void;
+}) {
   const queries = useQueryClient();
   const sent = useRef({ text: "", key: "" });
   return useMutation({
@@ -73,9 +76,9 @@ export function useRepair(told: { onAnswer(answer: RepairResult): void; onFailur
           predicate: ({ queryKey }) => isThere(queryKey),
         });
       }
-      told.onAnswer(answer);
+      callbacks.onAnswer(answer);
     },
-    onError: told.onFailure,
+    onError: callbacks.onFailure,
   });
 }
 

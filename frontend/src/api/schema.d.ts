@@ -10,7 +10,7 @@ export interface paths {
         };
         /**
          * List Audit
-         * @description Who did what, newest first: changes that were made or failed, secrets that were revealed, logins, and what was denied.
+         * @description Lists the audit log, newest first: changes, failed changes, revealed secrets, logins, and denied requests.
          */
         get: operations["outbox_audit_list"];
         put?: never;
@@ -30,10 +30,10 @@ export interface paths {
         };
         /**
          * Show Backlog
-         * @description How much waits in the outbox, by state and by routing key, since when, and for how much longer; and in the queues.
+         * @description Shows how much waits in the outbox, by state and routing key, since when and for how long, and the depths of queues.
          *
-         *     The figures are counted at most every two seconds, whoever asks: `as_of` says when. Beyond ten thousand of a state they are
-         *     estimated. When the broker is away the answer still comes, without its queues, and says so in `degraded`.
+         *     The figures are counted at most every two seconds; `as_of` says when. Beyond ten thousand of a state they are estimates.
+         *     If the broker is unavailable, the answer has no queues, and `degraded` says so.
          */
         get: operations["outbox_backlog_show"];
         put?: never;
@@ -53,9 +53,9 @@ export interface paths {
         };
         /**
          * List Chains
-         * @description The chains that began last, newest first: how each began, the worst that became of it, and how long it took.
+         * @description Lists the latest chains, newest first: how each began, its worst state, and how long it took.
          *
-         *     They are found in the history: what is still in the outbox, or has been forgotten, is not among them.
+         *     Chains are found in the history: messages that are still in the outbox, or whose history was pruned, are not included.
          */
         get: operations["outbox_chains_list"];
         put?: never;
@@ -75,9 +75,9 @@ export interface paths {
         };
         /**
          * Show Chain
-         * @description The whole chain that a message belongs to: what led to it, what followed from it, and what became of each.
+         * @description Shows the whole chain of a message: its causes, its effects, and the outcome of each.
          *
-         *     Times are those of the database. A message that only others speak of has the state `unknown`.
+         *     Times are those of the database. A message that is only named by others has the state `unknown`.
          */
         get: operations["outbox_chains_show"];
         put?: never;
@@ -97,9 +97,9 @@ export interface paths {
         };
         /**
          * List Components
-         * @description Relays, workers, archivers and maintenance: who lives, since when, what they do, and which pauses they honour.
+         * @description Lists relays, workers, archivers and maintenance: status, activity, consumers, and the pauses that they apply.
          *
-         *     Of those that ended the latest are listed, for as long as maintenance remembers them, which is a day.
+         *     Of the lost and stopped ones the latest are listed, for up to a day.
          */
         get: operations["outbox_components_list"];
         put?: never;
@@ -121,10 +121,9 @@ export interface paths {
         put?: never;
         /**
          * Discard Dead Letters
-         * @description Puts dead letters aside: they stay, are not counted as open, and can be restored.
+         * @description Discards dead letters: they are kept, do not count as open, and can be restored.
          *
-         *     With `purge` those that were discarded are deleted for good: that takes the role `admin`, a reason, and the token of a dry
-         *     run, whatever selects them.
+         *     With `purge`, discarded ones are deleted for good: this requires the role `admin`, a reason, and the token of a dry run.
          */
         post: operations["outbox_discard"];
         delete?: never;
@@ -142,11 +141,11 @@ export interface paths {
         };
         /**
          * List Dead Letters
-         * @description Dead letters, and with them the messages that the relay parked, those that are open unless `status` says otherwise.
+         * @description Lists dead letters and messages that the relay parked: open ones, unless `status` says otherwise.
          *
-         *     Pages do not shift while messages die and are resolved: a page holds what is behind the last line of the one before it, or
-         *     before the first line of the one after it. What dies anew moves to the place of its latest death. Counting all, up to
-         *     10,000, and `facets` are done on request only; facets are up to a minute old, as `as_of` says.
+         *     Pages do not shift while messages fail and are resolved: a page begins after the last item of the page before it. A message
+         *     that fails again moves to the position of its latest failure. `total` and `facets` are counted on request; facets are up to
+         *     a minute old, as `as_of` says.
          */
         get: operations["outbox_dlq_list"];
         put?: never;
@@ -166,9 +165,9 @@ export interface paths {
         };
         /**
          * List Groups Of Dead Letters
-         * @description Dead letters that fit the filter, counted by the fingerprint of their error, by queue or by routing key.
+         * @description Counts the dead letters that match the filter, by the fingerprint of their error, by queue or by routing key.
          *
-         *     The largest group comes first. Counts are made at most every five seconds, whoever asks, and given while new ones are made,
+         *     The largest group comes first. Groups are counted at most every five seconds; the previous counts are returned meanwhile,
          *     for up to a minute: `as_of` says when.
          */
         get: operations["outbox_dlq_groups"];
@@ -189,8 +188,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Set Note Of Group
-         * @description Notes something about a group, for everybody to see, or takes the note away; whether or not it has any letters now.
+         * Set The Note Of A Group
+         * @description Sets or removes the note of a group, which every viewer sees. The group need not have dead letters now.
          */
         put: operations["outbox_dlq_note"];
         post?: never;
@@ -209,11 +208,11 @@ export interface paths {
         };
         /**
          * Show Dead Letter
-         * @description One dead letter: its error and every failure before it, body, headers, what edits replaced, what came of each requeue.
+         * @description Shows one dead letter: its error, earlier failures, body, headers, what edits replaced, and the outcome of each requeue.
          *
-         *     Masked, or, for operators with `reveal=true`, as it is; who revealed what is in the audit before it is answered. JSON is
-         *     shown as it was written, so that large numbers stay what they are. Of a body the first 262,144 bytes are shown; of JSON that
-         *     is larger nothing unless it is revealed, for what is cut cannot be masked. `outbox_dlq_body` has the whole.
+         *     Values are masked; operators see them with `reveal=true`, which is written to the audit first. JSON is shown as it was
+         *     written, so that large numbers keep their value. The first 262,144 bytes of a body are shown. Larger JSON is only shown
+         *     revealed, because a part of a document cannot be masked. `outbox_dlq_body` returns the whole body.
          */
         get: operations["outbox_dlq_show"];
         put?: never;
@@ -233,7 +232,7 @@ export interface paths {
         };
         /**
          * Download Body
-         * @description The body as it is, to be saved; who downloaded it is in the audit before it is answered.
+         * @description Downloads the body unmasked. The download is written to the audit first.
          */
         get: operations["outbox_dlq_body"];
         put?: never;
@@ -253,12 +252,12 @@ export interface paths {
         };
         /**
          * Stream Events
-         * @description Hints that something has changed, with the little that tells what: `backlog`, `dead-letters`, `operation`, `component`,
-         *     `pauses`, `statistics` (a minute is complete), `database`.
+         * @description Streams hints that something has changed: `backlog`, `dead_letters`, `operation`, `component`, `pauses`, `statistics` (a
+         *     minute is complete), `database`.
          *
-         *     Whoever names the last event that it saw is told what it missed. Otherwise, and when that is not known any more, a `reset`
-         *     comes first: read everything that you show. A comment comes every 15 seconds; after five minutes the stream ends, and the
-         *     client is to come back. It ends sooner when its session does, when the client does not keep up, and when the server stops.
+         *     A client that sends `Last-Event-ID` receives what it missed. Otherwise, or if that is no longer known, a `reset` comes
+         *     first: reload everything that you show. A comment is sent every 15 seconds. After five minutes the stream ends, and the
+         *     client reconnects. It ends earlier when the session ends, when the client falls behind, and when the server stops.
          */
         get: operations["outbox_events_stream"];
         put?: never;
@@ -277,8 +276,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Live
-         * @description Whether the process answers at all; nothing else is looked at.
+         * Check Liveness
+         * @description Says that the process answers; checks nothing else.
          */
         get: operations["outbox_health_live"];
         put?: never;
@@ -297,8 +296,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Ready
-         * @description Whether the process can do its work now; 503, with the parts that are not well, if it cannot.
+         * Check Readiness
+         * @description Says whether the process can do its work: 200, or 503 with the parts that are unavailable.
          */
         get: operations["outbox_health_ready"];
         put?: never;
@@ -318,11 +317,12 @@ export interface paths {
         };
         /**
          * Show Verdict
-         * @description Whether all is well with the installation, and if not, what is wrong, since when, and what to do.
+         * @description Says whether the installation is healthy, and if not, what is wrong, since when, and what to do.
          *
-         *     It takes in the age and depth of outbox and queues, queues without a consumer, pauses, held, stalled and parked messages,
-         *     the topology, components that are missing, late or lost, and dead letters. The dashboard, `outbox doctor` and the gauges
-         *     `outbox_health_…` tell the same. It is judged at most every two seconds. A database that is away is a finding.
+         *     It covers the age and depth of outbox and queues, queues without a consumer, pauses, held, stalled and parked messages, the
+         *     topology, components that are missing, late or lost, and dead letters. The dashboard, `outbox doctor` and the gauges
+         *     `outbox_health_…` show the same verdict, which is computed at most every two seconds. A database that does not answer is a
+         *     finding.
          */
         get: operations["outbox_health_verdict"];
         put?: never;
@@ -342,12 +342,11 @@ export interface paths {
         };
         /**
          * List Messages
-         * @description Messages that are in the outbox, or kept there after sending: a page, in the order of their state.
+         * @description Lists messages that are in the outbox, or kept there after sending.
          *
-         *     Pending, scheduled and retrying ones are listed by when they are due; held ones by routing key; blocked ones, and those of
-         *     one `ordering_key`, in the order in which they go out; parked and sent ones, and all together, the newest first. A filter
-         *     that would search for longer than two seconds is refused: `state`, `ordering_key`, and of held ones `routing_key`, have an
-         *     index.
+         *     Pending, scheduled and retrying ones are in the order of their due time; held ones by routing key; blocked ones, and those
+         *     of one `ordering_key`, in sending order; parked and sent ones, and all together, newest first. A filter that would search
+         *     for longer than two seconds is refused: `state`, `ordering_key`, and for held ones `routing_key`, have an index.
          */
         get: operations["outbox_messages_list"];
         put?: never;
@@ -387,7 +386,7 @@ export interface paths {
         };
         /**
          * List Operations
-         * @description The changes of many dead letters, the newest first, each with its progress.
+         * @description Lists operations, newest first, each with its progress.
          */
         get: operations["outbox_operations_list"];
         put?: never;
@@ -407,7 +406,7 @@ export interface paths {
         };
         /**
          * Show Operation
-         * @description One operation: what was asked for, by whom and why, how far it is, and what became of the messages that it sent again.
+         * @description Shows one operation: what was requested, by whom and why, its progress, and the results of what it sent again.
          */
         get: operations["outbox_operations_show"];
         put?: never;
@@ -429,7 +428,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Operation
-         * @description Ends an operation: what is done stays done, and its other letters are as they were.
+         * @description Cancels an operation: finished items stay done, and the others are as they were.
          */
         post: operations["outbox_operations_cancel"];
         delete?: never;
@@ -446,10 +445,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List What Came Of Each Letter
-         * @description What came of each letter of an operation: those that failed first.
+         * List The Items Of An Operation
+         * @description Lists the items of an operation with their outcomes, those that failed first.
          *
-         *     While it goes on, letters move from one outcome to another, and a page shows what is there when it is asked for.
+         *     While it is active, items move from one outcome to another; a page shows the state at the time of the request.
          */
         get: operations["outbox_operations_items"];
         put?: never;
@@ -471,7 +470,7 @@ export interface paths {
         put?: never;
         /**
          * Pause Operation
-         * @description Holds an operation: no further batch of it begins, wherever it is run, until it is resumed.
+         * @description Pauses an operation: no further batch begins until it is resumed.
          */
         post: operations["outbox_operations_pause"];
         delete?: never;
@@ -491,7 +490,7 @@ export interface paths {
         put?: never;
         /**
          * Resume Operation
-         * @description Goes on with an operation that was paused.
+         * @description Resumes a paused operation.
          */
         post: operations["outbox_operations_resume"];
         delete?: never;
@@ -510,10 +509,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Pause
-         * @description Lets a relay, a worker or a queue take nothing new, from within a second on; what is in flight is finished.
+         * Pause Relays, Workers Or A Queue
+         * @description Pauses a relay, a worker, or a queue within a second. What is in flight is finished.
          *
-         *     The same pause asked for again replaces reason and end. The answer tells who honours it so far: ask `/pauses` again.
+         *     Repeating the request replaces reason and end. The answer says where the pause is applied so far: poll `/pauses`.
          */
         post: operations["outbox_pause"];
         delete?: never;
@@ -531,7 +530,7 @@ export interface paths {
         };
         /**
          * List Pauses
-         * @description What somebody has paused, and who honours it already.
+         * @description Lists the active pauses, and where each is applied.
          */
         get: operations["outbox_pauses_list"];
         put?: never;
@@ -553,11 +552,11 @@ export interface paths {
         put?: never;
         /**
          * Requeue Dead Letters
-         * @description Sends dead letters again, through the outbox, with their ids, to the queue that each died in.
+         * @description Sends dead letters again through the outbox, with their ids, each to the queue where it failed.
          *
-         *     Up to 100 ids are done at once: the answer has an outcome for each. More ids, a filter, a group, a rate or a canary make an
-         *     operation (202), whose letters are fixed now, and which goes on wherever maintenance runs. With `dry_run` nothing is done:
-         *     the answer says what would be, and has the `confirm_token` that filters and groups take.
+         *     Up to 100 ids are done at once, with an outcome for each. More ids, a filter, a group, a rate or a canary make an operation
+         *     (202), whose items are fixed now, and which runs wherever maintenance runs. With `dry_run` nothing is done: the answer says
+         *     what would be done, and has the `confirm_token` that filters and groups require.
          */
         post: operations["outbox_requeue"];
         delete?: never;
@@ -577,7 +576,7 @@ export interface paths {
         put?: never;
         /**
          * Restore Dead Letters
-         * @description Opens discarded dead letters again. What was requeued cannot be restored: it is on its way.
+         * @description Restores discarded dead letters to open. Requeued ones cannot be restored: they have been sent.
          */
         post: operations["outbox_restore"];
         delete?: never;
@@ -596,8 +595,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Resume
-         * @description Takes a pause back. Others that cover the same relay, worker or queue go on, and are told.
+         * End A Pause
+         * @description Ends a pause. Other pauses that cover the same relay, worker or queue stay, and are listed in the answer.
          */
         post: operations["outbox_resume"];
         delete?: never;
@@ -615,7 +614,7 @@ export interface paths {
         };
         /**
          * Show The Current Principal
-         * @description Tells who is asking, by what that is known, and what they may do.
+         * @description Shows the current principal, how it is authenticated, and its permissions.
          */
         get: operations["outbox_session_show"];
         put?: never;
@@ -630,7 +629,7 @@ export interface paths {
         post: operations["outbox_session_begin"];
         /**
          * Log Out
-         * @description Logs out: the session ends everywhere, and the cookie goes. With a token in the header there is nothing to end.
+         * @description Logs out: ends the session in every process and deletes the cookie. A token in the header has no session to end.
          */
         delete: operations["outbox_session_end"];
         options?: never;
@@ -647,13 +646,13 @@ export interface paths {
         };
         /**
          * Show Statistics
-         * @description What was created, sent, processed, failed and died, step by step; the backlog; and how long things took.
+         * @description Shows what was created, sent, processed, failed and dead-lettered in each step, the backlog, and latencies.
          *
-         *     Numbers are those of all processes together, and survive their restarts. Null means that nobody told anything of that time:
-         *     no relay ran, or no worker; 0 means that somebody ran and nothing happened. There are 2,000 points at most, all series
-         *     together: the step grows with the time and the groups, and to hours or days where statistics are only kept by those.
+         *     Numbers are those of all processes together, and survive restarts. Null means that no data was reported: no relay or no
+         *     worker ran; 0 means that nothing happened. There are at most 2,000 points in all series together: the step grows with the
+         *     time and the number of groups, and to hours or days where statistics are kept by those only.
          *
-         *     What covers more than a day is read again after five seconds at the earliest; `as_of` says when it was.
+         *     An answer that covers more than a day is computed again after five seconds at the earliest; `as_of` says when it was.
          */
         get: operations["outbox_stats_show"];
         put?: never;
@@ -673,9 +672,9 @@ export interface paths {
         };
         /**
          * Show Topology
-         * @description Exchanges, queues, workers, and the ways between them, as nodes and edges; and what is wrong, with a hint.
+         * @description Shows exchanges, queues, workers and their connections as nodes and edges, and warnings, each with a hint.
          *
-         *     Looked at when somebody asks, at most every ten seconds. When the broker is away, what workers have told is shown.
+         *     It is read on request, at most every ten seconds. If the broker is unavailable, it shows what workers have reported.
          */
         get: operations["outbox_topology_show"];
         put?: never;
@@ -698,13 +697,13 @@ export interface components {
         Action: "requeue" | "discard" | "restore" | "purge";
         /**
          * AttemptOutcome
-         * @description How an attempt ended; `DUPLICATE`: it had been handled before.
+         * @description The outcome of an attempt; `DUPLICATE`: it had been handled before.
          * @enum {string}
          */
         AttemptOutcome: "processed" | "retried" | "dead_lettered" | "duplicate";
         /**
          * AuditEntry
-         * @description Something that somebody did, or tried.
+         * @description An action, done, failed or denied.
          */
         AuditEntry: {
             /** Action */
@@ -758,12 +757,12 @@ export interface components {
             items: components["schemas"]["AuditEntry"][];
             /**
              * Next
-             * @description Give it as `cursor` for what follows; null at the end.
+             * @description Pass it as `cursor` to get the next page; null at the end.
              */
             next: string | null;
             /**
              * Previous
-             * @description Give it as `cursor` for what came before; null at the beginning.
+             * @description Pass it as `cursor` to get the previous page; null at the beginning.
              */
             previous: string | null;
             /** @description With `total=true` only. */
@@ -794,7 +793,7 @@ export interface components {
             degraded: ("broker" | "database")[];
             /**
              * Drained In Seconds
-             * @description Until nothing is due any more, at these rates; null: not at these rates, or not known.
+             * @description Time until nothing is due, at these rates; null: never at these rates, or no data.
              */
             drained_in_seconds: number | null;
             /**
@@ -816,12 +815,12 @@ export interface components {
             per_second: components["schemas"]["Rates"];
             /**
              * Queues
-             * @description The broker's queues; null: not known.
+             * @description The broker's queues; null: no data.
              */
             queues: components["schemas"]["QueueDepth"][] | null;
             /**
              * Routing Keys
-             * @description Those with the most messages, the most first.
+             * @description Those with most messages, in descending order.
              */
             routing_keys: components["schemas"]["RoutingKeyCounts"][];
             /** @description Sent, and kept in the table until clean-up. */
@@ -850,13 +849,13 @@ export interface components {
         };
         /**
          * BrokerKind
-         * @description Who holds the queues; `other`: an object that the host gave, which tells of none.
+         * @description What holds the queues; `other`: an object of the host, which reports none.
          * @enum {string}
          */
         BrokerKind: "postgresql" | "rabbitmq" | "other";
         /**
          * CanaryRequest
-         * @description The first `count` go ahead; the others follow when all of those were handled.
+         * @description The first `count` are sent first; the others follow when all of those were handled.
          *
          *     It stops the operation at the first attempt that fails, unless `stop_on_failure_ratio` tolerates some, or if not all results
          *     are known after `wait_seconds`.
@@ -866,14 +865,14 @@ export interface components {
             count: number;
             /**
              * Wait Seconds
-             * @description How long results are waited for at most.
+             * @description Longest wait for results.
              * @default 600
              */
             wait_seconds: number;
         };
         /**
          * CanaryResponse
-         * @description How many go ahead, and how long their results are waited for at most.
+         * @description How many are sent first, and the longest wait for their results.
          */
         CanaryResponse: {
             /** Count */
@@ -909,14 +908,14 @@ export interface components {
         };
         /**
          * ChainDelivery
-         * @description What became of a message in one queue.
+         * @description The delivery of a message to one queue.
          */
         ChainDelivery: {
             /** Attempt Count */
             attempt_count: number;
             /**
              * Attempts
-             * @description Those that are known, oldest first.
+             * @description Those on record, oldest first.
              */
             attempts: components["schemas"]["ChainAttempt"][];
             /**
@@ -1009,12 +1008,12 @@ export interface components {
             items: components["schemas"]["ChainSummary"][];
             /**
              * Next
-             * @description Give it as `cursor` for what follows; null at the end.
+             * @description Pass it as `cursor` to get the next page; null at the end.
              */
             next: string | null;
             /**
              * Previous
-             * @description Give it as `cursor` for what came before; null at the beginning.
+             * @description Pass it as `cursor` to get the previous page; null at the beginning.
              */
             previous: string | null;
             /** @description With `total=true` only. */
@@ -1032,12 +1031,12 @@ export interface components {
             critical_path: string[];
             /**
              * Duration Seconds
-             * @description From the first thing that is known of it to the last.
+             * @description Time from its first to its last recorded event.
              */
             duration_seconds: number | null;
             /**
              * Gaps
-             * @description What is not known of it, and why, in sentences.
+             * @description What is not on record, and why, as sentences.
              */
             gaps: string[];
             /** Nodes */
@@ -1054,13 +1053,13 @@ export interface components {
         };
         /**
          * ChainState
-         * @description Where a message, or its delivery to one queue, is now, as far as that is known.
+         * @description The state of a message, or of its delivery to one queue, as far as it is on record.
          * @enum {string}
          */
         ChainState: "pending" | "scheduled" | "held" | "stalled" | "blocked" | "retrying" | "parked" | "sent" | "queued" | "in_flight" | "processed" | "dead" | "requeued" | "discarded" | "unknown";
         /**
          * ChainSummary
-         * @description A chain in a list: what the history tells of it, up to 200 facts.
+         * @description A chain in a list, from its first 200 facts of the history.
          */
         ChainSummary: {
             /** Dead Letter Count */
@@ -1077,14 +1076,14 @@ export interface components {
             last_activity_at: string | null;
             /**
              * Message Count
-             * @description How many messages of it are known.
+             * @description How many of its messages are on record.
              */
             message_count: number;
             /** Root Id */
             root_id: string;
             /**
              * Routing Key
-             * @description That of its first message.
+             * @description The routing key of its first message.
              */
             routing_key: string;
             /**
@@ -1092,7 +1091,7 @@ export interface components {
              * @description When its first message left the outbox.
              */
             sent_at: string | null;
-            /** @description The worst that a message of it was left in, as far as the history tells. */
+            /** @description The worst state of its messages in the history. */
             state: components["schemas"]["ChainState"];
             /**
              * Truncated
@@ -1108,12 +1107,12 @@ export interface components {
         Code: "invalid_cursor" | "cursor_mismatch" | "unauthenticated" | "forbidden" | "cross_site" | "read_only" | "not_found" | "method_not_allowed" | "conflict" | "count_drifted" | "version_conflict" | "request_running" | "body_too_slow" | "body_too_large" | "invalid_request" | "filter_too_broad" | "invalid_edit" | "header_locked" | "key_reused" | "confirmation_required" | "too_many_logins" | "too_many_requests" | "too_many_streams" | "internal" | "schema_outdated" | "database_unavailable" | "broker_unavailable";
         /**
          * ComponentActivity
-         * @description What a component said that it was doing.
+         * @description What a component reports.
          */
         ComponentActivity: {
             /**
              * Failing Queues
-             * @description Those that take nothing because their handlers fail with what they pause on.
+             * @description Queues that pause themselves because their handlers fail with what they pause on.
              */
             failing_queues?: string[] | null;
             /**
@@ -1134,7 +1133,7 @@ export interface components {
             oldest_due_age_seconds?: number | null;
             /**
              * Paused Queues
-             * @description Those that take nothing because somebody paused them.
+             * @description Queues that are paused.
              */
             paused_queues?: string[] | null;
             /**
@@ -1144,14 +1143,14 @@ export interface components {
             pending_pauses?: components["schemas"]["PauseKey"][] | null;
             /**
              * Per Second
-             * @description The same over about the last ten seconds.
+             * @description Messages a second, over about the last ten seconds.
              */
             per_second: {
                 [key: string]: number;
             };
             /**
              * Poison Messages
-             * @description Messages that workers died of too often, which run alone or wait to; the latest ten.
+             * @description Messages with which workers crashed too often, which run alone or wait to; the latest ten.
              */
             poison_messages?: components["schemas"]["PoisonMessage"][] | null;
             /**
@@ -1161,7 +1160,7 @@ export interface components {
             state: string;
             /**
              * Totals
-             * @description Messages since it started, by what became of them: `sent`, `success`, …
+             * @description Messages since it started, by outcome: `sent`, `success`, …
              */
             totals: {
                 [key: string]: number;
@@ -1214,12 +1213,12 @@ export interface components {
         ComponentResponse: {
             /**
              * Activity
-             * @description What it said that it was doing.
+             * @description What it reports.
              */
             activity: components["schemas"]["ComponentActivity"];
             /**
              * Applied Pauses
-             * @description The pauses that it honours.
+             * @description The pauses that it applies.
              */
             applied_pauses: components["schemas"]["PauseKey"][];
             /**
@@ -1303,7 +1302,7 @@ export interface components {
             } | null;
             /**
              * History
-             * @description Whether the worker writes down what becomes of each message.
+             * @description Whether the worker records the outcome of each message in the history.
              * @default false
              */
             history: boolean;
@@ -1367,7 +1366,7 @@ export interface components {
         };
         /**
          * DeadLetterFilters
-         * @description What a dead letter must fit, all of it. Without `status` only those are meant that are open; `any` means every one.
+         * @description Conditions that a dead letter must match, all of them. Without `status` only open ones match; `any` matches every status.
          *
          *     Of several values of `queue`, `routing_key`, `exception_type` or `status`, one has to fit.
          */
@@ -1379,12 +1378,12 @@ export interface components {
             exception_type?: string | string[] | null;
             /**
              * Failed After
-             * @description It died then or later.
+             * @description It failed for good at that time or later.
              */
             failed_after?: string | null;
             /**
              * Failed Before
-             * @description It died before then.
+             * @description It failed for good before that time.
              */
             failed_before?: string | null;
             /**
@@ -1409,7 +1408,7 @@ export interface components {
             q?: string | null;
             /**
              * Queue
-             * @description The queue that it died in.
+             * @description The queue where it failed.
              */
             queue?: string | string[] | null;
             /**
@@ -1417,11 +1416,11 @@ export interface components {
              * @description Its routing key, exactly.
              */
             routing_key?: string | string[] | null;
-            /** @description Who gave it up: `relay` could not send it, a `worker`'s handler failed, or the `broker` took it away. */
+            /** @description What dead-lettered it: a `relay` that cannot send it, a failed `worker`, or the `broker`. */
             source?: components["schemas"]["Source"] | null;
             /**
              * Status
-             * @description What somebody made of it; `open`: nothing yet.
+             * @description Its status; `open`: neither requeued nor discarded.
              * @default open
              */
             status: ("open" | "requeued" | "discarded" | "any") | ("open" | "requeued" | "discarded" | "any")[];
@@ -1433,7 +1432,7 @@ export interface components {
         };
         /**
          * DeadLetterGroup
-         * @description Dead letters that have something in common.
+         * @description Dead letters with a common fingerprint, queue or routing key.
          */
         DeadLetterGroup: {
             /**
@@ -1505,7 +1504,7 @@ export interface components {
         };
         /**
          * DeadLetterLinks
-         * @description Where there is more of a dead letter. What has a default may be missing.
+         * @description Related resources. Fields with a default may be missing.
          */
         DeadLetterLinks: {
             /** Body */
@@ -1562,17 +1561,17 @@ export interface components {
             items: components["schemas"]["DeadLetterSummary"][];
             /**
              * Next
-             * @description Give it as `cursor` for what follows; null at the end.
+             * @description Pass it as `cursor` to get the next page; null at the end.
              */
             next: string | null;
             /**
              * Previous
-             * @description Give it as `cursor` for what came before; null at the beginning.
+             * @description Pass it as `cursor` to get the previous page; null at the beginning.
              */
             previous: string | null;
             /** @description With `total=true` only. */
             total: components["schemas"]["Total"] | null;
-            /** @description What no archiver has taken from the broker; null where PostgreSQL is the broker, or nobody knows. */
+            /** @description Dead letters that are still at the broker; null if PostgreSQL is the broker, or if there is no data. */
             unarchived: components["schemas"]["Unarchived"] | null;
         };
         /**
@@ -1627,7 +1626,7 @@ export interface components {
             group_id: string;
             /**
              * Header Types
-             * @description By JSON pointer, the type of a header where AMQP tells more than JSON.
+             * @description By JSON pointer, the AMQP type of a header whose type JSON lacks.
              */
             header_types: {
                 [key: string]: string;
@@ -1726,7 +1725,7 @@ export interface components {
             tracking_ids: string[];
             /**
              * Version
-             * @description What an edit must name, so that nobody's edit is lost.
+             * @description What an edit must name, so that it overwrites no other edit.
              */
             version: number;
             /** Worker */
@@ -1734,7 +1733,7 @@ export interface components {
         };
         /**
          * DeadLetterStatus
-         * @description What a person made of a dead letter; `OPEN`: nothing yet.
+         * @description The status of a dead letter; `OPEN`: neither requeued nor discarded.
          * @enum {string}
          */
         DeadLetterStatus: "open" | "requeued" | "discarded";
@@ -1834,7 +1833,7 @@ export interface components {
             status: components["schemas"]["DeadLetterStatus"];
             /**
              * Version
-             * @description What an edit must name, so that nobody's edit is lost.
+             * @description What an edit must name, so that it overwrites no other edit.
              */
             version: number;
             /** Worker */
@@ -1847,7 +1846,7 @@ export interface components {
         DeliveryWait: {
             /**
              * Ahead Count
-             * @description How many are due before it, up to 10,001; null: not known, as at RabbitMQ.
+             * @description How many are due before it, up to 10,001; null: no data, as on RabbitMQ.
              */
             ahead_count: number | null;
             /** Pause Reason */
@@ -1925,7 +1924,7 @@ export interface components {
             confirm_token: string;
             /**
              * Count
-             * @description How many are meant.
+             * @description How many match.
              */
             count: number;
             /**
@@ -1952,7 +1951,7 @@ export interface components {
         };
         /**
          * EarlierMessage
-         * @description The message of the same ordering key that goes first.
+         * @description The earlier message of the same ordering key.
          */
         EarlierMessage: {
             /** Id */
@@ -2044,9 +2043,9 @@ export interface components {
         };
         /**
          * Facets
-         * @description How many of what the filter means have which value, the most frequent 20 of each.
+         * @description How many matches have which value, with the 20 most frequent values of each field.
          *
-         *     A facet disregards the filter on its own field, so that the other values can be chosen.
+         *     A facet ignores the filter on its own field, so that other values can be chosen.
          */
         Facets: {
             /**
@@ -2126,7 +2125,7 @@ export interface components {
         };
         /**
          * HealthThresholdsResponse
-         * @description From when on something is told, as the settings have it.
+         * @description From which figures on something is a finding, as configured.
          */
         HealthThresholdsResponse: {
             /**
@@ -2157,7 +2156,7 @@ export interface components {
         };
         /**
          * Identity
-         * @description Who is asking.
+         * @description The current principal.
          */
         Identity: {
             /**
@@ -2176,7 +2175,7 @@ export interface components {
             permissions: components["schemas"]["Permissions"];
             /**
              * Read Only
-             * @description Whether nothing can be changed here, whatever the role.
+             * @description Whether changes are refused here for every role.
              */
             read_only: boolean;
             role: components["schemas"]["Role"];
@@ -2213,7 +2212,7 @@ export interface components {
         };
         /**
          * Login
-         * @description Who logs in.
+         * @description A login.
          */
         Login: {
             /**
@@ -2264,7 +2263,7 @@ export interface components {
             dedup_key: string | null;
             /**
              * Deliveries
-             * @description What became of it in its queues; null: there is no history.
+             * @description Its outcome in each queue; null: there is no history.
              */
             deliveries: components["schemas"]["MessageDelivery"][] | null;
             /**
@@ -2350,7 +2349,7 @@ export interface components {
             state: components["schemas"]["MessageState"];
             /**
              * Target Queue
-             * @description The one queue that it is for, whatever is bound.
+             * @description The one queue that it is for, regardless of bindings.
              */
             target_queue: string | null;
             /** Tracking Ids */
@@ -2358,7 +2357,7 @@ export interface components {
         };
         /**
          * MessageDelivery
-         * @description The last that is known of it in one queue.
+         * @description Its last fact of the history in one queue.
          */
         MessageDelivery: {
             /** Attempt */
@@ -2388,16 +2387,16 @@ export interface components {
             items: components["schemas"]["MessageSummary"][];
             /**
              * Next
-             * @description Give it as `cursor` for what follows; null at the end.
+             * @description Pass it as `cursor` to get the next page; null at the end.
              */
             next: string | null;
             /**
              * Previous
-             * @description Give it as `cursor` for what came before; null at the beginning.
+             * @description Pass it as `cursor` to get the previous page; null at the beginning.
              */
             previous: string | null;
             sent_kept: components["schemas"]["Counted"] | null;
-            /** @description As in the backlog; null: not known yet. */
+            /** @description As in the backlog; null: not counted yet. */
             states: components["schemas"]["StateCounts"] | null;
             /** @description With `total=true` only. */
             total: components["schemas"]["Total"] | null;
@@ -2479,7 +2478,7 @@ export interface components {
             state: components["schemas"]["MessageState"];
             /**
              * Target Queue
-             * @description The one queue that it is for, whatever is bound.
+             * @description The one queue that it is for, regardless of bindings.
              */
             target_queue: string | null;
         };
@@ -2514,7 +2513,7 @@ export interface components {
         };
         /**
          * Note
-         * @description What somebody noted about a group.
+         * @description A note about a group.
          */
         Note: {
             /**
@@ -2549,12 +2548,12 @@ export interface components {
             items: components["schemas"]["OperationItemResponse"][];
             /**
              * Next
-             * @description Give it as `cursor` for what follows; null at the end.
+             * @description Pass it as `cursor` to get the next page; null at the end.
              */
             next: string | null;
             /**
              * Previous
-             * @description Give it as `cursor` for what came before; null at the beginning.
+             * @description Pass it as `cursor` to get the previous page; null at the beginning.
              */
             previous: string | null;
             /** @description With `total=true` only. */
@@ -2586,7 +2585,7 @@ export interface components {
             reason: string;
             /**
              * Result
-             * @description What became of its message; null: none was sent.
+             * @description The result of its message; null: none was sent.
              */
             result: ("waiting" | "retrying" | "handled" | "failed_again" | "unknown") | null;
         };
@@ -2598,7 +2597,7 @@ export interface components {
             canary: components["schemas"]["CanaryResponse"] | null;
             /**
              * Destination
-             * @description A queue, or null: where each one died.
+             * @description A queue, or null: the queue where each one failed.
              */
             destination: string | null;
             /** Force */
@@ -2630,12 +2629,12 @@ export interface components {
             items: components["schemas"]["OperationResponse"][];
             /**
              * Next
-             * @description Give it as `cursor` for what follows; null at the end.
+             * @description Pass it as `cursor` to get the next page; null at the end.
              */
             next: string | null;
             /**
              * Previous
-             * @description Give it as `cursor` for what came before; null at the beginning.
+             * @description Pass it as `cursor` to get the previous page; null at the beginning.
              */
             previous: string | null;
             /** @description With `total=true` only. */
@@ -2708,16 +2707,16 @@ export interface components {
             reason: string | null;
             /**
              * Remaining Seconds
-             * @description If it goes on like this; null: nobody can say.
+             * @description Estimated from its progress; null: no estimate.
              */
             remaining_seconds: number | null;
             /** Requested By */
             requested_by: string | null;
-            /** @description What became of the messages that it sent again; null: it sends none. */
+            /** @description The results of the messages that it sent again; null: it sends none. */
             results: components["schemas"]["OperationResults"] | null;
             /**
              * Selector
-             * @description What was meant. The dead letters were fixed at `created_at`.
+             * @description What was selected. The dead letters were fixed at `created_at`.
              */
             selector: components["schemas"]["OperationSelector"];
             /**
@@ -2739,9 +2738,9 @@ export interface components {
         };
         /**
          * OperationResults
-         * @description How many messages a requeue has sent again, and what became of them: each is in one of the numbers after `sent`.
+         * @description How many messages a requeue has sent again, and their results, which add up to `sent`.
          *
-         *     They are kept up to date after the end of the operation, too.
+         *     They are also kept current after the end of the operation.
          */
         OperationResults: {
             /**
@@ -2751,7 +2750,7 @@ export interface components {
             failed: number;
             /**
              * Failed Again
-             * @description Dead letters once more, or parked.
+             * @description Dead-lettered again, or parked.
              */
             failed_again: number;
             /** Handled */
@@ -2768,18 +2767,18 @@ export interface components {
             sent: number;
             /**
              * Unknown
-             * @description Nothing was heard of them for seven days.
+             * @description No data for seven days.
              */
             unknown: number;
             /**
              * Waiting
-             * @description Nothing is known of an attempt yet.
+             * @description No attempt is on record yet.
              */
             waiting: number;
         };
         /**
          * OperationSelector
-         * @description Which dead letters were meant. What has a default may be missing.
+         * @description Which dead letters were selected. Fields with a default may be missing.
          */
         OperationSelector: {
             /**
@@ -2873,14 +2872,14 @@ export interface components {
             name: string;
             /**
              * Reason
-             * @description Why, for those who find it paused.
+             * @description Why, for other operators.
              */
             reason?: string | null;
             scope: components["schemas"]["PauseScope"];
         };
         /**
          * PauseResponse
-         * @description A pause, and how far it has come.
+         * @description A pause, and where it is applied.
          */
         PauseResponse: {
             /** Components */
@@ -2907,7 +2906,7 @@ export interface components {
             scope: components["schemas"]["PauseScope"];
             /**
              * State
-             * @description `applied`: by all that live; `pending`: not by all yet; `unmet`: there is nobody whom it concerns.
+             * @description `applied`: by all running components; `pending`: not by all yet; `unmet`: it concerns no component.
              * @enum {string}
              */
             state: "applied" | "pending" | "unmet";
@@ -2951,7 +2950,7 @@ export interface components {
         };
         /**
          * Permissions
-         * @description What whoever asks may do now: by their role, and by whether anything can be changed here at all.
+         * @description What the current principal may do, by role and by whether the installation is read-only.
          */
         Permissions: {
             /**
@@ -2994,7 +2993,7 @@ export interface components {
         };
         /**
          * PoisonMessage
-         * @description A message with which workers died more often than its consumer allows.
+         * @description A message with which workers crashed more often than its consumer allows.
          */
         PoisonMessage: {
             /** Message Id */
@@ -3046,7 +3045,7 @@ export interface components {
         };
         /**
          * Quantiles
-         * @description What half, 95 % and 99 % of all did not exceed, as exactly as buckets tell, for each step; null where there were none.
+         * @description The 50th, 95th and 99th percentiles for each step, as exactly as buckets allow; null where there was no message.
          */
         Quantiles: {
             /** P50 */
@@ -3058,7 +3057,7 @@ export interface components {
         };
         /**
          * QueueDepth
-         * @description A queue of the broker. Null: the broker does not tell.
+         * @description A queue of the broker. Null: the broker does not report it.
          */
         QueueDepth: {
             /** Consumer Count */
@@ -3089,7 +3088,7 @@ export interface components {
         };
         /**
          * Rates
-         * @description Messages a second, over the last seconds or minutes; null while nothing is known.
+         * @description Messages a second, over the last seconds or minutes; null: no data yet.
          */
         Rates: {
             /**
@@ -3120,7 +3119,7 @@ export interface components {
         };
         /**
          * RepairResponse
-         * @description What was done at once: an outcome per id, in the order in which they were given.
+         * @description The outcome for each id, in the order of the request.
          */
         RepairResponse: {
             action: components["schemas"]["Action"];
@@ -3133,7 +3132,7 @@ export interface components {
         };
         /**
          * RequeueOutcome
-         * @description How a life ended; `IN_PROGRESS`: not yet, as far as the history knows.
+         * @description The outcome of a requeue; `IN_PROGRESS`: none in the history yet.
          * @enum {string}
          */
         RequeueOutcome: "in_progress" | "processed" | "failed_again" | "duplicate";
@@ -3150,7 +3149,7 @@ export interface components {
             confirm_token?: string | null;
             /**
              * Destination
-             * @description Another queue, or every queue that is bound for the routing key now; null: where each one died.
+             * @description Another queue, or every queue that is bound now; null: the queue where each one failed.
              */
             destination?: components["schemas"]["QueueDestination"] | "original_routing" | null;
             /**
@@ -3255,7 +3254,7 @@ export interface components {
         };
         /**
          * Resumed
-         * @description What came of taking back a pause.
+         * @description The outcome of ending a pause.
          */
         Resumed: {
             /**
@@ -3265,7 +3264,7 @@ export interface components {
             resumed: boolean;
             /**
              * Still Paused By
-             * @description Pauses that go on and concern some of the same components.
+             * @description Other pauses that cover some of the same components.
              */
             still_paused_by: components["schemas"]["PauseResponse"][];
         };
@@ -3281,13 +3280,13 @@ export interface components {
             computed: boolean;
             /**
              * Delays Seconds
-             * @description The delays that are known beforehand.
+             * @description The delays that are fixed.
              */
             delays_seconds: number[];
         };
         /**
          * Role
-         * @description What somebody may do: look; also repair and pause, and see what is masked; also delete for good.
+         * @description A viewer reads; an operator also repairs, pauses and reveals masked values; an admin also deletes for good.
          * @enum {string}
          */
         Role: "viewer" | "operator" | "admin";
@@ -3315,7 +3314,7 @@ export interface components {
         };
         /**
          * SampledItem
-         * @description One of those that are meant; its preview and error are masked.
+         * @description One of the matches; its preview and error are masked.
          */
         SampledItem: {
             error: components["schemas"]["Error"];
@@ -3337,7 +3336,7 @@ export interface components {
         };
         /**
          * Selector
-         * @description Which dead letters are meant: exactly one of the three. A filter without a status means those that the action is for.
+         * @description Which dead letters to change: exactly one of the three. Without a status a filter matches what the action applies to.
          */
         Selector: {
             filter?: components["schemas"]["DeadLetterFilters"];
@@ -3366,12 +3365,12 @@ export interface components {
             created: (number | null)[];
             /**
              * Dead
-             * @description One for each step; null where nobody told anything.
+             * @description One value for each step; null: no data.
              */
             dead: (number | null)[];
             /**
              * Duplicates
-             * @description One for each step; null where nobody told anything.
+             * @description One value for each step; null: no data.
              */
             duplicates: (number | null)[];
             /**
@@ -3381,7 +3380,7 @@ export interface components {
             failed: (number | null)[];
             /**
              * Group
-             * @description The queue or routing key; null: everything. `(others)`: those that are not told apart.
+             * @description The queue or routing key; null: everything. `(others)`: all that have no series.
              */
             group: string | null;
             /**
@@ -3405,12 +3404,12 @@ export interface components {
             oldest_age_seconds: (number | null)[];
             /**
              * Processed
-             * @description One for each step; null where nobody told anything.
+             * @description One value for each step; null: no data.
              */
             processed: (number | null)[];
             /**
              * Retried
-             * @description One for each step; null where nobody told anything.
+             * @description One value for each step; null: no data.
              */
             retried: (number | null)[];
             /**
@@ -3421,7 +3420,7 @@ export interface components {
         };
         /**
          * Source
-         * @description Who gave a message up: the relay that could not send it, a worker whose handler failed, or the broker.
+         * @description What dead-lettered a message: a relay that could not send it, a worker whose handler failed, or the broker.
          * @enum {string}
          */
         Source: "relay" | "worker" | "broker";
@@ -3462,7 +3461,7 @@ export interface components {
             bucket_bounds_seconds: number[];
             /**
              * Complete
-             * @description False for steps of which more may be told: the newest, as a rule.
+             * @description False for steps that may still get data, usually the newest.
              */
             complete: boolean[];
             /**
@@ -3506,7 +3505,7 @@ export interface components {
             as_of: string;
             /**
              * Bindings Known
-             * @description False: only those that workers have told of; with the address of RabbitMQ's management API, all.
+             * @description False: only those that workers report; with the URL of RabbitMQ's management API, all.
              */
             bindings_known: boolean;
             broker: components["schemas"]["BrokerKind"];
@@ -3532,7 +3531,7 @@ export interface components {
             binding_key: string | null;
             /**
              * Declared By
-             * @description `broker`: it is there; `worker`: a worker says so, and the broker does not tell.
+             * @description `broker`: it exists; `worker`: a worker reports it, and the broker does not.
              * @enum {string}
              */
             declared_by: "broker" | "worker";
@@ -3548,7 +3547,7 @@ export interface components {
         };
         /**
          * TopologyNode
-         * @description An exchange, a queue, or a worker. Null: not known, or not of this kind.
+         * @description An exchange, a queue, or a worker. Null: no data, or not of this kind.
          */
         TopologyNode: {
             /**
@@ -3588,7 +3587,7 @@ export interface components {
         TopologyWarning: {
             /**
              * Code
-             * @description A word for it that stays the same.
+             * @description A stable name of the problem.
              * @enum {string}
              */
             code: "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding" | "relays_disagree";
@@ -3664,7 +3663,7 @@ export interface components {
         VerdictFinding: {
             /**
              * Code
-             * @description A word for it that stays the same.
+             * @description A stable name of the problem.
              * @enum {string}
              */
             code: "database_unreachable" | "broker_unreachable" | "outbox_late" | "messages_parked" | "messages_held" | "messages_stalled" | "queue_late" | "queue_deep" | "paused" | "no_relay" | "no_worker" | "no_maintenance" | "no_archiver" | "component_late" | "component_lost" | "component_waiting" | "consumer_failing" | "dead_letters" | "relays_disagree" | "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding";
@@ -3680,7 +3679,7 @@ export interface components {
             severity: "warning" | "error";
             /**
              * Started At
-             * @description Since when it is so, as far as that is known.
+             * @description Since when; null: no data.
              */
             started_at: string | null;
             /**
@@ -3713,7 +3712,7 @@ export interface components {
             findings: components["schemas"]["VerdictFinding"][];
             /**
              * Started At
-             * @description When the first finding of that severity began; null: all is well, or not known.
+             * @description When the first finding of that severity began; null: none, or no data.
              */
             started_at: string | null;
             /**
@@ -3726,7 +3725,7 @@ export interface components {
         };
         /**
          * WaitReason
-         * @description Why a delivery waits; `NEXT`: for no reason but that a worker has not taken it yet.
+         * @description Why a delivery waits; `NEXT`: a worker will take it next.
          * @enum {string}
          */
         WaitReason: "paused" | "no_consumer" | "retry" | "behind" | "next";
@@ -3742,13 +3741,13 @@ export interface operations {
     outbox_audit_list: {
         parameters: {
             query?: {
-                /** @description Most items of the page. */
+                /** @description At most so many items. */
                 limit?: number;
                 /** @description `next` or `previous` of a page before; with its filter. */
                 cursor?: string | null;
                 /** @description Whether to count all, up to 10,000. */
                 total?: boolean;
-                /** @description Who did it, by the whole name. */
+                /** @description The principal's whole name. */
                 actor?: string | null;
                 /** @description What was done, as in `dlq.requeue`. */
                 action?: string | null;
@@ -3778,7 +3777,7 @@ export interface operations {
                     "application/json": components["schemas"]["AuditPage"];
                 };
             };
-            /** @description `invalid_cursor`: This is no cursor of ours or `cursor_mismatch`: The cursor belongs to another filter or order */
+            /** @description `invalid_cursor`: Invalid cursor or `cursor_mismatch`: The cursor belongs to another filter or order */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3787,7 +3786,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3805,7 +3804,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3814,7 +3813,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3823,7 +3822,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3832,7 +3831,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3866,7 +3865,7 @@ export interface operations {
                     "application/json": components["schemas"]["BacklogResponse"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3884,7 +3883,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3893,7 +3892,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3902,7 +3901,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3911,7 +3910,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3927,13 +3926,13 @@ export interface operations {
             query?: {
                 /** @description That of the first message, exactly. */
                 routing_key?: string | null;
-                /** @description The worst state, as the chain itself tells it. */
+                /** @description The worst state of its messages. */
                 state?: components["schemas"]["ChainState"] | null;
                 /** @description Its first message was sent then or later. */
                 sent_after?: string | null;
                 /** @description Its first message was sent before then. */
                 sent_before?: string | null;
-                /** @description Most items of the page. */
+                /** @description At most so many items. */
                 limit?: number;
                 /** @description `next` or `previous` of a page before; with its filter. */
                 cursor?: string | null;
@@ -3955,7 +3954,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChainPage"];
                 };
             };
-            /** @description `invalid_cursor`: This is no cursor of ours or `cursor_mismatch`: The cursor belongs to another filter or order */
+            /** @description `invalid_cursor`: Invalid cursor or `cursor_mismatch`: The cursor belongs to another filter or order */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3964,7 +3963,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3982,7 +3981,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3991,7 +3990,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4000,7 +3999,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4009,7 +4008,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4048,7 +4047,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChainResponse"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4066,7 +4065,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not_found`: There is no such thing */
+            /** @description `not_found`: Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4075,7 +4074,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4084,7 +4083,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4093,7 +4092,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4102,7 +4101,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4138,7 +4137,7 @@ export interface operations {
                     "application/json": components["schemas"]["Components"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4156,7 +4155,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4165,7 +4164,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4174,7 +4173,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4183,7 +4182,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4242,7 +4241,7 @@ export interface operations {
                     "application/json": components["schemas"]["OperationResponse"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4260,7 +4259,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4269,7 +4268,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `count_drifted`: What the filter means has changed since the dry run or `request_running`: The same request is still running */
+            /** @description `count_drifted`: The selected dead letters have changed since the dry run or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4278,7 +4277,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_large`: The body of the request is too large */
+            /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -4287,7 +4286,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense or `key_reused`: The idempotency key was used for another request */
+            /** @description `invalid_request`: Invalid request or `key_reused`: The idempotency key was used for another request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4296,7 +4295,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `confirmation_required`: A dry run must come first */
+            /** @description `confirmation_required`: A dry run is required first */
             428: {
                 headers: {
                     [name: string]: unknown;
@@ -4305,7 +4304,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4314,7 +4313,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4323,7 +4322,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4337,15 +4336,15 @@ export interface operations {
     outbox_dlq_list: {
         parameters: {
             query?: {
-                /** @description Most items of the page. */
+                /** @description At most so many items. */
                 limit?: number;
                 /** @description `next` or `previous` of a page before; with its filter. */
                 cursor?: string | null;
                 /** @description Whether to count all, up to 10,000. */
                 total?: boolean;
-                /** @description Who gave it up: `relay` could not send it, a `worker`'s handler failed, or the `broker` took it away. */
+                /** @description What dead-lettered it: a `relay` that cannot send it, a failed `worker`, or the `broker`. */
                 source?: components["schemas"]["Source"] | null;
-                /** @description The queue that it died in. */
+                /** @description The queue where it failed. */
                 queue?: string | string[] | null;
                 /** @description Its routing key, exactly. */
                 routing_key?: string | string[] | null;
@@ -4353,15 +4352,15 @@ export interface operations {
                 exception_type?: string | string[] | null;
                 /** @description The fingerprint of its group, see `outbox_dlq_groups`. */
                 group_id?: string | null;
-                /** @description What somebody made of it; `open`: nothing yet. */
+                /** @description Its status; `open`: neither requeued nor discarded. */
                 status?: ("open" | "requeued" | "discarded" | "any") | ("open" | "requeued" | "discarded" | "any")[];
                 /** @description An id of its chain: its own, or of a message that led to it. */
                 tracking_id?: string | null;
                 /** @description Its own id. */
                 message_id?: string | null;
-                /** @description It died then or later. */
+                /** @description It failed for good at that time or later. */
                 failed_after?: string | null;
-                /** @description It died before then. */
+                /** @description It failed for good before that time. */
                 failed_before?: string | null;
                 /** @description So many attempts failed, or more. */
                 min_failures?: number | null;
@@ -4389,7 +4388,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeadLetterPage"];
                 };
             };
-            /** @description `invalid_cursor`: This is no cursor of ours or `cursor_mismatch`: The cursor belongs to another filter or order */
+            /** @description `invalid_cursor`: Invalid cursor or `cursor_mismatch`: The cursor belongs to another filter or order */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4398,7 +4397,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4416,7 +4415,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4425,7 +4424,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4434,7 +4433,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4443,7 +4442,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4457,9 +4456,9 @@ export interface operations {
     outbox_dlq_groups: {
         parameters: {
             query?: {
-                /** @description Who gave it up: `relay` could not send it, a `worker`'s handler failed, or the `broker` took it away. */
+                /** @description What dead-lettered it: a `relay` that cannot send it, a failed `worker`, or the `broker`. */
                 source?: components["schemas"]["Source"] | null;
-                /** @description The queue that it died in. */
+                /** @description The queue where it failed. */
                 queue?: string | string[] | null;
                 /** @description Its routing key, exactly. */
                 routing_key?: string | string[] | null;
@@ -4467,21 +4466,21 @@ export interface operations {
                 exception_type?: string | string[] | null;
                 /** @description The fingerprint of its group, see `outbox_dlq_groups`. */
                 group_id?: string | null;
-                /** @description What somebody made of it; `open`: nothing yet. */
+                /** @description Its status; `open`: neither requeued nor discarded. */
                 status?: ("open" | "requeued" | "discarded" | "any") | ("open" | "requeued" | "discarded" | "any")[];
                 /** @description An id of its chain: its own, or of a message that led to it. */
                 tracking_id?: string | null;
                 /** @description Its own id. */
                 message_id?: string | null;
-                /** @description It died then or later. */
+                /** @description It failed for good at that time or later. */
                 failed_after?: string | null;
-                /** @description It died before then. */
+                /** @description It failed for good before that time. */
                 failed_before?: string | null;
                 /** @description So many attempts failed, or more. */
                 min_failures?: number | null;
                 /** @description Words of its error and masked body: words, "phrases", or, -not. */
                 q?: string | null;
-                /** @description What letters of one group have in common; a fingerprint is that of the error. */
+                /** @description What the dead letters of one group have in common; the fingerprint is that of the error. */
                 by?: "fingerprint" | "queue" | "routing_key";
                 /** @description Most groups, the largest first. */
                 limit?: number;
@@ -4503,7 +4502,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeadLetterGroups"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4521,7 +4520,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4530,7 +4529,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4539,7 +4538,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4548,7 +4547,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4590,7 +4589,7 @@ export interface operations {
                     "application/json": components["schemas"]["GroupNoteResponse"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4608,7 +4607,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4617,7 +4616,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_large`: The body of the request is too large */
+            /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -4626,7 +4625,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4635,7 +4634,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4644,7 +4643,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4653,7 +4652,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4690,7 +4689,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeadLetterResponse"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4708,7 +4707,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not_found`: There is no such thing */
+            /** @description `not_found`: Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4717,7 +4716,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4726,7 +4725,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4735,7 +4734,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4744,7 +4743,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4778,7 +4777,7 @@ export interface operations {
                     "application/octet-stream": unknown;
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4796,7 +4795,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not_found`: There is no such thing */
+            /** @description `not_found`: Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4805,7 +4804,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4814,7 +4813,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4823,7 +4822,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4832,7 +4831,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4866,7 +4865,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4884,7 +4883,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4893,7 +4892,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4902,7 +4901,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4911,7 +4910,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_streams`: Too many streams are open or `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `too_many_streams`: Too many streams are open or `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4991,7 +4990,7 @@ export interface operations {
                     "application/json": components["schemas"]["VerdictResponse"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5009,7 +5008,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5018,7 +5017,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5027,7 +5026,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5036,7 +5035,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5050,7 +5049,7 @@ export interface operations {
     outbox_messages_list: {
         parameters: {
             query?: {
-                /** @description Most items of the page. */
+                /** @description At most so many items. */
                 limit?: number;
                 /** @description `next` or `previous` of a page before; with its filter. */
                 cursor?: string | null;
@@ -5064,7 +5063,7 @@ export interface operations {
                 ordering_key?: string | null;
                 /** @description Its own id. */
                 message_id?: string | null;
-                /** @description Its id, or one of a message that it came of. */
+                /** @description Its id, or that of one of its causes. */
                 tracking_id?: string | null;
                 /** @description The one queue that it is for. */
                 target_queue?: string | null;
@@ -5090,7 +5089,7 @@ export interface operations {
                     "application/json": components["schemas"]["MessagePage"];
                 };
             };
-            /** @description `invalid_cursor`: This is no cursor of ours or `cursor_mismatch`: The cursor belongs to another filter or order */
+            /** @description `invalid_cursor`: Invalid cursor or `cursor_mismatch`: The cursor belongs to another filter or order */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5099,7 +5098,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5117,7 +5116,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense or `filter_too_broad`: The filter would take too long */
+            /** @description `invalid_request`: Invalid request or `filter_too_broad`: The filter would take too long */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5126,7 +5125,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5135,7 +5134,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5144,7 +5143,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5181,7 +5180,7 @@ export interface operations {
                     "application/json": components["schemas"]["Message"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5199,7 +5198,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not_found`: There is no such thing */
+            /** @description `not_found`: Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5208,7 +5207,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5217,7 +5216,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5226,7 +5225,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5235,7 +5234,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5249,7 +5248,7 @@ export interface operations {
     outbox_operations_list: {
         parameters: {
             query?: {
-                /** @description Most items of the page. */
+                /** @description At most so many items. */
                 limit?: number;
                 /** @description `next` or `previous` of a page before; with its filter. */
                 cursor?: string | null;
@@ -5275,7 +5274,7 @@ export interface operations {
                     "application/json": components["schemas"]["OperationPage"];
                 };
             };
-            /** @description `invalid_cursor`: This is no cursor of ours or `cursor_mismatch`: The cursor belongs to another filter or order */
+            /** @description `invalid_cursor`: Invalid cursor or `cursor_mismatch`: The cursor belongs to another filter or order */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5284,7 +5283,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5302,7 +5301,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5311,7 +5310,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5320,7 +5319,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5329,7 +5328,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5363,7 +5362,7 @@ export interface operations {
                     "application/json": components["schemas"]["OperationResponse"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5381,7 +5380,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not_found`: There is no such thing */
+            /** @description `not_found`: Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5390,7 +5389,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5399,7 +5398,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5408,7 +5407,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5417,7 +5416,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5451,7 +5450,7 @@ export interface operations {
                     "application/json": components["schemas"]["OperationResponse"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5469,7 +5468,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not_found`: There is no such thing */
+            /** @description `not_found`: Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5478,7 +5477,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5496,7 +5495,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_large`: The body of the request is too large */
+            /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -5505,7 +5504,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5514,7 +5513,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5523,7 +5522,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5532,7 +5531,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5546,7 +5545,7 @@ export interface operations {
     outbox_operations_items: {
         parameters: {
             query?: {
-                /** @description Most items of the page. */
+                /** @description At most so many items. */
                 limit?: number;
                 /** @description `next` or `previous` of a page before; with its filter. */
                 cursor?: string | null;
@@ -5575,7 +5574,7 @@ export interface operations {
                     "application/json": components["schemas"]["OperationItemPage"];
                 };
             };
-            /** @description `invalid_cursor`: This is no cursor of ours or `cursor_mismatch`: The cursor belongs to another filter or order */
+            /** @description `invalid_cursor`: Invalid cursor or `cursor_mismatch`: The cursor belongs to another filter or order */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5584,7 +5583,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5602,7 +5601,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not_found`: There is no such thing */
+            /** @description `not_found`: Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5611,7 +5610,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5620,7 +5619,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5629,7 +5628,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5638,7 +5637,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5672,7 +5671,7 @@ export interface operations {
                     "application/json": components["schemas"]["OperationResponse"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5690,7 +5689,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not_found`: There is no such thing */
+            /** @description `not_found`: Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5699,7 +5698,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5717,7 +5716,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_large`: The body of the request is too large */
+            /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -5726,7 +5725,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5735,7 +5734,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5744,7 +5743,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5753,7 +5752,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5787,7 +5786,7 @@ export interface operations {
                     "application/json": components["schemas"]["OperationResponse"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5805,7 +5804,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `not_found`: There is no such thing */
+            /** @description `not_found`: Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5814,7 +5813,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5832,7 +5831,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_large`: The body of the request is too large */
+            /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -5841,7 +5840,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5850,7 +5849,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5859,7 +5858,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5868,7 +5867,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5910,7 +5909,7 @@ export interface operations {
                     "application/json": components["schemas"]["PauseResponse"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5928,7 +5927,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5937,7 +5936,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_large`: The body of the request is too large */
+            /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -5946,7 +5945,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5955,7 +5954,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5964,7 +5963,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5973,7 +5972,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6004,7 +6003,7 @@ export interface operations {
                     "application/json": components["schemas"]["Pauses"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6022,7 +6021,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6031,7 +6030,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6040,7 +6039,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -6049,7 +6048,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6109,7 +6108,7 @@ export interface operations {
                     "application/json": components["schemas"]["OperationResponse"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6127,7 +6126,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6136,7 +6135,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `count_drifted`: What the filter means has changed since the dry run or `version_conflict`: Somebody else has changed it meanwhile or `request_running`: The same request is still running */
+            /** @description `count_drifted`: The selected dead letters have changed since the dry run or `version_conflict`: It was changed in the meantime or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6145,7 +6144,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_large`: The body of the request is too large */
+            /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6154,7 +6153,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense or `invalid_edit`: The edited message would be refused or `header_locked`: The header belongs to the system or `key_reused`: The idempotency key was used for another request */
+            /** @description `invalid_request`: Invalid request or `invalid_edit`: The edited message is invalid or `header_locked`: The header is reserved or `key_reused`: The idempotency key was used for another request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6163,7 +6162,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `confirmation_required`: A dry run must come first */
+            /** @description `confirmation_required`: A dry run is required first */
             428: {
                 headers: {
                     [name: string]: unknown;
@@ -6172,7 +6171,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6181,7 +6180,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -6190,7 +6189,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away or `broker_unavailable`: The broker is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable or `broker_unavailable`: The broker is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6250,7 +6249,7 @@ export interface operations {
                     "application/json": components["schemas"]["OperationResponse"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6268,7 +6267,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6277,7 +6276,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `count_drifted`: What the filter means has changed since the dry run or `request_running`: The same request is still running */
+            /** @description `count_drifted`: The selected dead letters have changed since the dry run or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6286,7 +6285,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_large`: The body of the request is too large */
+            /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6295,7 +6294,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense or `key_reused`: The idempotency key was used for another request */
+            /** @description `invalid_request`: Invalid request or `key_reused`: The idempotency key was used for another request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6304,7 +6303,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `confirmation_required`: A dry run must come first */
+            /** @description `confirmation_required`: A dry run is required first */
             428: {
                 headers: {
                     [name: string]: unknown;
@@ -6313,7 +6312,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6322,7 +6321,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -6331,7 +6330,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6372,7 +6371,7 @@ export interface operations {
                     "application/json": components["schemas"]["Resumed"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6390,7 +6389,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6399,7 +6398,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_large`: The body of the request is too large */
+            /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6408,7 +6407,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6417,7 +6416,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6426,7 +6425,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -6435,7 +6434,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6466,7 +6465,7 @@ export interface operations {
                     "application/json": components["schemas"]["Identity"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6484,7 +6483,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6493,7 +6492,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6502,7 +6501,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -6511,7 +6510,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6551,7 +6550,7 @@ export interface operations {
                     "application/json": components["schemas"]["Identity"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6569,7 +6568,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6578,7 +6577,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_large`: The body of the request is too large */
+            /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6587,7 +6586,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6596,7 +6595,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6605,7 +6604,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -6614,7 +6613,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6643,7 +6642,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6661,7 +6660,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_slow`: The body of the request did not come */
+            /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6670,7 +6669,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `body_too_large`: The body of the request is too large */
+            /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6679,7 +6678,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6688,7 +6687,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6697,7 +6696,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -6706,7 +6705,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6726,7 +6725,7 @@ export interface operations {
                 to?: string;
                 /** @description `auto`, or a length of time: `60s`, `5m`, `1h`, `1d`. */
                 step?: string;
-                /** @description What series are told apart by; the largest 20, and the rest. */
+                /** @description One series for each; the largest 20, and the rest together. */
                 group_by?: "none" | "queue" | "routing_key";
                 /** @description Whether to answer the buckets that latencies are counted in, too. */
                 buckets?: boolean;
@@ -6748,7 +6747,7 @@ export interface operations {
                     "application/json": components["schemas"]["StatsResponse"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6766,7 +6765,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6775,7 +6774,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6784,7 +6783,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -6793,7 +6792,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6824,7 +6823,7 @@ export interface operations {
                     "application/json": components["schemas"]["Topology"];
                 };
             };
-            /** @description `unauthenticated`: Nobody known is asking */
+            /** @description `unauthenticated`: Authentication required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6842,7 +6841,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `invalid_request`: The request makes no sense */
+            /** @description `invalid_request`: Invalid request */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6851,7 +6850,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: One principal asks too much at once */
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6860,7 +6859,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `internal`: Something is wrong on our side */
+            /** @description `internal`: Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -6869,7 +6868,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, a column or a right that this release uses or `database_unavailable`: The database is away */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -60,7 +60,7 @@ describe("readJson", () => {
   });
 
   it("says where a document breaks off", () => {
-    expect(() => readJson('{"a": [1, 2')).toThrow('"," or "]" is missing at character 12');
+    expect(() => readJson('{"a": [1, 2')).toThrow("no_bracket at character 12");
     expect(() => readJson("[1, x]")).toThrow(JsonError);
   });
 
@@ -92,7 +92,7 @@ describe("JSON as text", () => {
 
   it("says at which line and column it is wrong, and nothing when it is right", () => {
     expect(jsonProblemIn('{\n  "a": 1,\n}')).toMatchObject({ line: 3, column: 1 });
-    expect(jsonProblemIn("[1, tru]")).toMatchObject({ line: 1, column: 5, what: "a value is missing" });
+    expect(jsonProblemIn("[1, tru]")).toMatchObject({ line: 1, column: 5, fault: "no_value" });
     expect(jsonProblemIn("[1]")).toBeUndefined();
     expect(positionOf("ab\ncd", 4)).toEqual({ line: 2, column: 2 });
   });

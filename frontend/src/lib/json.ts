@@ -13,13 +13,25 @@ export interface Member {
   node: JsonNode;
 }
 
+/** What keeps a text from being JSON; texts/editing.ts has the words. */
+export type JsonFault =
+  | "bad_escape"
+  | "no_bracket"
+  | "no_brace"
+  | "no_colon"
+  | "no_end"
+  | "no_string"
+  | "no_value"
+  | "trailing_text"
+  | "unclosed_string";
+
 export class JsonError extends Error {
   constructor(
-    what: string,
+    readonly fault: JsonFault,
     /** Where in the text. */
     readonly at: number,
   ) {
-    super(`${what} at character ${at + 1}`);
+    super(`${fault} at character ${at + 1}`);
     this.name = "JsonError";
   }
 }
@@ -114,7 +126,7 @@ export function positionOf(text: string, at: number): Position {
 }
 
 export interface JsonProblem extends Position {
-  what: string;
+  fault: JsonFault;
 }
 
 /** What is wrong with a text that should be JSON, and where; undefined when nothing is. */
@@ -124,15 +136,9 @@ export function jsonProblemIn(text: string): JsonProblem | undefined {
     return undefined;
   } catch (thrown) {
     if (!(thrown instanceof JsonError)) throw thrown;
-    const what = thrown.message.replace(/ at character \d+$/, "");
-    return { what: PLAIN[what] ?? what, ...positionOf(text, thrown.at) };
+    return { fault: thrown.fault, ...positionOf(text, thrown.at) };
   }
 }
-
-const PLAIN: Readonly<Record<string, string>> = {
-  "no string": "a text in double quotes is missing",
-  "no JSON value": "a value is missing",
-};
 
 interface Open {
   node: { kind: "object"; members: Member[] } | { kind: "array"; items: JsonNode[] };
@@ -158,7 +164,7 @@ class Reader {
       const done = this.placed(this.value());
       if (done) {
         this.take(SPACE);
-        if (this.at < this.text.length) throw this.error("something follows the document");
+        if (this.at < this.text.length) throw this.error("trailing_text");
         return done;
       }
     }
@@ -190,8 +196,8 @@ class Reader {
         if (parent.node.kind === "object") parent.key = this.key();
         return undefined;
       }
-      const end = parent.node.kind === "object" ? "}" : "]";
-      if (!this.skips(end)) throw this.error(`"," or "${end}" is missing`);
+      const isObject = parent.node.kind === "object";
+      if (!this.skips(isObject ? "}" : "]")) throw this.error(isObject ? "no_brace" : "no_bracket");
       this.open.pop();
       node = parent.node;
     }
@@ -204,18 +210,18 @@ class Reader {
     if (number) return { kind: "number", source: number };
     const literal = this.take(LITERAL);
     if (literal) return { kind: "literal", source: literal as "true" | "false" | "null" };
-    throw this.error(this.at < this.text.length ? "no JSON value" : "the document ends too early");
+    throw this.error(this.at < this.text.length ? "no_value" : "no_end");
   }
 
   private key(): string {
     this.take(SPACE);
     const key = this.string();
-    if (!this.skips(":")) throw this.error('":" is missing');
+    if (!this.skips(":")) throw this.error("no_colon");
     return key;
   }
 
   private string(): string {
-    if (this.text[this.at] !== '"') throw this.error("no string");
+    if (this.text[this.at] !== '"') throw this.error("no_string");
     const start = this.at;
     let escaped = false;
     for (this.at += 1; this.text[this.at] !== '"'; this.at += 1) {
@@ -224,7 +230,7 @@ class Reader {
         this.at += 1;
       }
       // beyond the end there is NaN
-      if (!(this.text.charCodeAt(this.at) >= FIRST_IN_STRINGS)) throw this.error("no end of the string");
+      if (!(this.text.charCodeAt(this.at) >= FIRST_IN_STRINGS)) throw this.error("unclosed_string");
     }
     this.at += 1;
     return escaped ? this.unescaped(start) : this.text.slice(start + 1, this.at - 1);
@@ -234,7 +240,7 @@ class Reader {
     try {
       return JSON.parse(this.text.slice(start, this.at)) as string;
     } catch {
-      throw this.error("no such escape in a string");
+      throw this.error("bad_escape");
     }
   }
 
@@ -256,7 +262,7 @@ class Reader {
     return found;
   }
 
-  private error(what: string): JsonError {
-    return new JsonError(what, this.at);
+  private error(fault: JsonFault): JsonError {
+    return new JsonError(fault, this.at);
   }
 }

@@ -1,6 +1,7 @@
 // Texts of the dialog that edits and requeues a dead letter.
 
 import { plural } from "~/lib/format";
+import type { JsonFault } from "~/lib/json";
 
 export const json = "JSON, checked as you type";
 export const text = "Text, sent unchanged";
@@ -53,3 +54,14 @@ export const lockedHeader = (name: string) => `The header “${name}” is reser
 export const duplicateHeader = (name: string) => `The header “${name}” occurs twice.`;
 export const jsonError = (line: number, column: number, what: string) =>
   `Line ${line}, column ${column}: ${what}.`;
+export const jsonFaults: Readonly<Record<JsonFault, string>> = {
+  bad_escape: "invalid escape in a string",
+  no_brace: '"," or "}" is missing',
+  no_bracket: '"," or "]" is missing',
+  no_colon: '":" is missing',
+  no_end: "the document ends too early",
+  no_string: "a string in double quotes is missing",
+  no_value: "a value is missing",
+  trailing_text: "text after the end of the document",
+  unclosed_string: "the string has no end",
+};

@@ -63,7 +63,7 @@ class OtherRoutingKeys(Model):
 
 
 class QueueDepth(Model):
-    """A queue of the broker. Null: the broker does not tell."""
+    """A queue of the broker. Null: the broker does not report it."""
 
     queue: str
     exists: bool
@@ -75,7 +75,7 @@ class QueueDepth(Model):
 
 
 class Rates(Model):
-    """Messages a second, over the last seconds or minutes; null while nothing is known."""
+    """Messages a second, over the last seconds or minutes; null: no data yet."""
 
     incoming: float | None = Field(description="Published.")
     outgoing: float | None = Field(description="Sent by relays.")
@@ -96,16 +96,16 @@ class BacklogResponse(Model):
     oldest_stalled_age_seconds: float | None = Field(description="How long the first stalled message has been stalled.")
     per_second: Rates
     drained_in_seconds: float | None = Field(
-        description="Until nothing is due any more, at these rates; null: not at these rates, or not known."
+        description="Time until nothing is due, at these rates; null: never at these rates, or no data."
     )
-    routing_keys: list[RoutingKeyCounts] = Field(description="Those with the most messages, the most first.")
+    routing_keys: list[RoutingKeyCounts] = Field(description="Those with most messages, in descending order.")
     other_routing_keys: OtherRoutingKeys
     broker: BrokerKind
     broker_error: Error | None = Field(description="Why the broker's part is missing.")
-    queues: list[QueueDepth] | None = Field(description="The broker's queues; null: not known.")
+    queues: list[QueueDepth] | None = Field(description="The broker's queues; null: no data.")
 
 
-def told(backlog: Backlog, *, top: int) -> BacklogResponse:
+def to_response(backlog: Backlog, *, top: int) -> BacklogResponse:
     """The answer, with the `top` routing keys that have the most messages."""
     figures, states = backlog.figures, backlog.figures.counts.states
     listed, rest = _ranked(figures.counts.routing_keys, top)

@@ -41,7 +41,7 @@ class DeliveryWait(Model):
     )
     text: str = Field(description="The same in words.")
     ahead_count: int | None = Field(
-        validation_alias="ahead", description="How many are due before it, up to 10,001; null: not known, as at RabbitMQ."
+        validation_alias="ahead", description="How many are due before it, up to 10,001; null: no data, as on RabbitMQ."
     )
     paused_by: str | None
     paused_at: Moment | None
@@ -49,7 +49,7 @@ class DeliveryWait(Model):
 
 
 class ChainDelivery(Model):
-    """What became of a message in one queue."""
+    """The delivery of a message to one queue."""
 
     queue: str
     state: ChainState
@@ -61,7 +61,7 @@ class ChainDelivery(Model):
     )
     due_at: Moment | None = Field(description="When it is tried again.")
     waiting: DeliveryWait | None = Field(description="Why it waits in the queue; null: it does not.")
-    attempts: list[ChainAttempt] = Field(validation_alias="tries", description="Those that are known, oldest first.")
+    attempts: list[ChainAttempt] = Field(validation_alias="tries", description="Those on record, oldest first.")
 
 
 class ChainMessage(Model):
@@ -89,24 +89,24 @@ class ChainResponse(Model):
     root_id: str
     state: ChainState = Field(description="The worst of any message's.")
     duration_seconds: Length | None = Field(
-        validation_alias="duration", description="From the first thing that is known of it to the last."
+        validation_alias="duration", description="Time from its first to its last recorded event."
     )
     critical_path: list[str] = Field(description="The ids from the beginning to the message to which something happened last.")
     truncated: bool = Field(description="There are more messages: ask for more with `max_nodes`.")
-    gaps: list[str] = Field(validation_alias="unknown", description="What is not known of it, and why, in sentences.")
+    gaps: list[str] = Field(validation_alias="unknown", description="What is not on record, and why, as sentences.")
     nodes: list[ChainMessage]
 
 
 class ChainSummary(Model):
-    """A chain in a list: what the history tells of it, up to 200 facts."""
+    """A chain in a list, from its first 200 facts of the history."""
 
     root_id: str
-    routing_key: str = Field(description="That of its first message.")
-    state: ChainState = Field(description="The worst that a message of it was left in, as far as the history tells.")
+    routing_key: str = Field(description="The routing key of its first message.")
+    state: ChainState = Field(description="The worst state of its messages in the history.")
     sent_at: Moment | None = Field(description="When its first message left the outbox.")
     last_activity_at: Moment | None = Field(validation_alias="last_at", description="When something last happened.")
     duration_seconds: Length | None = Field(validation_alias="duration", description="From the one to the other.")
-    message_count: int = Field(validation_alias="messages", description="How many messages of it are known.")
+    message_count: int = Field(validation_alias="messages", description="How many of its messages are on record.")
     dead_letter_count: int = Field(validation_alias="deaths")
     truncated: bool = Field(
         validation_alias="more", description="There are more facts than were looked at: the numbers are those of the first 200."

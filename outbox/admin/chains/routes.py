@@ -40,11 +40,11 @@ class ChainListParameters(Request):
     routing_key: Annotated[Text | None, Field(description="That of the first message, exactly.")] = None
     state: Annotated[
         ChainState | None,
-        Field(description="The worst state, as the chain itself tells it."),
+        Field(description="The worst state of its messages."),
     ] = None
     sent_after: Annotated[Instant | None, Field(description="Its first message was sent then or later.")] = None
     sent_before: Annotated[Instant | None, Field(description="Its first message was sent before then.")] = None
-    limit: Annotated[int, Field(ge=1, le=200, description="Most items of the page.")] = 50
+    limit: Annotated[int, Field(ge=1, le=200, description="At most so many items.")] = 50
     cursor: Annotated[
         str | None, Field(max_length=2_000, description="`next` or `previous` of a page before; with its filter.")
     ] = None
@@ -56,9 +56,9 @@ class ChainListParameters(Request):
 
 @router.get("/chains", operation_id="outbox_chains_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
 async def list_chains(context: Viewer, wanted: Annotated[ChainListParameters, Query()]) -> ChainPage:
-    """The chains that began last, newest first: how each began, the worst that became of it, and how long it took.
+    """Lists the latest chains, newest first: how each began, its worst state, and how long it took.
 
-    They are found in the history: what is still in the outbox, or has been forgotten, is not among them.
+    Chains are found in the history: messages that are still in the outbox, or whose history was pruned, are not included.
     """
     bound_to = wanted.bound_to()
     cursor = decode_cursor(wanted.cursor, bound_to, (str, int))
@@ -89,9 +89,9 @@ async def show_chain(
     tracking_id: Annotated[str, Path(description="The id of any message of the chain.", max_length=LONGEST_ID)],
     wanted: Annotated[ChainParameters, Query()],
 ) -> ChainResponse:
-    """The whole chain that a message belongs to: what led to it, what followed from it, and what became of each.
+    """Shows the whole chain of a message: its causes, its effects, and the outcome of each.
 
-    Times are those of the database. A message that only others speak of has the state `unknown`.
+    Times are those of the database. A message that is only named by others has the state `unknown`.
     """
     with unavailable_errors("reading a chain"):
         found = await chain(

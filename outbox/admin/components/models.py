@@ -27,7 +27,7 @@ class ComponentFailure(BaseModel):
 
 
 class PoisonMessage(BaseModel):
-    """A message with which workers died more often than its consumer allows."""
+    """A message with which workers crashed more often than its consumer allows."""
 
     queue: str
     message_id: str
@@ -37,14 +37,14 @@ class PoisonMessage(BaseModel):
 
 
 class ComponentActivity(BaseModel):
-    """What a component said that it was doing."""
+    """What a component reports."""
 
     state: str = Field(
         description="`starting`, `running`, `standing_by`, `paused`, `draining`, `isolating_a_poison_message`, "
         "`waiting_for_broker` or `waiting_for_database`."
     )
-    totals: dict[str, int] = Field(description="Messages since it started, by what became of them: `sent`, `success`, …")
-    per_second: dict[str, float] = Field(description="The same over about the last ten seconds.")
+    totals: dict[str, int] = Field(description="Messages since it started, by outcome: `sent`, `success`, …")
+    per_second: dict[str, float] = Field(description="Messages a second, over about the last ten seconds.")
     in_flight: int | None = Field(default=None, description="Messages that it has taken and not yet settled.")
     unsent: int | None = Field(default=None, description="Of a relay: messages in the outbox.")
     oldest_due_age_seconds: float | None = Field(
@@ -54,12 +54,12 @@ class ComponentActivity(BaseModel):
     wakes_by: Literal["listening", "polling"] | None = Field(
         default=None, description="Of a relay: how it learns of new messages."
     )
-    paused_queues: list[str] | None = Field(default=None, description="Those that take nothing because somebody paused them.")
+    paused_queues: list[str] | None = Field(default=None, description="Queues that are paused.")
     failing_queues: list[str] | None = Field(
-        default=None, description="Those that take nothing because their handlers fail with what they pause on."
+        default=None, description="Queues that pause themselves because their handlers fail with what they pause on."
     )
     poison_messages: list[PoisonMessage] | None = Field(
-        default=None, description="Messages that workers died of too often, which run alone or wait to; the latest ten."
+        default=None, description="Messages with which workers crashed too often, which run alone or wait to; the latest ten."
     )
     pending_pauses: list[PauseKey] | None = Field(default=None, description="Pauses that wait for what is in flight.")
     waiting_for: dict[str, str] | None = Field(default=None, description="Why the `broker` or the `database` is not there.")
@@ -69,7 +69,7 @@ class ComponentActivity(BaseModel):
 class RetryPlan(BaseModel):
     """When a consumer tries again."""
 
-    delays_seconds: list[float] = Field(description="The delays that are known beforehand.")
+    delays_seconds: list[float] = Field(description="The delays that are fixed.")
     computed: bool = Field(description="Whether there may be others.")
 
 
@@ -85,7 +85,7 @@ class ConsumerResponse(BaseModel):
     ordered: bool
     inbox: bool
     batch: bool
-    history: bool = Field(default=False, description="Whether the worker writes down what becomes of each message.")
+    history: bool = Field(default=False, description="Whether the worker records the outcome of each message in the history.")
     body: dict[str, Any] | None = Field(
         default=None, description="With `schemas=true`: the JSON schema of the body, if it has one."
     )
@@ -108,7 +108,7 @@ class PausedComponent(Model):
 
 
 class PauseResponse(Model):
-    """A pause, and how far it has come."""
+    """A pause, and where it is applied."""
 
     scope: PauseScope
     name: str = Field(description="Of the relay, worker or queue; empty: all relays, or all workers.")
@@ -117,7 +117,7 @@ class PauseResponse(Model):
     requested_at: Moment
     expires_at: Moment | None = Field(description="When it ends by itself.")
     state: Literal["applied", "pending", "unmet"] = Field(
-        description="`applied`: by all that live; `pending`: not by all yet; `unmet`: there is nobody whom it concerns."
+        description="`applied`: by all running components; `pending`: not by all yet; `unmet`: it concerns no component."
     )
     components: list[PausedComponent]
 
@@ -188,9 +188,9 @@ class ComponentResponse(Model):
     last_heartbeat_at: Moment
     stopped_at: Moment | None
     heartbeat_interval_seconds: float = Field(description="How often it sends a heartbeat.")
-    activity: Annotated[dict[str, Any], ShapedAs(ComponentActivity)] = Field(description="What it said that it was doing.")
+    activity: Annotated[dict[str, Any], ShapedAs(ComponentActivity)] = Field(description="What it reports.")
     consumers: list[Annotated[dict[str, Any], ShapedAs(ConsumerResponse)]] = Field(description="What a worker runs.")
-    applied_pauses: list[Annotated[dict[str, Any], ShapedAs(PauseKey)]] = Field(description="The pauses that it honours.")
+    applied_pauses: list[Annotated[dict[str, Any], ShapedAs(PauseKey)]] = Field(description="The pauses that it applies.")
 
 
 class Components(Model):
@@ -208,7 +208,7 @@ class Pauses(Model):
     items: list[PauseResponse]
 
 
-def told(component: KnownComponent, masking: Masking) -> ComponentResponse:
+def to_response(component: KnownComponent, masking: Masking) -> ComponentResponse:
     """The component; what its last error quotes is masked."""
     return ComponentResponse(
         id=component.id,
@@ -244,10 +244,14 @@ def _activity(heartbeat: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
     activity = {_ACTIVITY.get(name, name): value for name, value in heartbeat.items()}
     if isinstance(state := activity.get("state"), str):
         activity["state"] = state.replace(" ", "_")
-    match activity.get("last_failure"):
-        case {"at": at, "about": subject, "text": str(text)}:
-            error = Error(type="", message=masking.error_text(text))
-            activity["last_failure"] = {"failed_at": at, "subject": subject, "error": error.model_dump()}
+    failure = activity.pop("last_failure", None)
+    if isinstance(failure, dict):
+        error = Error(type="", message=masking.error_text(str(failure.get("text", ""))))
+        activity["last_failure"] = {
+            "failed_at": failure.get("at"),
+            "subject": failure.get("about", ""),
+            "error": error.model_dump(),
+        }
     return activity
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from outbox.admin.access import Operator, RequestContext, Viewer
 from outbox.admin.audit_log import record
-from outbox.admin.components.models import Components, PauseResponse, Pauses, pauses_now, told
+from outbox.admin.components.models import Components, PauseResponse, Pauses, pauses_now, to_response
 from outbox.admin.models import Instant, Model, Request, Text
 from outbox.admin.problems import Code, Problem
 from outbox.admin.routing import area
@@ -20,7 +20,7 @@ components = area("components")
 
 
 class ComponentsQuestion(Request):
-    """What is told of components."""
+    """Which components are listed, and how."""
 
     schemas: Annotated[bool, Field(description="With the JSON schemas of the bodies that consumers take.")] = False
     ended: Annotated[int, Field(ge=0, le=500, description="How many lost and stopped ones are listed, the latest.")] = 50
@@ -33,7 +33,7 @@ class PauseRequest(Request):
     name: Text = Field(
         default="", description="Of the relay, worker or queue; empty: all relays, or all workers. A queue needs its name."
     )
-    reason: Text | None = Field(default=None, description="Why, for those who find it paused.")
+    reason: Text | None = Field(default=None, description="Why, for other operators.")
     expires_at: Instant | None = Field(default=None, description="When it ends by itself; null: when it is resumed.")
 
 
@@ -46,40 +46,42 @@ class ResumeRequest(Request):
 
 
 class Resumed(Model):
-    """What came of taking back a pause."""
+    """The outcome of ending a pause."""
 
     resumed: bool = Field(description="False: there was no such pause.")
-    still_paused_by: list[PauseResponse] = Field(description="Pauses that go on and concern some of the same components.")
+    still_paused_by: list[PauseResponse] = Field(description="Other pauses that cover some of the same components.")
 
 
 @components.get("/components", operation_id="outbox_components_list")
 async def list_components(context: Viewer, question: Annotated[ComponentsQuestion, Query()]) -> Components:
-    """Relays, workers, archivers and maintenance: who lives, since when, what they do, and which pauses they honour.
+    """Lists relays, workers, archivers and maintenance: status, activity, consumers, and the pauses that they apply.
 
-    Of those that ended the latest are listed, for as long as maintenance remembers them, which is a day.
+    Of the lost and stopped ones the latest are listed, for up to a day.
     """
     async with context.admin.reading("listing components") as connection:
         known = await _known(connection, context, ended=question.ended, schemas=question.schemas)
         wanted = await _wanted(connection, context)
         at = await connection.fetchval("select now()")
     masking = context.masking
-    return Components(as_of=at, items=[told(component, masking) for component in known], pauses=pauses_now(wanted, known))
+    return Components(
+        as_of=at, items=[to_response(component, masking) for component in known], pauses=pauses_now(wanted, known)
+    )
 
 
 @components.get("/pauses", operation_id="outbox_pauses_list")
 async def list_pauses(context: Viewer) -> Pauses:
-    """What somebody has paused, and who honours it already."""
+    """Lists the active pauses, and where each is applied."""
     async with context.admin.reading("listing pauses") as connection:
         known, wanted = await _known(connection, context), await _wanted(connection, context)
         at = await connection.fetchval("select now()")
     return Pauses(as_of=at, items=pauses_now(wanted, known))
 
 
-@components.post("/pause", operation_id="outbox_pause", summary="Pause")
+@components.post("/pause", operation_id="outbox_pause", summary="Pause Relays, Workers Or A Queue")
 async def pause_it(context: Operator, wanted: PauseRequest) -> PauseResponse:
-    """Lets a relay, a worker or a queue take nothing new, from within a second on; what is in flight is finished.
+    """Pauses a relay, a worker, or a queue within a second. What is in flight is finished.
 
-    The same pause asked for again replaces reason and end. The answer tells who honours it so far: ask `/pauses` again.
+    Repeating the request replaces reason and end. The answer says where the pause is applied so far: poll `/pauses`.
     """
     if wanted.expires_at is not None and wanted.expires_at <= datetime.now(UTC):
         raise Problem(Code.INVALID_REQUEST, f"the pause would be over already: {wanted.expires_at.isoformat()} is past")
@@ -97,9 +99,9 @@ async def pause_it(context: Operator, wanted: PauseRequest) -> PauseResponse:
     return now
 
 
-@components.post("/resume", operation_id="outbox_resume", summary="Resume")
+@components.post("/resume", operation_id="outbox_resume", summary="End A Pause")
 async def resume_it(context: Operator, wanted: ResumeRequest) -> Resumed:
-    """Takes a pause back. Others that cover the same relay, worker or queue go on, and are told."""
+    """Ends a pause. Other pauses that cover the same relay, worker or queue stay, and are listed in the answer."""
     _require_name(wanted.scope, wanted.name)
     async with context.admin.changing("resuming") as connection:
         before = await _now(connection, context)

@@ -74,7 +74,7 @@ class DeadLetterSummary(Model):
     resolved_at: Moment | None
     resolved_by: str | None
     resolution_reason: str | None = Field(description="The reason that was given for it.")
-    version: int = Field(description="What an edit must name, so that nobody's edit is lost.")
+    version: int = Field(description="What an edit must name, so that it overwrites no other edit.")
     content_type: str | None
     size: int = Field(description="Bytes of the body.")
     preview: str = Field(description="The beginning of the body, masked, or its size.")
@@ -88,9 +88,9 @@ class Facet(Model):
 
 
 class Facets(Model):
-    """How many of what the filter means have which value, the most frequent 20 of each.
+    """How many matches have which value, with the 20 most frequent values of each field.
 
-    A facet disregards the filter on its own field, so that the other values can be chosen.
+    A facet ignores the filter on its own field, so that other values can be chosen.
     """
 
     source: list[Facet]
@@ -117,13 +117,13 @@ class DeadLetterPage(Page[DeadLetterSummary]):
 
     facets: Facets | None = Field(default=None, description="With `facets=true` only.")
     unarchived: Unarchived | None = Field(
-        description="What no archiver has taken from the broker; null where PostgreSQL is the broker, or nobody knows."
+        description="Dead letters that are still at the broker; null if PostgreSQL is the broker, or if there is no data."
     )
     degraded: list[Literal["broker"]] = Field(description="What could not be asked; the rest of the answer is right.")
 
 
 class Note(Model):
-    """What somebody noted about a group."""
+    """A note about a group."""
 
     text: str
     noted_by: str
@@ -139,7 +139,7 @@ class GroupNoteResponse(Model):
 
 
 class DeadLetterGroup(Model):
-    """Dead letters that have something in common."""
+    """Dead letters with a common fingerprint, queue or routing key."""
 
     by: GroupBy
     id: str = Field(description="What a filter takes: as `group_id`, `queue` or `routing_key`.")
@@ -218,7 +218,7 @@ class DeadLetterOperation(Model):
 
 
 class DeadLetterLinks(BaseModel):
-    """Where there is more of a dead letter. What has a default may be missing."""
+    """Related resources. Fields with a default may be missing."""
 
     self: str
     body: str
@@ -234,7 +234,7 @@ class DeadLetterResponse(DeadLetterSummary):
     body: Content
     headers: dict[str, Any]
     header_types: Annotated[dict[str, Any], WithJsonSchema(_OF_TEXTS)] = Field(
-        description="By JSON pointer, the type of a header where AMQP tells more than JSON."
+        description="By JSON pointer, the AMQP type of a header whose type JSON lacks."
     )
     properties: dict[str, Any]
     hlc: str | None = Field(description="Its place in the order of events, a large number.")
@@ -335,31 +335,29 @@ Several = Annotated[
 
 
 class DeadLetterFilters(Request):
-    """What a dead letter must fit, all of it. Without `status` only those are meant that are open; `any` means every one.
+    """Conditions that a dead letter must match, all of them. Without `status` only open ones match; `any` matches every status.
 
     Of several values of `queue`, `routing_key`, `exception_type` or `status`, one has to fit.
     """
 
     source: Annotated[
         Source | None,
-        Field(
-            description="Who gave it up: `relay` could not send it, a `worker`'s handler failed, or the `broker` took it away."
-        ),
+        Field(description="What dead-lettered it: a `relay` that cannot send it, a failed `worker`, or the `broker`."),
     ] = None
-    queue: Annotated[Several[Text] | None, Field(description="The queue that it died in.")] = None
+    queue: Annotated[Several[Text] | None, Field(description="The queue where it failed.")] = None
     routing_key: Annotated[Several[Text] | None, Field(description="Its routing key, exactly.")] = None
     exception_type: Annotated[Several[Text] | None, Field(description="The type of the exception, with its module.")] = None
     group_id: Annotated[Text | None, Field(description="The fingerprint of its group, see `outbox_dlq_groups`.")] = None
     status: Annotated[
         Several[Status],
-        Field(description="What somebody made of it; `open`: nothing yet.", json_schema_extra={"default": "open"}),
+        Field(description="Its status; `open`: neither requeued nor discarded.", json_schema_extra={"default": "open"}),
     ] = ("open",)
     tracking_id: Annotated[Text | None, Field(description="An id of its chain: its own, or of a message that led to it.")] = (
         None
     )
     message_id: Annotated[Text | None, Field(description="Its own id.")] = None
-    failed_after: Annotated[Instant | None, Field(description="It died then or later.")] = None
-    failed_before: Annotated[Instant | None, Field(description="It died before then.")] = None
+    failed_after: Annotated[Instant | None, Field(description="It failed for good at that time or later.")] = None
+    failed_before: Annotated[Instant | None, Field(description="It failed for good before that time.")] = None
     min_failures: Annotated[int | None, Field(ge=1, le=LARGEST_COUNT, description="So many attempts failed, or more.")] = None
     q: Annotated[
         Text | None, Field(min_length=1, description='Words of its error and masked body: words, "phrases", or, -not.')
@@ -395,6 +393,6 @@ class DeadLetterGroupsParameters(DeadLetterFilters):
     """What `GET /dlq/groups` takes."""
 
     by: Annotated[
-        GroupBy, Field(description="What letters of one group have in common; a fingerprint is that of the error.")
+        GroupBy, Field(description="What the dead letters of one group have in common; the fingerprint is that of the error.")
     ] = "fingerprint"
     limit: Annotated[int, Field(ge=1, le=200, description="Most groups, the largest first.")] = 50

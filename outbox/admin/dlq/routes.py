@@ -70,11 +70,11 @@ router = area("dlq")
 
 @router.get("/dlq", operation_id="outbox_dlq_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
 async def list_dead_letters(context: Viewer, wanted: Annotated[DeadLetterListParameters, Query()]) -> DeadLetterPage:
-    """Dead letters, and with them the messages that the relay parked, those that are open unless `status` says otherwise.
+    """Lists dead letters and messages that the relay parked: open ones, unless `status` says otherwise.
 
-    Pages do not shift while messages die and are resolved: a page holds what is behind the last line of the one before it, or
-    before the first line of the one after it. What dies anew moves to the place of its latest death. Counting all, up to
-    10,000, and `facets` are done on request only; facets are up to a minute old, as `as_of` says.
+    Pages do not shift while messages fail and are resolved: a page begins after the last item of the page before it. A message
+    that fails again moves to the position of its latest failure. `total` and `facets` are counted on request; facets are up to
+    a minute old, as `as_of` says.
     """
     letters = context.admin.shared(Letters)
     masking = masking_of(context, wanted)
@@ -163,9 +163,9 @@ class GroupNoteRequest(Request):
 
 @router.get("/dlq/groups", operation_id="outbox_dlq_groups", summary="List Groups Of Dead Letters")
 async def list_groups(context: Viewer, wanted: Annotated[DeadLetterGroupsParameters, Query()]) -> DeadLetterGroups:
-    """Dead letters that fit the filter, counted by the fingerprint of their error, by queue or by routing key.
+    """Counts the dead letters that match the filter, by the fingerprint of their error, by queue or by routing key.
 
-    The largest group comes first. Counts are made at most every five seconds, whoever asks, and given while new ones are made,
+    The largest group comes first. Groups are counted at most every five seconds; the previous counts are returned meanwhile,
     for up to a minute: `as_of` says when.
     """
     letters, masking = context.admin.shared(Letters), masking_of(context, wanted)
@@ -183,11 +183,11 @@ async def list_groups(context: Viewer, wanted: Annotated[DeadLetterGroupsParamet
 @router.put(
     "/dlq/groups/note",
     operation_id="outbox_dlq_note",
-    summary="Set Note Of Group",
+    summary="Set The Note Of A Group",
     responses=documented(Code.CROSS_SITE, Code.READ_ONLY),
 )
 async def set_note(context: Operator, wanted: GroupNoteRequest) -> GroupNoteResponse:
-    """Notes something about a group, for everybody to see, or takes the note away; whether or not it has any letters now."""
+    """Sets or removes the note of a group, which every viewer sees. The group need not have dead letters now."""
     notes = context.admin.shared(Letters).notes
     text = (wanted.note or "").strip()
     note = None
@@ -245,11 +245,11 @@ async def show(
     letter_id: LetterId,
     wanted: Annotated[DetailParameters, Query()],
 ) -> DeadLetterResponse:
-    """One dead letter: its error and every failure before it, body, headers, what edits replaced, what came of each requeue.
+    """Shows one dead letter: its error, earlier failures, body, headers, what edits replaced, and the outcome of each requeue.
 
-    Masked, or, for operators with `reveal=true`, as it is; who revealed what is in the audit before it is answered. JSON is
-    shown as it was written, so that large numbers stay what they are. Of a body the first 262,144 bytes are shown; of JSON that
-    is larger nothing unless it is revealed, for what is cut cannot be masked. `outbox_dlq_body` has the whole.
+    Values are masked; operators see them with `reveal=true`, which is written to the audit first. JSON is shown as it was
+    written, so that large numbers keep their value. The first 262,144 bytes of a body are shown. Larger JSON is only shown
+    revealed, because a part of a document cannot be masked. `outbox_dlq_body` returns the whole body.
     """
     if wanted.reveal:
         await require_reveal(request)
@@ -274,7 +274,7 @@ async def show(
     },
 )
 async def download(context: Operator, request: HttpRequest, letter_id: LetterId) -> Response:
-    """The body as it is, to be saved; who downloaded it is in the audit before it is answered."""
+    """Downloads the body unmasked. The download is written to the audit first."""
     await require_reveal(request)
     found = await _found(context.admin.shared(Letters), letter_id, most_bytes=None)
     await _write_down(context, "dlq.download", letter_id)

@@ -30,12 +30,12 @@ async def stream_events(
         Text | None, Header(description="The id of the last event that was seen; browsers send it when they come back.")
     ] = None,
 ) -> Response:
-    """Hints that something has changed, with the little that tells what: `backlog`, `dead-letters`, `operation`, `component`,
-    `pauses`, `statistics` (a minute is complete), `database`.
+    """Streams hints that something has changed: `backlog`, `dead_letters`, `operation`, `component`, `pauses`, `statistics` (a
+    minute is complete), `database`.
 
-    Whoever names the last event that it saw is told what it missed. Otherwise, and when that is not known any more, a `reset`
-    comes first: read everything that you show. A comment comes every 15 seconds; after five minutes the stream ends, and the
-    client is to come back. It ends sooner when its session does, when the client does not keep up, and when the server stops.
+    A client that sends `Last-Event-ID` receives what it missed. Otherwise, or if that is no longer known, a `reset` comes
+    first: reload everything that you show. A comment is sent every 15 seconds. After five minutes the stream ends, and the
+    client reconnects. It ends earlier when the session ends, when the client falls behind, and when the server stops.
     """
     if is_head(request):  # who asks for headers only does not listen
         return Response(media_type=EventStream.media_type)

@@ -28,7 +28,7 @@ class MessageListParameters(Paged):
     routing_key: Annotated[Text | None, Field(description="Its routing key; with `*` at the end, how it begins.")] = None
     ordering_key: Annotated[Text | None, Field(description="Its ordering key; those of one are listed in their order.")] = None
     message_id: Annotated[Text | None, Field(description="Its own id.")] = None
-    tracking_id: Annotated[Text | None, Field(description="Its id, or one of a message that it came of.")] = None
+    tracking_id: Annotated[Text | None, Field(description="Its id, or that of one of its causes.")] = None
     target_queue: Annotated[Text | None, Field(description="The one queue that it is for.")] = None
     created_after: Annotated[Instant | None, Field(description="Written then or later.")] = None
     created_before: Annotated[Instant | None, Field(description="Written before.")] = None
@@ -50,7 +50,7 @@ class MessageSummary(Model):
     root_id: str | None = Field(description="The id of the message that its chain began with.")
     state: MessageState
     routing_key: str
-    target_queue: str | None = Field(description="The one queue that it is for, whatever is bound.")
+    target_queue: str | None = Field(description="The one queue that it is for, regardless of bindings.")
     ordering_key: str | None
     dedup_key: str | None
     priority: int
@@ -72,7 +72,7 @@ class MessageSummary(Model):
 class MessagePage(Page[MessageSummary]):
     """Part of the list, with how many there are in each state."""
 
-    states: StateCounts | None = Field(description="As in the backlog; null: not known yet.")
+    states: StateCounts | None = Field(description="As in the backlog; null: not counted yet.")
     sent_kept: Counted | None
     as_of: Moment | None = Field(description="When they were counted.")
 
@@ -117,7 +117,7 @@ class BlockingPause(Model):
 
 
 class EarlierMessage(Model):
-    """The message of the same ordering key that goes first."""
+    """The earlier message of the same ordering key."""
 
     id: str
     message_id: str | None
@@ -125,7 +125,7 @@ class EarlierMessage(Model):
 
 
 class MessageDelivery(Model):
-    """The last that is known of it in one queue."""
+    """Its last fact of the history in one queue."""
 
     queue: str
     outcome: Literal["processed", "retried", "dead_lettered", "requeued", "duplicate"]
@@ -156,7 +156,7 @@ class Message(MessageSummary):
     next_attempt_at: Moment | None = Field(
         description="When it is tried again, at the earliest; of a held one, when its probe is."
     )
-    deliveries: list[MessageDelivery] | None = Field(description="What became of it in its queues; null: there is no history.")
+    deliveries: list[MessageDelivery] | None = Field(description="Its outcome in each queue; null: there is no history.")
 
 
 async def read(admin: Admin, connection: Connection, row_id: int, masking: Masking, *, reveal: bool) -> Message | None:

@@ -34,12 +34,11 @@ _ID = re.compile(r"(?:outbox-)?([0-9]{1,19})", re.ASCII)
     responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH, Code.FILTER_TOO_BROAD),
 )
 async def list_messages(context: Viewer, parameters: Annotated[MessageListParameters, Query()]) -> MessagePage:
-    """Messages that are in the outbox, or kept there after sending: a page, in the order of their state.
+    """Lists messages that are in the outbox, or kept there after sending.
 
-    Pending, scheduled and retrying ones are listed by when they are due; held ones by routing key; blocked ones, and those of
-    one `ordering_key`, in the order in which they go out; parked and sent ones, and all together, the newest first. A filter
-    that would search for longer than two seconds is refused: `state`, `ordering_key`, and of held ones `routing_key`, have an
-    index.
+    Pending, scheduled and retrying ones are in the order of their due time; held ones by routing key; blocked ones, and those
+    of one `ordering_key`, in sending order; parked and sent ones, and all together, newest first. A filter that would search
+    for longer than two seconds is refused: `state`, `ordering_key`, and for held ones `routing_key`, have an index.
     """
     admin, filter_, bound_to = context.admin, parameters.as_filter(), parameters.bound_to()
     order, listing = order_of(filter_), MessageListing(context.admin.table)

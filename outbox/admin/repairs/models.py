@@ -41,7 +41,7 @@ class ItemResponse(Model):
 
 
 class RepairResponse(Model):
-    """What was done at once: an outcome per id, in the order in which they were given."""
+    """The outcome for each id, in the order of the request."""
 
     action: Action
     counts: dict[Outcome, int]
@@ -58,7 +58,7 @@ class RepairResponse(Model):
 
 
 class CanaryResponse(Model):
-    """How many go ahead, and how long their results are waited for at most."""
+    """How many are sent first, and the longest wait for their results."""
 
     count: int
     wait_seconds: Seconds
@@ -67,7 +67,7 @@ class CanaryResponse(Model):
 class OperationOptions(Model):
     """How an operation is done."""
 
-    destination: Annotated[str | None, Field(description="A queue, or null: where each one died.")]
+    destination: Annotated[str | None, Field(description="A queue, or null: the queue where each one failed.")]
     original_routing: Annotated[bool, Field(description="By the routing key, instead of to one queue.")]
     rate_per_second: float | None
     canary: CanaryResponse | None
@@ -80,22 +80,22 @@ class OperationOptions(Model):
 
 
 class OperationResults(Model):
-    """How many messages a requeue has sent again, and what became of them: each is in one of the numbers after `sent`.
+    """How many messages a requeue has sent again, and their results, which add up to `sent`.
 
-    They are kept up to date after the end of the operation, too.
+    They are also kept current after the end of the operation.
     """
 
     sent: Annotated[int, Field(description="How many were put into the outbox again.")]
-    waiting: Annotated[int, Field(description="Nothing is known of an attempt yet.")]
+    waiting: Annotated[int, Field(description="No attempt is on record yet.")]
     retrying: Annotated[int, Field(description="An attempt failed, and another one follows.")]
     handled: int
-    failed_again: Annotated[int, Field(description="Dead letters once more, or parked.")]
-    unknown: Annotated[int, Field(description="Nothing was heard of them for seven days.")]
+    failed_again: Annotated[int, Field(description="Dead-lettered again, or parked.")]
+    unknown: Annotated[int, Field(description="No data for seven days.")]
     failed: Annotated[int, Field(description="Of all of them, those of which any attempt failed, also if handled since.")]
 
 
 class OperationSelector(BaseModel):
-    """Which dead letters were meant. What has a default may be missing."""
+    """Which dead letters were selected. Fields with a default may be missing."""
 
     ids: list[str] | None = Field(default=None, description="Of many the first.")
     count: int | None = Field(default=None, description="How many ids there were.")
@@ -112,7 +112,7 @@ class OperationResponse(Model):
     selector: Annotated[
         dict[str, object],
         ShapedAs(OperationSelector),
-        Field(description="What was meant. The dead letters were fixed at `created_at`."),
+        Field(description="What was selected. The dead letters were fixed at `created_at`."),
     ]
     options: OperationOptions
     reason: str | None
@@ -135,10 +135,10 @@ class OperationResponse(Model):
         int, Field(description="How many of those that were requeued failed again: `results.failed_again`.")
     ]
     results: Annotated[
-        OperationResults | None, Field(description="What became of the messages that it sent again; null: it sends none.")
+        OperationResults | None, Field(description="The results of the messages that it sent again; null: it sends none.")
     ]
     items_per_second: Annotated[float | None, Field(description="Since it was asked for, until its end.")]
-    remaining_seconds: Annotated[float | None, Field(description="If it goes on like this; null: nobody can say.")]
+    remaining_seconds: Annotated[float | None, Field(description="Estimated from its progress; null: no estimate.")]
     stop_reason: Annotated[str | None, Field(description="Why it stopped itself; null: it did not.")]
 
     @classmethod
@@ -183,7 +183,7 @@ class OperationItemResponse(ItemResponse):
 
     reason: Annotated[str, Field(description="Why it was not done; of a message that failed again or is retried, the error.")]
     position: int
-    result: Annotated[Result | None, Field(description="What became of its message; null: none was sent.")]
+    result: Annotated[Result | None, Field(description="The result of its message; null: none was sent.")]
     failed_attempt_count: Annotated[int, Field(description="How many attempts failed since it was sent again.")]
 
     @classmethod
@@ -212,7 +212,7 @@ class OperationItemPage(Page[OperationItemResponse]):
 
 
 class SampledItem(Model):
-    """One of those that are meant; its preview and error are masked."""
+    """One of the matches; its preview and error are masked."""
 
     id: str
     queue: str
@@ -241,7 +241,7 @@ class DryRunResponse(Model):
 
     dry_run: Literal[True] = True
     action: Action
-    count: Annotated[int, Field(description="How many are meant.")]
+    count: Annotated[int, Field(description="How many match.")]
     by_queue: dict[str, int]
     by_exception: dict[str, int]
     sample: Annotated[list[SampledItem], Field(description="The first of them.")]

@@ -98,7 +98,7 @@ def _one_of_three(schema: dict[str, Any]) -> None:
 
 
 class Selector(Request):
-    """Which dead letters are meant: exactly one of the three. A filter without a status means those that the action is for."""
+    """Which dead letters to change: exactly one of the three. Without a status a filter matches what the action applies to."""
 
     model_config = ConfigDict(json_schema_extra=_one_of_three)
 
@@ -134,14 +134,14 @@ class QueueDestination(Request):
 
 
 class CanaryRequest(Request):
-    """The first `count` go ahead; the others follow when all of those were handled.
+    """The first `count` are sent first; the others follow when all of those were handled.
 
     It stops the operation at the first attempt that fails, unless `stop_on_failure_ratio` tolerates some, or if not all results
     are known after `wait_seconds`.
     """
 
     count: Annotated[int, Field(ge=1, le=MOST_ITEMS)]
-    wait_seconds: Annotated[float, Field(gt=0, le=86_400, description="How long results are waited for at most.")] = (
+    wait_seconds: Annotated[float, Field(gt=0, le=86_400, description="Longest wait for results.")] = (
         CANARY_WAIT.total_seconds()
     )
 
@@ -220,7 +220,7 @@ class RequeueRequest(Change):
 
     destination: Annotated[
         QueueDestination | Literal["original_routing"] | None,
-        Field(description="Another queue, or every queue that is bound for the routing key now; null: where each one died."),
+        Field(description="Another queue, or every queue that is bound now; null: the queue where each one failed."),
     ] = None
     edit: Annotated[EditRequest | None, Field(description="For one id only.")] = None
     rate_per_second: Annotated[float | None, Field(gt=0, le=1_000_000, allow_inf_nan=False)] = None

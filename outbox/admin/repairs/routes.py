@@ -62,11 +62,11 @@ router = area("repairing")
     ),
 )
 async def requeue(change: RequeueRequest, context: Operator, http: Request, key: IdempotencyKey = None) -> Response:
-    """Sends dead letters again, through the outbox, with their ids, to the queue that each died in.
+    """Sends dead letters again through the outbox, with their ids, each to the queue where it failed.
 
-    Up to 100 ids are done at once: the answer has an outcome for each. More ids, a filter, a group, a rate or a canary make an
-    operation (202), whose letters are fixed now, and which goes on wherever maintenance runs. With `dry_run` nothing is done:
-    the answer says what would be, and has the `confirm_token` that filters and groups take.
+    Up to 100 ids are done at once, with an outcome for each. More ids, a filter, a group, a rate or a canary make an operation
+    (202), whose items are fixed now, and which runs wherever maintenance runs. With `dry_run` nothing is done: the answer says
+    what would be done, and has the `confirm_token` that filters and groups require.
     """
     return await changed(context, change, key, http)
 
@@ -79,10 +79,9 @@ async def requeue(change: RequeueRequest, context: Operator, http: Request, key:
     responses=_ACCEPTED | documented(*_PROBLEMS, Code.FORBIDDEN),
 )
 async def discard(change: DiscardRequest, context: Operator, http: Request, key: IdempotencyKey = None) -> Response:
-    """Puts dead letters aside: they stay, are not counted as open, and can be restored.
+    """Discards dead letters: they are kept, do not count as open, and can be restored.
 
-    With `purge` those that were discarded are deleted for good: that takes the role `admin`, a reason, and the token of a dry
-    run, whatever selects them.
+    With `purge`, discarded ones are deleted for good: this requires the role `admin`, a reason, and the token of a dry run.
     """
     if change.purge:
         await _require_administrator(context, change)
@@ -97,7 +96,7 @@ async def discard(change: DiscardRequest, context: Operator, http: Request, key:
     responses=_ACCEPTED | documented(*_PROBLEMS),
 )
 async def restore(change: RestoreRequest, context: Operator, http: Request, key: IdempotencyKey = None) -> Response:
-    """Opens discarded dead letters again. What was requeued cannot be restored: it is on its way."""
+    """Restores discarded dead letters to open. Requeued ones cannot be restored: they have been sent."""
     return await changed(context, change, key, http)
 
 
@@ -146,7 +145,7 @@ class ItemsParameters(Paged):
     responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH),
 )
 async def operations(wanted: Annotated[OperationsParameters, Query()], context: Viewer) -> OperationPage:
-    """The changes of many dead letters, the newest first, each with its progress."""
+    """Lists operations, newest first, each with its progress."""
     bound = {"operations": True, "active": wanted.active}
     cursor = decode_cursor(wanted.cursor, bound, (int,))
     found = await context.admin.dead_letters.operations(going_on=wanted.active, limit=wanted.limit + 1, **_beyond(cursor))
@@ -163,20 +162,20 @@ async def operations(wanted: Annotated[OperationsParameters, Query()], context: 
     "/operations/{id}", operation_id="outbox_operations_show", summary="Show Operation", responses=documented(Code.NOT_FOUND)
 )
 async def operation(number: Number, context: Viewer) -> OperationResponse:
-    """One operation: what was asked for, by whom and why, how far it is, and what became of the messages that it sent again."""
+    """Shows one operation: what was requested, by whom and why, its progress, and the results of what it sent again."""
     return OperationResponse.of(await _found(context, number))
 
 
 @operations_router.get(
     "/operations/{id}/items",
     operation_id="outbox_operations_items",
-    summary="List What Came Of Each Letter",
+    summary="List The Items Of An Operation",
     responses=documented(Code.NOT_FOUND, Code.INVALID_CURSOR, Code.CURSOR_MISMATCH),
 )
 async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], context: Viewer) -> OperationItemPage:
-    """What came of each letter of an operation: those that failed first.
+    """Lists the items of an operation with their outcomes, those that failed first.
 
-    While it goes on, letters move from one outcome to another, and a page shows what is there when it is asked for.
+    While it is active, items move from one outcome to another; a page shows the state at the time of the request.
     """
     found = await _found(context, number)
     outcomes = _outcomes(wanted.outcome, found)
@@ -202,7 +201,7 @@ async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], con
     responses=documented(Code.NOT_FOUND, Code.CONFLICT),
 )
 async def pause(number: Number, context: Operator) -> OperationResponse:
-    """Holds an operation: no further batch of it begins, wherever it is run, until it is resumed."""
+    """Pauses an operation: no further batch begins until it is resumed."""
     return await _change(context, number, "pause", context.admin.dead_letters.pause)
 
 
@@ -213,7 +212,7 @@ async def pause(number: Number, context: Operator) -> OperationResponse:
     responses=documented(Code.NOT_FOUND, Code.CONFLICT),
 )
 async def resume(number: Number, context: Operator) -> OperationResponse:
-    """Goes on with an operation that was paused."""
+    """Resumes a paused operation."""
     return await _change(context, number, "resume", context.admin.dead_letters.resume)
 
 
@@ -224,7 +223,7 @@ async def resume(number: Number, context: Operator) -> OperationResponse:
     responses=documented(Code.NOT_FOUND, Code.CONFLICT),
 )
 async def cancel(number: Number, context: Operator) -> OperationResponse:
-    """Ends an operation: what is done stays done, and its other letters are as they were."""
+    """Cancels an operation: finished items stay done, and the others are as they were."""
     return await _change(context, number, "cancel", context.admin.dead_letters.cancel)
 
 

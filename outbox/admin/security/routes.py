@@ -26,7 +26,7 @@ identity = area("session")
 
 
 class Permissions(models.Model):
-    """What whoever asks may do now: by their role, and by whether anything can be changed here at all."""
+    """What the current principal may do, by role and by whether the installation is read-only."""
 
     repair: Annotated[bool, Field(description="Requeue, discard, restore, run operations, set notes.")]
     pause: Annotated[bool, Field(description="Pause and resume relays, workers and queues.")]
@@ -36,7 +36,7 @@ class Permissions(models.Model):
 
 
 class Identity(models.Model):
-    """Who is asking."""
+    """The current principal."""
 
     name: str
     role: Role
@@ -45,13 +45,13 @@ class Identity(models.Model):
         Field(description="A token in the header, a session's cookie, or the application that the admin is part of."),
     ]
     expires_at: Annotated[models.Moment | None, Field(description="When the session ends; null without one.")]
-    read_only: Annotated[bool, Field(description="Whether nothing can be changed here, whatever the role.")]
+    read_only: Annotated[bool, Field(description="Whether changes are refused here for every role.")]
     permissions: Permissions
 
 
 @identity.get("/session", operation_id="outbox_session_show", summary="Show The Current Principal")
 async def show_identity(context: Viewer) -> Identity:
-    """Tells who is asking, by what that is known, and what they may do."""
+    """Shows the current principal, how it is authenticated, and its permissions."""
     return identity_of(context.admin, context.principal)
 
 
@@ -87,7 +87,7 @@ _PATH = "/session"
 
 
 class Login(models.Request):
-    """Who logs in."""
+    """A login."""
 
     token: Annotated[str, Field(min_length=1, max_length=1_000, description="A token that `outbox token` has shown.")]
 
@@ -136,7 +136,7 @@ logout = area("session")
 
 @logout.delete(_PATH, operation_id=LOGOUT, status_code=status.HTTP_204_NO_CONTENT)
 async def log_out(request: Request, response: Response, context: Viewer) -> None:
-    """Logs out: the session ends everywhere, and the cookie goes. With a token in the header there is nothing to end."""
+    """Logs out: ends the session in every process and deletes the cookie. A token in the header has no session to end."""
     if isinstance(context.principal, TokenPrincipal) and context.principal.session_hash is not None:
         async with context.admin.changing("logging out") as connection:
             await close_session(connection, context.admin.table, context.principal.session_hash)

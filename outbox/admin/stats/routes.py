@@ -61,19 +61,19 @@ class StatsParameters(Request):
     step: Annotated[
         str, AfterValidator(_step), Field(max_length=16, description="`auto`, or a length of time: `60s`, `5m`, `1h`, `1d`.")
     ] = "auto"
-    group_by: Annotated[GroupBy, Field(description="What series are told apart by; the largest 20, and the rest.")] = "none"
+    group_by: Annotated[GroupBy, Field(description="One series for each; the largest 20, and the rest together.")] = "none"
     buckets: Annotated[bool, Field(description="Whether to answer the buckets that latencies are counted in, too.")] = False
 
 
 @router.get("/stats", operation_id="outbox_stats_show")
 async def show_statistics(context: Viewer, wanted: Annotated[StatsParameters, Query()]) -> StatsResponse:
-    """What was created, sent, processed, failed and died, step by step; the backlog; and how long things took.
+    """Shows what was created, sent, processed, failed and dead-lettered in each step, the backlog, and latencies.
 
-    Numbers are those of all processes together, and survive their restarts. Null means that nobody told anything of that time:
-    no relay ran, or no worker; 0 means that somebody ran and nothing happened. There are 2,000 points at most, all series
-    together: the step grows with the time and the groups, and to hours or days where statistics are only kept by those.
+    Numbers are those of all processes together, and survive restarts. Null means that no data was reported: no relay or no
+    worker ran; 0 means that nothing happened. There are at most 2,000 points in all series together: the step grows with the
+    time and the number of groups, and to hours or days where statistics are kept by those only.
 
-    What covers more than a day is read again after five seconds at the earliest; `as_of` says when it was.
+    An answer that covers more than a day is computed again after five seconds at the earliest; `as_of` says when it was.
     """
     here = datetime.now(UTC)
     if _time(wanted.to, here, "to") - _time(wanted.from_, here, "from") > LONG:

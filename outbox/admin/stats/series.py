@@ -59,11 +59,11 @@ class Table:
 
     def counts(self, name: str | None, metric: str, *, of_relays: bool) -> list[int | None]:
         """How many in each step; 0 only where somebody told that there were none."""
-        told = self._by_relays if of_relays else self._by_workers
+        reported = self._by_relays if of_relays else self._by_workers
         cells = [self._cells.get((name, at, of_relays)) for at in self._starts]
         return [
             (cell.counts[metric] if cell is not None else 0)
-            if at in told or (cell is not None and cell.counts[metric])
+            if at in reported or (cell is not None and cell.counts[metric])
             else None
             for at, cell in zip(self._starts, cells, strict=True)
         ]
@@ -171,12 +171,12 @@ def fitting_each(since: datetime, until: datetime, least: int, most: int) -> Seq
     return [steps for steps in each if steps is not None]
 
 
-Counts = Annotated[list[int | None], Field(description="One for each step; null where nobody told anything.")]
+Counts = Annotated[list[int | None], Field(description="One value for each step; null: no data.")]
 Measures = Annotated[list[float | None], Field(description="One for each step; null where nothing was measured.")]
 
 
 class Quantiles(Model):
-    """What half, 95 % and 99 % of all did not exceed, as exactly as buckets tell, for each step; null where there were none."""
+    """The 50th, 95th and 99th percentiles for each step, as exactly as buckets allow; null where there was no message."""
 
     p50: list[float | None]
     p95: list[float | None]
@@ -186,9 +186,7 @@ class Quantiles(Model):
 class SeriesResponse(Model):
     """What happened, step by step, all processes together."""
 
-    group: str | None = Field(
-        description="The queue or routing key; null: everything. `(others)`: those that are not told apart."
-    )
+    group: str | None = Field(description="The queue or routing key; null: everything. `(others)`: all that have no series.")
     created: Counts = Field(description="By the time of creation, counted when they were sent; not by queue.")
     sent: Counts = Field(description="By relays; not by queue.")
     processed: Counts
@@ -216,6 +214,6 @@ class StatsResponse(Model):
     step_reason: str | None = Field(description="Why the step is longer than was asked for; null: it is not.")
     group_by: GroupBy
     starts_at: list[Moment]
-    complete: list[bool] = Field(description="False for steps of which more may be told: the newest, as a rule.")
+    complete: list[bool] = Field(description="False for steps that may still get data, usually the newest.")
     bucket_bounds_seconds: list[float] = Field(description="Upper ends; one more bucket is for what took longer.")
     series: list[SeriesResponse]

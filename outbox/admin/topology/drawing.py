@@ -13,7 +13,7 @@ NodeKind = Literal["exchange", "queue", "retry", "dead_letters", "worker"]
 
 
 class TopologyNode(Model):
-    """An exchange, a queue, or a worker. Null: not known, or not of this kind."""
+    """An exchange, a queue, or a worker. Null: no data, or not of this kind."""
 
     id: str = Field(description="What edges and warnings name it by.")
     kind: NodeKind
@@ -34,7 +34,7 @@ class TopologyEdge(Model):
     kind: Literal["binding", "consumer", "retry", "dead_letter"]
     binding_key: str | None = None
     declared_by: Literal["broker", "worker"] = Field(
-        description="`broker`: it is there; `worker`: a worker says so, and the broker does not tell."
+        description="`broker`: it exists; `worker`: a worker reports it, and the broker does not."
     )
 
 

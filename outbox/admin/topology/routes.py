@@ -27,7 +27,7 @@ TIMEOUT = timedelta(seconds=20)
 class TopologyWarning(Model):
     """Something that is wrong, or could be better."""
 
-    code: WarningCode = Field(description="A word for it that stays the same.")
+    code: WarningCode = Field(description="A stable name of the problem.")
     severity: Literal["warning", "error"]
     node: str | None = Field(description="The node that it is about.")
     summary: str
@@ -42,7 +42,7 @@ class Topology(Model):
     broker: BrokerKind
     broker_error: Error | None
     bindings_known: bool = Field(
-        description="False: only those that workers have told of; with the address of RabbitMQ's management API, all."
+        description="False: only those that workers report; with the URL of RabbitMQ's management API, all."
     )
     nodes: list[TopologyNode]
     edges: list[TopologyEdge]
@@ -74,9 +74,9 @@ class TopologyView:
 
 @topology.get("/topology", operation_id="outbox_topology_show", summary="Show Topology")
 async def show(context: Viewer) -> Topology:
-    """Exchanges, queues, workers, and the ways between them, as nodes and edges; and what is wrong, with a hint.
+    """Shows exchanges, queues, workers and their connections as nodes and edges, and warnings, each with a hint.
 
-    Looked at when somebody asks, at most every ten seconds. When the broker is away, what workers have told is shown.
+    It is read on request, at most every ten seconds. If the broker is unavailable, it shows what workers have reported.
     """
     snapshot = await context.admin.shared(TopologyView).now()
     seen = snapshot.value

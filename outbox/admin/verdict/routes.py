@@ -14,7 +14,7 @@ router = area("health")
 
 
 class HealthThresholdsResponse(Model):
-    """From when on something is told, as the settings have it."""
+    """From which figures on something is a finding, as configured."""
 
     late_after_seconds: float = Field(description="Age of a waiting message that is a warning.")
     overdue_after_seconds: float = Field(description="Age of a waiting message that is an error.")
@@ -26,11 +26,11 @@ class HealthThresholdsResponse(Model):
 class VerdictFinding(Model):
     """Something that needs attention."""
 
-    code: FindingCode = Field(description="A word for it that stays the same.")
+    code: FindingCode = Field(description="A stable name of the problem.")
     severity: Literal["warning", "error"]
     summary: str
     hint: str = Field(description="What to do about it.")
-    started_at: Moment | None = Field(description="Since when it is so, as far as that is known.")
+    started_at: Moment | None = Field(description="Since when; null: no data.")
     subject_kind: str = Field(
         description="`outbox`, `queue`, `exchange`, `relay`, `worker`, `archiver`, `maintenance`, `broker` or `database`."
     )
@@ -42,20 +42,19 @@ class VerdictResponse(Model):
 
     as_of: Moment
     status: Literal["ok", "warning", "error"] = Field(description="The worst severity of the findings.")
-    started_at: Moment | None = Field(
-        description="When the first finding of that severity began; null: all is well, or not known."
-    )
+    started_at: Moment | None = Field(description="When the first finding of that severity began; null: none, or no data.")
     findings: list[VerdictFinding] = Field(description="The gravest first.")
     thresholds: HealthThresholdsResponse
 
 
 @router.get("/health/verdict", operation_id="outbox_health_verdict", summary="Show Verdict")
 async def show(context: Viewer) -> VerdictResponse:
-    """Whether all is well with the installation, and if not, what is wrong, since when, and what to do.
+    """Says whether the installation is healthy, and if not, what is wrong, since when, and what to do.
 
-    It takes in the age and depth of outbox and queues, queues without a consumer, pauses, held, stalled and parked messages,
-    the topology, components that are missing, late or lost, and dead letters. The dashboard, `outbox doctor` and the gauges
-    `outbox_health_…` tell the same. It is judged at most every two seconds. A database that is away is a finding.
+    It covers the age and depth of outbox and queues, queues without a consumer, pauses, held, stalled and parked messages, the
+    topology, components that are missing, late or lost, and dead letters. The dashboard, `outbox doctor` and the gauges
+    `outbox_health_…` show the same verdict, which is computed at most every two seconds. A database that does not answer is a
+    finding.
     """
     snapshot = await context.admin.shared(VerdictView).now()
     verdict, thresholds = snapshot.value, context.admin.thresholds

@@ -48,7 +48,11 @@ export function PauseDialog({
     event.preventDefault();
     const until = endOf(end, at, zone);
     if (wrong || until === undefined || pause.isPending) return;
-    pause.mutate({ ...wanted, reason: reason.trim() || null, until: keptFor(pause.variables, end, until) });
+    pause.mutate({
+      ...wanted,
+      reason: reason.trim() || null,
+      expires_at: keptFor(pause.variables, end, until),
+    });
   }
   return (
     <Dialog
@@ -159,9 +163,9 @@ function whatIsWrong(wanted: Target, end: End, at: string, zone: "local" | "utc"
 
 /** Tried again after a failure, a pause of an hour still ends when it did at first: it is the same request. */
 function keptFor(
-  before: { until: string | null } | undefined,
+  before: { expires_at: string | null } | undefined,
   end: End,
   until: string | null,
 ): string | null {
-  return before?.until && end !== "at" && until ? before.until : until;
+  return before?.expires_at && end !== "at" && until ? before.expires_at : until;
 }

@@ -13,7 +13,14 @@ const OPTIONS = {
 };
 
 function operation(facts: Partial<Operation>): Operation {
-  const asked = { id: "7", action: "requeue", state: "running", total: 1204, settled: 0, counts: {} };
+  const asked = {
+    id: "7",
+    action: "requeue",
+    state: "running",
+    item_count: 1204,
+    settled_count: 0,
+    counts: {},
+  };
   return { ...asked, options: OPTIONS, selector: {}, ...facts } as Operation;
 }
 

@@ -5,7 +5,7 @@ import type { Backlog } from "~/api/backlog";
 import type { Component } from "~/api/overview";
 import { Tiles } from "./Tiles";
 
-const status_changed_at = "2026-11-20T19:30:00.000Z";
+const since = "2026-11-20T19:30:00.000Z";
 
 const verdict = vi.hoisted(() => ({
   findings: [
@@ -18,7 +18,7 @@ const verdict = vi.hoisted(() => ({
 vi.mock("~/api/overview", () => ({
   useOpenLetters: () => ({ data: { value: 10_000, relation: "gte" }, error: null }),
   useVerdict: () => ({ data: verdict, error: null }),
-  useNewLetters: () => ({ data: { status_changed_at, total: { value: 3, relation: "eq" } }, error: null }),
+  useNewLetters: () => ({ data: { since, total: { value: 3, relation: "eq" } }, error: null }),
 }));
 
 const eq = (value: number) => ({ value, relation: "eq" });
@@ -43,7 +43,7 @@ const backlog = {
 
 const components = [
   { kind: "relay", status: "alive" },
-  { kind: "relay", status: "lost", status_changed_at },
+  { kind: "relay", status: "lost", status_changed_at: since },
   { kind: "worker", status: "lost", status_changed_at: "2026-11-20T19:01:00.000Z" },
   { kind: "worker", status: "alive" },
 ] as Component[];
@@ -88,10 +88,10 @@ describe("the numbers of now", () => {
     ]);
   });
 
-  it("lead from dead letters of the last hour to those status_changed_at the same moment", () => {
+  it("lead from dead letters of the last hour to those since the same moment", () => {
     expect(tile("Dead letters").links).toEqual([
       ["10,000+", "/dead-letters"],
-      ["3 new in the last hour", `/dead-letters?failed_after=${encodeURIComponent(status_changed_at)}`],
+      ["3 new in the last hour", `/dead-letters?failed_after=${encodeURIComponent(since)}`],
     ]);
   });
 

@@ -89,7 +89,7 @@ export function countAlive(
   within: number,
 ): Alive {
   const ofKind = components.filter((one) => one.kind === kind);
-  const count = (condition: string) => ofKind.filter((one) => one.status === condition);
+  const count = (status: string) => ofKind.filter((one) => one.status === status);
   const lost = count("lost").filter(
     ({ status_changed_at }) => Date.parse(asOf) - Date.parse(status_changed_at) < within * 1000,
   );

@@ -30,7 +30,7 @@ const served = vi.hoisted(() => {
     name: "ada",
     role: "admin",
     read_only: false,
-    may: { repair: true, pause: true, purge: true, reveal: true, read_audit: true },
+    permissions: { repair: true, pause: true, purge: true, reveal: true, read_audit: true },
   };
   return state;
 });

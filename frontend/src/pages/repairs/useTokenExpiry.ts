@@ -2,7 +2,7 @@ import { useEffect, useRef } from "react";
 import type { DryRun } from "~/api/repairs";
 import { useNow } from "~/lib/clock";
 
-const SHORTEST_LIFE = 60_000;
+const SHORTEST_LIFETIME = 60_000;
 
 /** Calls `end` when the token is over, by the time that it was given: clocks of servers and browsers differ. */
 export function useTokenExpiry(plan: DryRun | undefined, since: number, end: () => void): void {
@@ -10,8 +10,8 @@ export function useTokenExpiry(plan: DryRun | undefined, since: number, end: () 
   const ended = useRef(0);
   useEffect(() => {
     if (!plan || ended.current === since) return;
-    const life = Math.max(SHORTEST_LIFE, new Date(plan.expiresAt).getTime() - since);
-    if (now - since < life) return;
+    const lifetime = Math.max(SHORTEST_LIFETIME, new Date(plan.expiresAt).getTime() - since);
+    if (now - since < lifetime) return;
     ended.current = since;
     end();
   });

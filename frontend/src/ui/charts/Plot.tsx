@@ -101,14 +101,14 @@ function data(steps: Steps, lines: readonly Line[]): uPlot.AlignedData {
 
 function usePlot(
   place: React.RefObject<HTMLDivElement | null>,
-  told: Omit<PlotProps, "label" | "words" | "at">,
+  shown: Omit<PlotProps, "label" | "words" | "at">,
 ) {
   const plot = useRef<uPlot>(undefined);
-  const latest = useRef(told);
-  latest.current = told;
+  const latest = useRef(shown);
+  latest.current = shown;
   const palette = usePalette();
   const { zone } = usePreferences();
-  const shape = told.lines.map(({ name }) => name).join("\n");
+  const shape = shown.lines.map(({ name }) => name).join("\n");
   // biome-ignore lint/correctness/useExhaustiveDependencies: other lines make another plot; other values go into this one
   useEffect(() => {
     const host = place.current;
@@ -135,9 +135,9 @@ function usePlot(
     };
   }, [palette, zone, shape, place]);
   useEffect(() => {
-    plot.current?.setData(data(told.steps, told.lines), false);
-    plot.current?.setScale("x", { min: told.steps.from, max: told.steps.to });
-  }, [told.steps, told.lines]);
+    plot.current?.setData(data(shown.steps, shown.lines), false);
+    plot.current?.setScale("x", { min: shown.steps.from, max: shown.steps.to });
+  }, [shown.steps, shown.lines]);
   return plot;
 }
 

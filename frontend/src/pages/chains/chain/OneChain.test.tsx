@@ -82,10 +82,10 @@ describe("one chain", () => {
   it("tells what it does not show", () => {
     const lost = [...wide(2), message("lost", "nobody")];
     opened(chain(lost, { truncated: true, gaps: ["what the history would tell: it is off"] }));
-    const told = screen.getByRole("list", { name: "Notes about this chain" });
-    expect(told.textContent).toContain("more than the 4 messages shown");
-    expect(told.textContent).toContain("The cause of 1 message is unknown");
-    expect(told.textContent).toContain("Not available: what the history would tell: it is off.");
+    const notes = screen.getByRole("list", { name: "Notes about this chain" });
+    expect(notes.textContent).toContain("more than the 4 messages shown");
+    expect(notes.textContent).toContain("The cause of 1 message is unknown");
+    expect(notes.textContent).toContain("Not available: what the history would tell: it is off.");
   });
 
   it("is a table too, sorted in place", async () => {

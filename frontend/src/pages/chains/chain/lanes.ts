@@ -68,12 +68,12 @@ export function extentOf(lanes: Iterable<Lanes>): Span | undefined {
 export function nowFor(chain: Chain, readAt: number): number {
   let latest = readAt;
   for (const { published_at, sent_at, deliveries } of chain.nodes) {
-    const told = [
+    const times = [
       published_at,
       sent_at,
       ...deliveries.flatMap(({ attempts }) => attempts.map(({ ended_at: at }) => at)),
     ];
-    for (const at of told) latest = Math.max(latest, milliseconds(at) ?? latest);
+    for (const at of times) latest = Math.max(latest, milliseconds(at) ?? latest);
   }
   return latest;
 }

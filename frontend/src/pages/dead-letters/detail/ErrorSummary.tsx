@@ -11,7 +11,7 @@ const LONG = 300;
 /** What failed, and what has been decided about it, before all else. */
 export function ErrorSummary({ letter }: { letter: DeadLetter }) {
   return (
-    <div className={styles.told}>
+    <div className={styles.summary}>
       <p className={styles.error} tabIndex={letter.error.message.length > LONG ? 0 : undefined}>
         {letter.error.message || <span className="quiet">{texts.noErrorMessage}</span>}
       </p>

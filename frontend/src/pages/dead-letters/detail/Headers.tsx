@@ -36,8 +36,8 @@ export function Headers({
 }
 
 function typeOf(key: string, node: JsonNode, types: Readonly<Record<string, unknown>>): string {
-  const told = types[`/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`];
-  if (typeof told === "string") return told;
+  const type = types[`/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`];
+  if (typeof type === "string") return type;
   if (node.kind !== "literal") return node.kind;
   return node.source === "null" ? "null" : "boolean";
 }

@@ -95,7 +95,7 @@ export function wrongHeaders({ headers }: Draft): string | undefined {
 
 function sentenceOf(text: string): string | undefined {
   const wrong = jsonProblemIn(text);
-  return wrong && texts.jsonError(wrong.line, wrong.column, wrong.what);
+  return wrong && texts.jsonError(wrong.line, wrong.column, texts.jsonFaults[wrong.fault]);
 }
 
 /** The same body in another form; undefined where that cannot be. */

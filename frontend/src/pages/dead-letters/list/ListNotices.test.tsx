@@ -18,19 +18,19 @@ function found(count: number, second: number): Page {
   };
 }
 
-const told = () => screen.queryByText(/at the broker (is|are) not archived yet/)?.textContent;
+const notice = () => screen.queryByText(/at the broker (is|are) not archived yet/)?.textContent;
 
 describe("what the list does not have", () => {
   it("is told once it lay at the broker at two counts, for archivers take what has just come", () => {
     const { rerender } = render(<ListNotices page={found(1, 0)} />);
     rerender(<ListNotices page={found(1, 0)} />);
-    expect(told()).toBeUndefined();
+    expect(notice()).toBeUndefined();
     rerender(<ListNotices page={found(0, 5)} />);
     rerender(<ListNotices page={found(2, 6)} />);
-    expect(told()).toBeUndefined();
+    expect(notice()).toBeUndefined();
     rerender(<ListNotices page={found(2, 9)} />);
     expect(screen.getByText(/^2 dead letters at the broker/)).toBeDefined();
     rerender(<ListNotices page={found(0, 9)} />);
-    expect(told()).toBeUndefined();
+    expect(notice()).toBeUndefined();
   });
 });

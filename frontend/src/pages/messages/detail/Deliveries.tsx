@@ -33,7 +33,7 @@ export function Deliveries({ message: { deliveries: handled, message_id, state }
               </td>
               <td>{fact.recorded_at ? <Moment at={fact.recorded_at} short /> : "—"}</td>
               <td data-number>{fact.attempt ?? "—"}</td>
-              <td className={styles.told}>
+              <td className={styles.summary}>
                 {fact.error ? (
                   <>
                     <strong>{fact.error.type}</strong> {fact.error.message}
