@@ -52,11 +52,8 @@ from outbox.core.failures import FailedAttempt
 from outbox.core.outcome import Failure
 from outbox.dead_letters import (
     Action,
-    DeadLetter,
     DeadLetterDetail,
     DeadLetterFilter,
-    Edition,
-    Group,
     GroupBy,
     ItemOutcome,
     Position,
@@ -95,7 +92,13 @@ async def list_dead_letters(context: Viewer, wanted: Annotated[DeadLetterListPar
         _facets(letters, filter_, masking, wanted=wanted.facets),
         context.admin.shared(UnarchivedView).now(),
     )
-    page = cursor_page(read[::-1] if backwards else read, limit=wanted.limit, cursor=cursor, bound_to=bound_to, place=_place)
+    page = cursor_page(
+        read[::-1] if backwards else read,
+        limit=wanted.limit,
+        cursor=cursor,
+        bound_to=bound_to,
+        place=lambda letter: (letter.failed_at.isoformat(), letter.id),
+    )
     return DeadLetterPage(
         items=[line(letter, masking) for letter in page.items],
         next=page.next,
@@ -105,10 +108,6 @@ async def list_dead_letters(context: Viewer, wanted: Annotated[DeadLetterListPar
         unarchived=unarchived,
         degraded=degraded,
     )
-
-
-def _place(letter: DeadLetter) -> tuple[str, str]:
-    return letter.failed_at.isoformat(), letter.id
 
 
 def _position(cursor: Cursor) -> Position:
@@ -132,17 +131,16 @@ async def _facets(letters: Letters, filter_: DeadLetterFilter, masking: Masking,
     if not wanted:
         return None
     found, as_of = await letters.facets(filter_)
+    values_of = {}
+    for name, counts in found.items():
+        # What the relay parked has its whole error for a type, if that says nothing of one.
+        mask = masking.error_type if name == "exception_type" else str
+        values_of[name] = [Facet(value=mask(value), count=count) for value, count in counts]
     return Facets(
-        **{name: _to_facets(name, counts, masking) for name, counts in found.items()},
+        **values_of,
         relation="gte" if any(sum(count for _, count in counts) >= MOST_FACETED for counts in found.values()) else "eq",
         as_of=as_of,
     )
-
-
-def _to_facets(name: str, counts: Sequence[tuple[str, int]], masking: Masking) -> list[Facet]:
-    """What the relay parked has its whole error for a type, if that says nothing of one."""
-    mask = masking.error_type if name == "exception_type" else str
-    return [Facet(value=mask(value), count=count) for value, count in counts]
 
 
 def _short_enough(group: str) -> str:
@@ -173,8 +171,25 @@ async def list_groups(context: Viewer, wanted: Annotated[DeadLetterGroupsParamet
     shown = found.value[: wanted.limit]
     async with context.admin.reading("reading notes") as connection:
         notes = await letters.notes.of(connection, wanted.by, [group.id for group in shown])
+    items = [
+        DeadLetterGroup(
+            by=group.by,
+            id=group.id,
+            title=masking.error_type(group.title) if wanted.by == "fingerprint" else group.title,
+            count=group.count,
+            open_count=group.open,
+            first_seen_at=group.first_seen,
+            last_seen_at=group.last_seen,
+            last_requeued_at=group.last_requeued_at,
+            count_since_requeue=group.since_requeue,
+            sample_id=group.sample_id,
+            hourly_counts=list(group.deaths_by_hour),
+            note=_note(notes.get(group.id)),
+        )
+        for group in shown
+    ]
     return DeadLetterGroups(
-        items=[_to_group(group, notes.get(group.id), masking if wanted.by == "fingerprint" else None) for group in shown],
+        items=items,
         truncated=len(found.value) > wanted.limit,
         as_of=found.as_of,
     )
@@ -198,24 +213,6 @@ async def set_note(context: Operator, wanted: GroupNoteRequest) -> GroupNoteResp
             await notes.clear(connection, wanted.by, wanted.id)
         await record(connection, context, action="dlq.note", target=wanted.id, details={"by": wanted.by, "note": text or None})
     return GroupNoteResponse(by=wanted.by, id=wanted.id, note=_note(note))
-
-
-def _to_group(group: Group, note: GroupNote | None, masking: Masking | None) -> DeadLetterGroup:
-    """`masking` where the title is made of an error."""
-    return DeadLetterGroup(
-        by=group.by,
-        id=group.id,
-        title=group.title if masking is None else masking.error_type(group.title),
-        count=group.count,
-        open_count=group.open,
-        first_seen_at=group.first_seen,
-        last_seen_at=group.last_seen,
-        last_requeued_at=group.last_requeued_at,
-        count_since_requeue=group.since_requeue,
-        sample_id=group.sample_id,
-        hourly_counts=list(group.deaths_by_hour),
-        note=_note(note),
-    )
 
 
 def _note(note: GroupNote | None) -> Note | None:
@@ -278,8 +275,10 @@ async def download(context: Operator, request: HttpRequest, letter_id: LetterId)
     await require_reveal(request)
     found = await _found(context.admin.shared(Letters), letter_id, most_bytes=None)
     await _write_down(context, "dlq.download", letter_id)
+    kind = (found.letter.content_type or "").partition(";")[0].strip().lower()
+    suffix = ".json" if kind.endswith("json") else ".txt" if kind == "text/plain" else ".bin"
     headers = {
-        "content-disposition": f'attachment; filename="dead-letter-{found.letter.id}{_ending(found.letter.content_type)}"',
+        "content-disposition": f'attachment; filename="dead-letter-{found.letter.id}{suffix}"',
         "content-security-policy": "default-src 'none'; sandbox",
         "x-content-type-options": "nosniff",
     }
@@ -299,13 +298,6 @@ async def _write_down(context: RequestContext, action: str, id_: str) -> None:
         await record(connection, context, action=action, target=id_)
 
 
-def _ending(content_type: str | None) -> str:
-    kind = (content_type or "").partition(";")[0].strip().lower()
-    if kind.endswith("json"):
-        return ".json"
-    return ".txt" if kind == "text/plain" else ".bin"
-
-
 def _to_detail(
     found: DeadLetterDetail, lives: Sequence[Life], operations: Sequence[OperationOn], masking: Masking, *, revealed: bool
 ) -> DeadLetterResponse:
@@ -315,6 +307,11 @@ def _to_detail(
         masking = masking.of_message(edition.body, edition.headers)
     mask = None if revealed else masking
     busy = next((operation.id for operation in operations if operation.outcome == "pending"), None)
+    links = {"self": f"dlq/{letter.id}", "body": f"dlq/{letter.id}/body", "group": f"dlq?group_id={letter.fingerprint}"}
+    if letter.tracking_ids:
+        links["chain"] = f"chains/{quote(letter.tracking_ids[-1], safe='')}"
+    if busy is not None:
+        links["operation"] = f"operations/{busy}"
     return DeadLetterResponse(
         **values(letter, masking) | {"error": _error(found.failure, mask)},
         tracking_ids=list(letter.tracking_ids),
@@ -324,12 +321,31 @@ def _to_detail(
         properties=_mapping(found.properties, mask),
         hlc=None if found.hlc is None else str(found.hlc),
         failures=[_failure(failed, mask) for failed in found.trail],
-        editions=[_edition(edition, mask) for edition in found.editions],
+        editions=[
+            EditionResponse(
+                version=edition.version,
+                body=content(Body(edition.body, edition.content_type, edition.size), mask),
+                headers=None if edition.headers is None else _mapping(edition.headers, mask),
+                replaced_at=edition.replaced_at,
+                replaced_by=edition.replaced_by,
+            )
+            for edition in found.editions
+        ],
         requeues=[RequeueResponse.model_validate(life) for life in lives],
         operation_id=busy,
-        operations=[_operation(operation, mask) for operation in operations],
+        operations=[
+            DeadLetterOperation(
+                id=operation.id,
+                action=Action(operation.action),
+                outcome=outcome_word(Action(operation.action), ItemOutcome(operation.outcome)),
+                # It may quote the error of what was sent again.
+                reason=operation.detail and (operation.detail if mask is None else mask.masked_text(operation.detail)),
+                settled_at=operation.settled_at,
+            )
+            for operation in operations
+        ],
         revealed=revealed,
-        links=_links(found, busy),
+        links=links,
     )
 
 
@@ -344,39 +360,7 @@ def _error(failure: Failure, mask: Masking | None) -> Error:
     return Error(type=shown.type, message=shown.message, traceback=shown.traceback)
 
 
-def _operation(operation: OperationOn, mask: Masking | None) -> DeadLetterOperation:
-    """What it did; the reason may quote the error of what it sent again."""
-    action, detail = Action(operation.action), operation.detail
-    return DeadLetterOperation(
-        id=operation.id,
-        action=action,
-        outcome=outcome_word(action, ItemOutcome(operation.outcome)),
-        reason=detail if detail is None or mask is None else mask.masked_text(detail),
-        settled_at=operation.settled_at,
-    )
-
-
-def _edition(edition: Edition, mask: Masking | None) -> EditionResponse:
-    return EditionResponse(
-        version=edition.version,
-        body=content(Body(edition.body, edition.content_type, edition.size), mask),
-        headers=None if edition.headers is None else _mapping(edition.headers, mask),
-        replaced_at=edition.replaced_at,
-        replaced_by=edition.replaced_by,
-    )
-
-
 def _mapping(mapping: Mapping[str, Any], mask: Masking | None) -> dict[str, Any]:
     masked = dict(mapping) if mask is None else mask.masked(mapping)
     # A path may mask the whole.
     return masked if isinstance(masked, dict) else {}
-
-
-def _links(found: DeadLetterDetail, operation: str | None) -> dict[str, str]:
-    letter = found.letter
-    links = {"self": f"dlq/{letter.id}", "body": f"dlq/{letter.id}/body", "group": f"dlq?group_id={letter.fingerprint}"}
-    if letter.tracking_ids:
-        links["chain"] = f"chains/{quote(letter.tracking_ids[-1], safe='')}"
-    if operation is not None:
-        links["operation"] = f"operations/{operation}"
-    return links

@@ -1,7 +1,9 @@
 """Responses about messages in the outbox."""
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import asyncpg
@@ -196,41 +198,39 @@ async def read(admin: Admin, connection: Connection, row_id: int, masking: Maski
 async def _surroundings(admin: Admin, connection: Connection, listing: MessageListing, row: Mapping[str, Any]) -> Surroundings:
     state, lane = row["state"], row["lane"]
     unsent = state not in (MessageState.SENT, MessageState.PARKED)
+    relay_pauses: Sequence[Pause] = ()
+    if unsent:
+        with suppress(asyncpg.UndefinedTableError):
+            async with connection.transaction():
+                every = await pauses(connection, schema=admin.table.schema)
+            relay_pauses = [pause for pause in every if pause.scope == "relay"]
+    probe: Mapping[str, Any] | None = None
+    if state == MessageState.HELD:
+        probe = await listing.probe(connection, row["routing_key"], row["target_queue"])
+    elif state == MessageState.STALLED:
+        probe = await listing.stalled_probe(connection, row["routing_key"], row["target_queue"])
     return Surroundings(
-        pauses=await _relay_pauses(connection, admin) if unsent else (),
+        pauses=relay_pauses,
         living_relays=await listing.living_relays(connection),
         earlier=await listing.first_of_key(connection, lane, row["id"]) if unsent and lane is not None else None,
-        probe=await _probe(connection, listing, row),
+        probe=probe,
         exchange_name=admin.exchange_name,
     )
 
 
-async def _probe(connection: Connection, listing: MessageListing, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    match row["state"]:
-        case MessageState.HELD:
-            return await listing.probe(connection, row["routing_key"], row["target_queue"])
-        case MessageState.STALLED:
-            return await listing.stalled_probe(connection, row["routing_key"], row["target_queue"])
-        case _:
-            return None
-
-
-async def _relay_pauses(connection: Connection, admin: Admin) -> Sequence[Pause]:
-    try:
-        async with connection.transaction():
-            return [pause for pause in await pauses(connection, schema=admin.table.schema) if pause.scope == "relay"]
-    except asyncpg.UndefinedTableError:
-        return ()
-
-
 def _payload(row: Mapping[str, Any], masking: Masking, *, reveal: bool) -> dict[str, Any]:
     body: bytes = row["body"]
-    headers = _headers(row["headers"])
     content_type = row["content_type"]
+    try:  # as a producer in any language may have written them
+        headers = json.loads(row["headers"] or "null")
+    except (ValueError, RecursionError):
+        headers = None
+    headers = headers if isinstance(headers, dict) else None
     if reveal:
-        text = _text(body)
-        whole = {"body": text, "body_base64": _base64(body) if text is None else None}
-        return {**whole, "headers": headers, "masked": False}
+        try:
+            return {"body": body.decode(), "body_base64": None, "headers": headers, "masked": False}
+        except UnicodeDecodeError:
+            return {"body": None, "body_base64": b64encode(body).decode(), "headers": headers, "masked": False}
     return {
         "body": readable(Body(body, content_type, len(body)), masking)[1],
         "body_base64": None,
@@ -239,39 +239,15 @@ def _payload(row: Mapping[str, Any], masking: Masking, *, reveal: bool) -> dict[
     }
 
 
-def _text(body: bytes) -> str | None:
-    try:
-        return body.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _base64(body: bytes) -> str:
-    from base64 import b64encode
-
-    return b64encode(body).decode()
-
-
-def _headers(text: str | None) -> dict[str, Any] | None:
-    """As a producer in any language may have written them."""
-    try:
-        headers = json.loads(text or "null")
-    except (ValueError, RecursionError):
-        return None
-    return headers if isinstance(headers, dict) else None
-
-
 def _handled(fact: Mapping[str, Any], masking: Masking) -> MessageDelivery:
+    type_, message = fact["error_type"], fact["error_message"]
+    error = None
+    if type_ is not None or message is not None:
+        error = Error(type=masking.error_type(type_ or ""), message=masking.error_text(message or ""))
     return MessageDelivery(
         queue=fact["queue"],
         outcome="dead_lettered" if fact["fact"] == "died" else fact["fact"],
         attempt=fact["attempt"],
-        error=_error(fact["error_type"], fact["error_message"], masking),
+        error=error,
         recorded_at=moment(fact["at"]),
     )
-
-
-def _error(type_: str | None, message: str | None, masking: Masking) -> Error | None:
-    if type_ is None and message is None:
-        return None
-    return Error(type=masking.error_type(type_ or ""), message=masking.error_text(message or ""))

@@ -8,13 +8,12 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, Field
 
 from outbox.admin.dlq.models import DeadLetterFilters, Outcome, error_of, outcome_word
-from outbox.admin.models import Error, Model, Moment, Page, Seconds, ShapedAs
+from outbox.admin.models import Error, Model, Moment, Page, ShapedAs
+from outbox.admin.repairs.requests import OperationOptions
 from outbox.admin.store.once import IssuedToken
 from outbox.dead_letters import (
-    ORIGINAL_ROUTING,
     Action,
     DeadLetter,
-    Destination,
     Item,
     ItemOutcome,
     Operation,
@@ -22,7 +21,6 @@ from outbox.dead_letters import (
     OperationState,
     Plan,
     Repaired,
-    ToQueue,
 )
 from outbox.masking import Masking
 
@@ -55,28 +53,6 @@ class RepairResponse(Model):
         for item in items:
             counts[item.outcome] = counts.get(item.outcome, 0) + 1
         return cls(action=repaired.action, counts=counts, items=items)
-
-
-class CanaryResponse(Model):
-    """How many are sent first, and the longest wait for their results."""
-
-    count: int
-    wait_seconds: Seconds
-
-
-class OperationOptions(Model):
-    """How an operation is done."""
-
-    destination: Annotated[str | None, Field(description="A queue, or null: the queue where each one failed.")]
-    original_routing: Annotated[bool, Field(description="By the routing key, instead of to one queue.")]
-    rate_per_second: float | None
-    canary: CanaryResponse | None
-    stop_on_failure_ratio: Annotated[
-        float | None,
-        Field(description="As it was asked for; null: 0.1, and a canary stops at the first failed attempt. 1: never."),
-    ]
-    force: bool
-    max_items: Annotated[int | None, Field(description="At most so many, the oldest.")]
 
 
 class OperationResults(Model):
@@ -154,7 +130,7 @@ class OperationResponse(Model):
             state=operation.state,
             active=not operation.ended,
             selector=dict(operation.selector),
-            options=_options(operation),
+            options=OperationOptions.of(operation.options),
             reason=operation.reason,
             requested_by=operation.requested_by,
             created_at=operation.created_at,
@@ -267,26 +243,12 @@ class DryRunResponse(Model):
         )
 
 
-def _options(operation: Operation) -> OperationOptions:
-    options, canary = operation.options, operation.options.canary
-    return OperationOptions(
-        destination=_queue(options.destination),
-        original_routing=options.destination == ORIGINAL_ROUTING,
-        rate_per_second=options.rate,
-        canary=None if canary is None else CanaryResponse(count=canary.count, wait_seconds=canary.wait.total_seconds()),
-        stop_on_failure_ratio=options.stop_ratio,
-        force=options.force,
-        max_items=options.max_items,
-    )
-
-
-def _queue(destination: Destination | None) -> str | None:
-    return destination.queue if isinstance(destination, ToQueue) else None
-
-
 def _speed(operation: Operation, settled: int, now: datetime) -> float | None:
     """Letters a second since it was created, without the wait for its canary."""
-    worked = (operation.finished_at or now) - operation.created_at - _paused_so_far(operation, now)
+    until = operation.finished_at or now
+    worked = until - operation.created_at
+    if operation.canary_since is not None and operation.canary_until is not None:
+        worked -= max(min(until, operation.canary_until) - operation.canary_since, _NONE)
     return round(settled / worked.total_seconds(), 3) if worked > _NONE and settled else None
 
 
@@ -296,13 +258,6 @@ def _remaining(operation: Operation, speed: float | None, now: datetime) -> floa
     if not speeds or (operation.canary_until is not None and operation.canary_until > now):
         return None
     return round(operation.pending / min(speeds), 1)
-
-
-def _paused_so_far(operation: Operation, now: datetime) -> timedelta:
-    since, until = operation.canary_since, operation.canary_until
-    if since is None or until is None:
-        return _NONE
-    return max(min(operation.finished_at or now, until) - since, _NONE)
 
 
 _NONE = timedelta(0)

@@ -57,47 +57,28 @@ async def idempotency_lock(
     if key is None:
         yield None
         return
-    claim = await _claim(context, key, change)
-    if isinstance(claim, Answer):
-        yield claim
-        return
-    try:
-        yield claim
-    except Exception:
-        await _release(claim)
-        raise
-
-
-async def _claim(context: RequestContext, key: str, change: Change) -> IdempotencyLock | Answer:
+    keys, actor = Keys(context.admin.table), context.principal.name
+    # Of everything that was asked for, however it was written.
+    asked_for = json.dumps([change.action, change.model_dump(exclude_unset=True)], sort_keys=True, default=str)
+    request_hash = hashlib.sha256(asked_for.encode()).digest()
     async with context.admin.changing("taking an idempotency key") as connection:
-        found = await Keys(context.admin.table).claim(
-            connection, actor=context.principal.name, key=key, request_hash=_hash(change)
-        )
+        found = await keys.claim(connection, actor=actor, key=key, request_hash=request_hash)
     match found:
         case Claimed(token):
-            return IdempotencyLock(context, key, token)
+            try:
+                yield IdempotencyLock(context, key, token)
+            except Exception:
+                async with context.admin.changing("giving an idempotency key back") as connection:
+                    await keys.release(connection, actor=actor, key=key, token=token)  # what cannot be released runs out
+                raise
         case Answered(answer):
-            return answer
+            yield answer
         case Reused():
             raise Problem(Code.KEY_REUSED, "this key was used for a request with another body: take a new one")
         case Running():
             raise Problem(Code.REQUEST_RUNNING, _BUSY, headers={"retry-after": "1"})
         case _:
             assert_never(found)
-
-
-async def _release(claim: IdempotencyLock) -> None:
-    """What cannot be released runs out."""
-    async with claim.context.admin.changing("giving an idempotency key back") as connection:
-        await Keys(claim.context.admin.table).release(
-            connection, actor=claim.context.principal.name, key=claim.key, token=claim.token
-        )
-
-
-def _hash(change: Change) -> bytes:
-    """Of everything that was asked for, however it was written."""
-    asked_for = [change.action, change.model_dump(exclude_unset=True)]
-    return hashlib.sha256(json.dumps(asked_for, sort_keys=True, default=str).encode()).digest()
 
 
 _AGAIN = "ask with dry_run, look at the answer, and send the same request with its confirm_token"
@@ -145,10 +126,10 @@ async def require_confirmation(context: RequestContext, change: Change) -> Confi
     return Confirmation(change.confirm_token, known.expected)
 
 
-async def use(connection: Connection, context: RequestContext, change: Change, consent: Confirmation) -> None:
+async def use(connection: Connection, context: RequestContext, change: Change, confirmation: Confirmation) -> None:
     """Uses the token up in the transaction of the change. Raises `confirmation_required` if somebody else was faster."""
     used = await Confirmations(context.admin.table).use(
-        connection, consent.token, actor=context.principal.name, request_hash=_scope_hash(change)
+        connection, confirmation.token, actor=context.principal.name, request_hash=_scope_hash(change)
     )
     if not used:
         raise _required("used")

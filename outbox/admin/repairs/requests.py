@@ -20,7 +20,7 @@ from referencing import Registry
 from outbox.admin.access import RequestContext
 from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.dlq.models import DeadLetterFilters
-from outbox.admin.models import LongText, Request, Text
+from outbox.admin.models import LongText, Model, Request, Seconds, Text
 from outbox.admin.problems import Code, Problem
 from outbox.admin.store.backlog import subscriptions
 from outbox.core.codec import RESERVED_PREFIX
@@ -37,6 +37,7 @@ from outbox.dead_letters import (
     Edit,
     ToQueue,
 )
+from outbox.dead_letters.actions import Options
 from outbox.errors import BrokerUnavailableError
 from outbox.reporting.components import ComponentStatus, components
 
@@ -269,6 +270,42 @@ class RequeueRequest(Change):
         if self.edit is not None and (len(self.selector.ids or ()) != 1 or self.rate_per_second or self.canary):
             raise ValueError("an edit is for one dead letter, named by its id, and done at once: without rate and canary")
         return self
+
+
+class CanaryResponse(Model):
+    """How many are sent first, and the longest wait for their results."""
+
+    count: int
+    wait_seconds: Seconds
+
+
+class OperationOptions(Model):
+    """How an operation is done."""
+
+    destination: Annotated[str | None, Field(description="A queue, or null: the queue where each one failed.")]
+    original_routing: Annotated[bool, Field(description="By the routing key, instead of to one queue.")]
+    rate_per_second: float | None
+    canary: CanaryResponse | None
+    stop_on_failure_ratio: Annotated[
+        float | None,
+        Field(description="As it was asked for; null: 0.1, and a canary stops at the first failed attempt. 1: never."),
+    ]
+    force: bool
+    max_items: Annotated[int | None, Field(description="At most so many, the oldest.")]
+
+    @classmethod
+    def of(cls, options: Options) -> Self:
+        """What was asked for, as the operation keeps it."""
+        canary, destination = options.canary, options.destination
+        return cls(
+            destination=destination.queue if isinstance(destination, ToQueue) else None,
+            original_routing=destination == ORIGINAL_ROUTING,
+            rate_per_second=options.rate,
+            canary=None if canary is None else CanaryResponse(count=canary.count, wait_seconds=canary.wait.total_seconds()),
+            stop_on_failure_ratio=options.stop_ratio,
+            force=options.force,
+            max_items=options.max_items,
+        )
 
 
 class DiscardRequest(Change):

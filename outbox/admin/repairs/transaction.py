@@ -39,9 +39,9 @@ async def changed(context: RequestContext, change: Change, key: str | None, http
     async with idempotency_lock(context, key, change) as hold:
         if isinstance(hold, Answer):
             return _response(hold, replayed=True)
-        consent = await require_confirmation(context, change)
+        confirmation = await require_confirmation(context, change)
         edit = await edit_of(context, change) if isinstance(change, RequeueRequest) else None
-        transaction = _ChangeTransaction(context, change, consent, hold, edit, operations=_beside(http, "operations"))
+        transaction = _ChangeTransaction(context, change, confirmation, hold, edit, operations=_beside(http, "operations"))
         does: dict[Action, Callable[..., Awaitable[Repaired | Operation]]] = {
             Action.REQUEUE: partial(dead_letters.requeue, edit=edit),
             Action.DISCARD: dead_letters.discard,
@@ -54,7 +54,7 @@ async def changed(context: RequestContext, change: Change, key: str | None, http
                 reason=change.reason,
                 by=context.principal.name,
                 max_items=change.max_items,
-                expected=None if consent is None else consent.expected,
+                expected=None if confirmation is None else confirmation.expected,
                 also=transaction.also,
                 **options,
             )
@@ -71,7 +71,7 @@ class _ChangeTransaction:
 
     context: RequestContext
     change: Change
-    consent: Confirmation | None
+    confirmation: Confirmation | None
     hold: IdempotencyLock | None
     edit: Edit | None
     operations: str
@@ -85,8 +85,8 @@ class _ChangeTransaction:
                 require_version(detail.letter, self.edit)
         ids = self.change.selector.ids or ()
         target = ids[0] if len(ids) == 1 else f"{len(ids)} dead letters"
-        if self.consent is not None:
-            await use(connection, self.context, self.change, self.consent)
+        if self.confirmation is not None:
+            await use(connection, self.context, self.change, self.confirmation)
         await record(
             connection,
             self.context,

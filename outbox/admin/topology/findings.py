@@ -35,13 +35,12 @@ class Judged:
 
 def judged(seen: Seen) -> list[Judged]:
     """Errors first."""
-    found = [*_disagreeing(seen), *_held(seen), *_unconsumed(seen), *(_of_rabbitmq(seen) if _looked_at_rabbitmq(seen) else ())]
-    return sorted(found, key=lambda each: each.finding.severity != "error")
-
-
-def _disagreeing(seen: Seen) -> Iterator[Judged]:
+    found = [*_held(seen), *_unconsumed(seen)]
     if (problem := disagreement(seen.relays)) is not None:
-        yield Judged("relays_disagree", f"exchange:{seen.exchange}", error("topology", problem, AGREE))
+        found.insert(0, Judged("relays_disagree", f"exchange:{seen.exchange}", error("topology", problem, AGREE)))
+    if seen.broker is BrokerKind.RABBITMQ and seen.problem is None:
+        found += [*_missing(seen), *_losing(seen), *_old_bindings(seen)]
+    return sorted(found, key=lambda each: each.finding.severity != "error")
 
 
 def _held(seen: Seen) -> Iterator[Judged]:
@@ -75,33 +74,19 @@ def _unconsumed(seen: Seen) -> Iterator[Judged]:
         yield Judged(code, f"queue:{name}", warning("topology", f"nobody consumes the queue {name!r}{waiting}", mend))
 
 
-def _looked_at_rabbitmq(seen: Seen) -> bool:
-    return seen.broker is BrokerKind.RABBITMQ and seen.problem is None
-
-
-def _of_rabbitmq(seen: Seen) -> Iterator[Judged]:
-    yield from _missing(seen)
-    yield from _losing(seen)
-    yield from _old_bindings(seen)
-
-
 def _missing(seen: Seen) -> Iterator[Judged]:
     for name in sorted(seen.missing_exchanges):
         mend = "start a relay or a worker, which declare it, or provision it"
         yield Judged("exchange_missing", f"exchange:{name}", error("topology", f"the exchange {name!r} is missing", mend))
-    for queue in seen.queues.values():
-        if not queue.there:
-            code, what, mend = _missing_queue(seen, queue.name)
-            yield Judged(code, f"queue:{queue.name}", error("topology", f"{what} {queue.name!r} is missing", mend))
-
-
-def _missing_queue(seen: Seen, name: str) -> tuple[WarningCode, str, str]:
-    declares = "start its consumer, which declares it, or provision it"
-    if name.startswith(f"{seen.exchange}.delay_"):
-        return "retry_queue_missing", "the queue for retries", f"{declares}: retries with that delay fail until then"
-    if name.endswith(".dlq"):
-        return "dead_letter_queue_missing", "the dead letter queue", declares
-    return "queue_missing", "the queue", declares
+    for name in [queue.name for queue in seen.queues.values() if not queue.there]:
+        code: WarningCode = "queue_missing"
+        what, hint = "the queue", "start its consumer, which declares it, or provision it"
+        if name.startswith(f"{seen.exchange}.delay_"):
+            code, what = "retry_queue_missing", "the queue for retries"
+            hint += ": retries with that delay fail until then"
+        elif name.endswith(".dlq"):
+            code, what = "dead_letter_queue_missing", "the dead letter queue"
+        yield Judged(code, f"queue:{name}", error("topology", f"{what} {name!r} is missing", hint))
 
 
 def _losing(seen: Seen) -> Iterator[Judged]:
