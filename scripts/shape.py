@@ -18,10 +18,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
-    "Python files": 260,
-    "lines of Python": 43_400,
-    "modules with one importer": 57,
-    "private functions named once, %": 16,
+    "Python files": 259,
+    "lines of Python": 43_300,
+    "modules with one importer": 56,
+    "private functions named once, %": 15.3,
     "modules named …ing": 12,
     "import edges": 1_285,
     "import cycles": 0,
