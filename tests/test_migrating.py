@@ -34,7 +34,7 @@ from outbox import (
 )
 from outbox.utils import ensure_outbox_table_async, ensure_outbox_table_sync
 from tests.schema.predecessors import make
-from tests.support import eventually
+from tests.support import RabbitAdmin, eventually
 
 PAGE = (Path(__file__).parent.parent / "docs" / "migrating.md").read_text()
 USER = {"id": 123, "username": "johndoe"}
@@ -204,8 +204,14 @@ async def test_what_cannot_be_serialised_is_a_value_error(connection: asyncpg.Co
 
 
 @asynccontextmanager
-async def running(database_url: str, broker_url: str, consumers: Sequence[Consumer], **worker: Any) -> AsyncIterator[None]:
-    """The predecessor's two processes, in this one."""
+async def running(
+    database_url: str, broker_url: str, broker_admin: RabbitAdmin, consumers: Sequence[Consumer], **worker: Any
+) -> AsyncIterator[None]:
+    """The predecessor's two processes, in this one. All queues are bound: what is published now reaches each of them."""
+
+    async def all_bound() -> bool:
+        return {binding["destination"] for binding in await broker_admin.bindings()} >= {each.queue for each in consumers}
+
     relay = MessageRelay(
         db_engine_url=database_url.replace("postgresql://", "postgresql+asyncpg://"), rmq_connection_url=broker_url
     )
@@ -213,6 +219,7 @@ async def running(database_url: str, broker_url: str, consumers: Sequence[Consum
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(relay.run())
         tasks.create_task(handling.run())
+        await eventually(all_bound)
         yield
         relay.stop()
         handling.stop()
@@ -220,7 +227,7 @@ async def running(database_url: str, broker_url: str, consumers: Sequence[Consum
 
 @pytest.mark.rabbitmq
 async def test_consumers_of_every_form_get_what_they_ask_for(
-    connection: asyncpg.Connection, database_url: str, broker_url: str
+    connection: asyncpg.Connection, database_url: str, broker_url: str, broker_admin: RabbitAdmin
 ) -> None:
     seen: dict[str, Any] = {}
 
@@ -252,7 +259,7 @@ async def test_consumers_of_every_form_get_what_they_ask_for(
         in_a_thread,
         Consumer(binding_key="user.created", queue="by_keyword", callback=plain),
     ]
-    async with running(database_url, broker_url, consumers):
+    async with running(database_url, broker_url, broker_admin, consumers):
         await Publisher().publish(connection, "user.created", USER)
         await eventually(lambda: len(seen) == 5)
     body = b'{"id": 123, "username": "johndoe"}'
@@ -267,7 +274,9 @@ async def test_consumers_of_every_form_get_what_they_ask_for(
 
 
 @pytest.mark.rabbitmq
-async def test_chains_grow_from_the_entrypoint_on(connection: asyncpg.Connection, database_url: str, broker_url: str) -> None:
+async def test_chains_grow_from_the_entrypoint_on(
+    connection: asyncpg.Connection, database_url: str, broker_url: str, broker_admin: RabbitAdmin
+) -> None:
     chains: dict[str, tuple[str, ...]] = {}
 
     @consume(binding_key="user.created", queue="on_user_created")
@@ -283,7 +292,7 @@ async def test_chains_grow_from_the_entrypoint_on(connection: asyncpg.Connection
         del user
         chains["welcome"] = tuple(tracking_ids)
 
-    async with running(database_url, broker_url, [on_user_created, on_user_welcome_email]):
+    async with running(database_url, broker_url, broker_admin, [on_user_created, on_user_welcome_email]):
         with tracking():
             await Publisher().publish(connection, "user.created", USER)
         await eventually(lambda: len(chains) == 2)
@@ -294,7 +303,7 @@ async def test_chains_grow_from_the_entrypoint_on(connection: asyncpg.Connection
 
 @pytest.mark.rabbitmq
 async def test_what_fails_is_retried_after_its_delays_and_then_in_the_dead_letter_queue(
-    connection: asyncpg.Connection, database_url: str, broker_url: str
+    connection: asyncpg.Connection, database_url: str, broker_url: str, broker_admin: RabbitAdmin
 ) -> None:
     attempts: dict[str, int] = {}
 
@@ -315,7 +324,7 @@ async def test_what_fails_is_retried_after_its_delays_and_then_in_the_dead_lette
     consumers = [
         Consumer(binding_key="order.created", queue=name, callback=failing(name), **given) for name, given in delays.items()
     ]
-    async with running(database_url, broker_url, consumers, retry_delays=(0.1,), exchange_name="outbox"):
+    async with running(database_url, broker_url, broker_admin, consumers, retry_delays=(0.1,), exchange_name="outbox"):
         await Publisher().publish(connection, "order.created", {"id": 1})
 
         async def all_dead() -> bool:

@@ -156,6 +156,10 @@ class Handling:
             except BrokerUnavailableError as error:
                 self._settle_failed(run, error)
                 await self._settle(run, RETURNED)
+            except Exception as error:  # noqa: BLE001  as with a settlement: it goes back, and the worker stays
+                self._settle_failed(run, error)
+                await self._stopping.wait(UNEXPECTED_PAUSE)
+                await self._settle(run, RETURNED)
             if is_isolated:
                 await self._settle(run, await self._attempt_alone(run))
             else:
@@ -200,6 +204,14 @@ class Handling:
 
     async def _settle(self, run: Run, outcome: DeliveryOutcome) -> Settled:
         """Tries until it is recorded, or no longer ours. Not while stopping: what is unsettled then goes back by itself."""
+        settled = await self._record(run, outcome)
+        is_broken = settled is Settled.BROKEN and self._goes_back_alone(run)
+        while is_broken:
+            is_last = await self._stopping.wait(UNEXPECTED_PAUSE)
+            is_broken = await self._record(run, RETURNED) is Settled.BROKEN and not is_last
+        return settled
+
+    async def _record(self, run: Run, outcome: DeliveryOutcome) -> Settled:
         pauses: Pauses | None = None
         while True:
             try:
@@ -215,20 +227,14 @@ class Handling:
                 return Settled.LOST
             except Exception as error:  # noqa: BLE001  one message that cannot be settled must not end the worker
                 self._settle_failed(run, error)
-                await self._after_broken_settlement(run)
                 return Settled.BROKEN
             else:
                 self._processed(run, outcome)
                 return Settled.RECORDED
 
-    async def _after_broken_settlement(self, run: Run) -> None:
-        await self._stopping.wait(UNEXPECTED_PAUSE)
-        try:
-            await run.delivery.settle(RETURNED)
-        except StaleDeliveryError as error:
-            self._settle_failed(run, error)
-        except BrokerUnavailableError:
-            await self._settle(run, RETURNED)
+    def _goes_back_alone(self, run: Run) -> bool:  # noqa: ARG002  ordered consumers ask for its key
+        """Whether a message whose settlement broke is given back by itself."""
+        return True
 
     def _processed(self, run: Run, outcome: DeliveryOutcome) -> None:
         match outcome:

@@ -190,10 +190,9 @@ class KeyedHandling(Handling):
             case _:
                 assert_never(settled)
 
-    async def _after_broken_settlement(self, run: Run) -> None:
-        """With a key it stays in flight: given back by itself, it would come again behind its successors."""
-        if run.message.ordering_key is None:
-            await super()._after_broken_settlement(run)
+    def _goes_back_alone(self, run: Run) -> bool:
+        # With a key it stays in flight: given back by itself, it would come again behind its successors.
+        return run.message.ordering_key is None
 
 
 @dataclass(slots=True)

@@ -446,7 +446,7 @@ async def test_a_settlement_that_fails_as_none_should_gives_the_message_back(mon
     await worker.stop()
 
 
-@pytest.mark.parametrize("then", [StaleDeliveryError("not ours"), BrokerUnavailableError("away")])
+@pytest.mark.parametrize("then", [StaleDeliveryError("not ours"), BrokerUnavailableError("away"), RuntimeError("again")])
 async def test_a_broken_settlement_that_cannot_be_given_back_either_ends_no_worker(
     monkeypatch: pytest.MonkeyPatch, then: Exception
 ) -> None:
