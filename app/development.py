@@ -11,7 +11,7 @@ import click
 
 from outbox.admin import Role
 from outbox.admin.health import PREFIX
-from outbox.admin.security.tokens import TokenEntry, entry_for, token_of
+from outbox.admin.principals import TokenEntry, entry_for, token_of
 from outbox.admin.ui import is_built
 
 NAME = "development"

@@ -21,8 +21,8 @@ from app.settings import Runs, Settings, read_settings
 from app.startup import Installation, Tell, prepared, tell_broker, tell_log
 from outbox import Publisher
 from outbox.admin import Admin, admin_router, health_router
+from outbox.admin.access import TAGS
 from outbox.admin.health import PREFIX
-from outbox.admin.routing import TAGS
 from outbox.cli.logs import configure_logging
 from outbox.core.urls import postgres_url, redacted
 from outbox.errors import OutboxError

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import ValidationError, field_validator, model_validator
 
-from outbox.admin.security.tokens import Tokens
+from outbox.admin.principals import Tokens
 from outbox.core.urls import redacted
 from outbox.errors import ConfigurationError
 from outbox.runtime import settings

@@ -17,7 +17,7 @@ from benchmarks.administering import pile_up_dead_letters
 from benchmarks.measuring import OWN_COST
 from benchmarks.servers import Servers, execute
 from outbox.admin import Role
-from outbox.admin.security.tokens import new_token
+from outbox.admin.principals import new_token
 from outbox.postgres.history import ensure_partitions
 from tests.app.support import service
 from tests.servers.chromium import chromium_arguments, chromium_program, ensure_chromium

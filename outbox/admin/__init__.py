@@ -7,11 +7,10 @@ from outbox.errors import MissingExtraError
 if find_spec("fastapi") is None:
     raise MissingExtraError(purpose="outbox.admin", extra="fastapi")
 
-from outbox.admin.admin import Admin
+from outbox.admin.admin import Admin, HealthThresholds
 from outbox.admin.health import health_router
 from outbox.admin.principals import Principal, Role
 from outbox.admin.router import admin_router
-from outbox.admin.thresholds import HealthThresholds
-from outbox.admin.verdict.view import measure_health
+from outbox.admin.verdict.routes import measure_health
 
 __all__ = ["Admin", "HealthThresholds", "Principal", "Role", "admin_router", "health_router", "measure_health"]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import Field
 
-from outbox.admin.access import Operator
+from outbox.admin.access import Operator, area
 from outbox.admin.models import (
     MOST_COUNTED,
     Cursor,
@@ -23,7 +23,6 @@ from outbox.admin.models import (
     decode_cursor,
 )
 from outbox.admin.problems import Code, Problem, documented
-from outbox.admin.routing import area
 from outbox.postgres.audit import AuditFilter, AuditOutcome, Place, count_entries, list_entries
 
 audit = area("audit")

@@ -6,8 +6,8 @@ from typing import Any, Literal
 from fastapi import APIRouter, Depends, Response, status
 from pydantic import BaseModel, ConfigDict
 
+from outbox.admin.access import HeadRoute
 from outbox.admin.examples import example_of
-from outbox.admin.routing import HeadRoute
 from outbox.runtime.health import HealthChecks
 
 PREFIX = "/outbox"

@@ -1,5 +1,11 @@
-"""Principals and their roles."""
+"""Principals, their roles, and the tokens that they log in with."""
 
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -35,3 +41,110 @@ class Principal:
         if self.role not in tuple(Role):
             raise ConfigurationError(f"the role of a principal is one of {', '.join(Role)}, not {self.role!r}")
         object.__setattr__(self, "role", Role(self.role))
+
+
+_PREFIX = "outbox_"
+_SECRET = re.compile(_PREFIX + r"[A-Za-z0-9_-]{43}", re.ASCII)
+_NAME = re.compile(r"[\w.@+-]{1,100}", re.ASCII)
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_FORM = "name:role:hash, as `outbox token` prints it"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEntry:
+    """Somebody who may come in with a token, of which only the hash is known: it may stand in a configuration."""
+
+    name: str
+    role: Role
+    token_hash: bytes
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.role}:{self.token_hash.hex()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Everybody who may come in with a token."""
+
+    entries: tuple[TokenEntry, ...] = ()
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> "Tokens":
+        """The entries that `texts` are. Raises `ConfigurationError` for what is none, and for two that contradict each other.
+
+        A name may stand there twice, with the same role: so a token is replaced without a moment in which none is good.
+        """
+        if isinstance(texts, str):
+            raise ConfigurationError(f"tokens are a list, of which each is {_FORM}")
+        entries = tuple(_entry(text, place) for place, text in enumerate(texts, start=1))
+        _require_agreement(entries)
+        return cls(entries)
+
+    def find(self, token: str) -> TokenEntry | None:
+        """Whose token this is, if anybody's. How long it takes says nothing about the entries."""
+        return self._with_hash(hash_of(token), is_one=_SECRET.fullmatch(token) is not None)
+
+    def with_hash(self, token_hash: bytes) -> TokenEntry | None:
+        """The entry whose token has that hash."""
+        return self._with_hash(token_hash, is_one=True)
+
+    def _with_hash(self, token_hash: bytes, *, is_one: bool) -> TokenEntry | None:
+        found = None
+        for entry in self.entries:
+            if hmac.compare_digest(entry.token_hash, token_hash) and is_one:
+                found = entry
+        return found
+
+
+def new_token(name: str, role: Role) -> tuple[str, TokenEntry]:
+    """A new token, which nobody will know again, and the entry for it. Raises `ConfigurationError` for an impossible name."""
+    token = token_of(secrets.token_bytes(32))
+    return token, entry_for(token, name, role)
+
+
+def token_of(secret: bytes) -> str:
+    """32 bytes as a token. Its form makes it easy to find where it should not be, and hard to choose one by hand."""
+    return _PREFIX + text_of(secret)
+
+
+def entry_for(token: str, name: str, role: Role) -> TokenEntry:
+    """What a configuration has to say for that token to be good."""
+    return TokenEntry(_checked_name(name), role, hash_of(token))
+
+
+def hash_of(secret: str) -> bytes:
+    """What is kept of a secret. It is random, so that nobody can guess it from this, however fast they hash."""
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
+
+
+def text_of(secret: bytes) -> str:
+    """32 bytes as 43 characters that fit into addresses, headers and cookies."""
+    return base64.urlsafe_b64encode(secret).decode().rstrip("=")
+
+
+def _entry(text: str, place: int) -> TokenEntry:
+    """An entry; the text is not repeated in errors, because it may be a token itself."""
+    parts = text.strip().split(":")
+    if len(parts) != 3:
+        raise ConfigurationError(f"token {place} is not {_FORM}")
+    name, role, token_hash = parts
+    if role not in tuple(Role):
+        raise ConfigurationError(f"token {place}: the role is one of {', '.join(Role)}")
+    if not _HASH.fullmatch(token_hash):
+        raise ConfigurationError(f"token {place}: the hash is 64 digits, 0-9 and a-f; {_FORM}")
+    return TokenEntry(_checked_name(name, f"token {place}: "), Role(role), bytes.fromhex(token_hash))
+
+
+def _checked_name(name: str, where: str = "") -> str:
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(f"{where}a name is up to 100 letters, digits and .@+-_")
+    return name
+
+
+def _require_agreement(entries: tuple[TokenEntry, ...]) -> None:
+    roles: dict[str, Role] = {}
+    for entry in entries:
+        if roles.setdefault(entry.name, entry.role) != entry.role:
+            raise ConfigurationError(f"{entry.name} has tokens of two roles: give each role a name of its own")
+    if len({entry.token_hash for entry in entries}) < len(entries):
+        raise ConfigurationError("two entries have the same hash: each takes a token of its own")

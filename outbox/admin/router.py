@@ -1,32 +1,95 @@
-"""The router that an application includes: every endpoint of the admin API."""
+"""The router that an application includes: every endpoint of the admin API, and an answer for unknown addresses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.routing import APIRoute
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.routing import BaseRoute, Match
+from starlette.types import Scope
 
-from outbox.admin.access import require_authentication
+from outbox.admin.access import UNKNOWN, AdminRoute, Viewer, goes_to_the_host, require_authentication
 from outbox.admin.admin import Admin
 from outbox.admin.audit import audit
-from outbox.admin.backlog.routes import backlog
-from outbox.admin.chains.routes import router as chains
-from outbox.admin.components.routes import components
+from outbox.admin.authentication import identity, login_routes, logout, own_authentication
+from outbox.admin.backlog import backlog
+from outbox.admin.chains import router as chains
+from outbox.admin.components import components
 from outbox.admin.dlq.routes import router as dead_letters
-from outbox.admin.events.routes import router as events
+from outbox.admin.events import router as events
 from outbox.admin.health import health_routes
-from outbox.admin.messages.routes import messages
+from outbox.admin.messages import messages
+from outbox.admin.problems import Code, Problem
 from outbox.admin.repairs.routes import operations_router as operations
 from outbox.admin.repairs.routes import router as repairs
-from outbox.admin.routing import goes_to_the_host
-from outbox.admin.security.authentication import own_authentication
-from outbox.admin.security.routes import identity, login_routes, logout
-from outbox.admin.stats.routes import router as stats
-from outbox.admin.topology.routes import topology
+from outbox.admin.stats import router as stats
+from outbox.admin.topology import topology
 from outbox.admin.ui import ui_routes
-from outbox.admin.unknown import unknown_addresses
 from outbox.admin.verdict.routes import router as verdict
 from outbox.errors import ConfigurationError
 from outbox.runtime.health import HealthChecks
+
+_CONVERTOR = "outbox_rest"
+_PATH = f"{{address:{_CONVERTOR}}}"
+_ASKING = "outbox_asking_the_host"
+
+
+class _Rest(Convertor[str]):
+    """Nothing, or a slash and whatever follows: `/outbox` has it below it, `/outboxes` has not."""
+
+    regex = r"(?:/[\s\S]*)?"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor(_CONVERTOR, _Rest())
+
+
+def unknown_addresses(routes: Iterable[BaseRoute]) -> APIRouter:
+    """A route that fits what `routes` do not, whatever the method, to be included behind them."""
+    known = [route for route in routes if isinstance(route, APIRoute)]
+
+    async def refuse(context: Viewer, request: Request) -> Response:
+        del context
+        address = str(request.path_params["address"])
+        allowed = {method for route in known if route.path_regex.match(address) for method in route.methods or ()}
+        if not allowed:
+            raise Problem(Code.NOT_FOUND, "there is no such address: the OpenAPI document lists those that there are")
+        names = ", ".join(sorted(allowed | ({"HEAD"} if "GET" in allowed else set())))
+        raise Problem(Code.METHOD_NOT_ALLOWED, f"it takes {names}", headers={"allow": names})
+
+    router = APIRouter(route_class=_Unknown)
+    router.add_api_route(_PATH, refuse, methods=[], operation_id=UNKNOWN, include_in_schema=False)
+    return router
+
+
+class _Unknown(AdminRoute):
+    """Leaves to the host what the host has a route for, and, without a prefix, everything."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] != "http" or _ASKING in scope:
+            return Match.NONE, {}
+        match, inner = super().matches(scope)
+        if match is Match.NONE or inner["path_params"]["address"] == _path(scope) or _host_has(scope):
+            return Match.NONE, {}
+        return match, inner
+
+
+def _path(scope: Scope) -> str:
+    """The path within the application, which a proxy or another application may have mounted."""
+    path, root = str(scope["path"]), str(scope.get("root_path", "")).rstrip("/")
+    return path.removeprefix(root) if path.startswith(f"{root}/") else path
+
+
+def _host_has(scope: Scope) -> bool:
+    routes = scope["app"].routes if "app" in scope else ()
+    return any(route.matches({**scope, _ASKING: True})[0] is Match.FULL for route in routes)
+
 
 AREAS: tuple[APIRouter, ...] = (
     identity,

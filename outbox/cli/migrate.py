@@ -49,8 +49,7 @@ def token(name: str, role: str, *, as_json: bool) -> None:
     """
     if find_spec("fastapi") is None:
         raise MissingExtraError(purpose="outbox token", extra="fastapi")
-    from outbox.admin.principals import Role
-    from outbox.admin.security.tokens import new_token
+    from outbox.admin.principals import Role, new_token
 
     text, entry = new_token(name, Role(role))
     if as_json:

@@ -8,9 +8,8 @@ import asyncpg
 import pytest
 
 from outbox.admin import Admin, Principal, Role
-from outbox.admin import audit_log as auditing
-from outbox.admin.access import RequestContext
-from outbox.admin.audit_log import MOST_REFUSALS, record, record_refused
+from outbox.admin import access as auditing
+from outbox.admin.access import MOST_REFUSALS, RequestContext, record, record_refused
 from outbox.core.findings import Finding, Severity
 from outbox.doctor.database import examine_audit
 from outbox.postgres.names import TableName

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from outbox.admin import Role
-from outbox.admin.chains.routes import LONGEST_ID
+from outbox.admin.chains import LONGEST_ID
 from outbox.chains import ChainState
 from tests.admin.rows import insert
 from tests.admin.support import MakeClient

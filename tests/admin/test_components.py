@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from outbox import Consumer, MessageRelay, Worker
-from outbox.admin.components.models import ComponentActivity, ConsumerResponse, PauseKey
+from outbox.admin.components import ComponentActivity, ConsumerResponse, PauseKey
 from tests.admin.rows import insert
 from tests.reporting.support import at_work
 from tests.support import eventually

@@ -23,8 +23,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from outbox.admin.principals import Role
-from outbox.admin.security.tokens import new_token
+from outbox.admin.principals import Role, new_token
 from tests.app.support import service
 
 CHECKS = [

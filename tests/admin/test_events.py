@@ -12,10 +12,10 @@ import pytest
 from fastapi import FastAPI
 
 from outbox.admin import Admin, Role, admin_router
-from outbox.admin.events import broadcaster
-from outbox.admin.events import broadcaster as listeners
-from outbox.admin.events.broadcaster import Broadcaster, Listener
-from outbox.admin.security.tokens import new_token
+from outbox.admin import events as broadcaster
+from outbox.admin import events as listeners
+from outbox.admin.events import Broadcaster, Listener
+from outbox.admin.principals import new_token
 from outbox.postgres.names import TableName
 from outbox.reporting.components import Watching
 from outbox.reporting.pauses import Pause, PauseScope, pause

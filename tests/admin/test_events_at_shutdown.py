@@ -17,7 +17,7 @@ from psycopg.sql import SQL
 
 from outbox import ensure_outbox_schema_async
 from outbox.admin import Role
-from outbox.admin.security.tokens import new_token
+from outbox.admin.principals import new_token
 from tests.support import eventually_sync
 from tests.support.processes import OurProcess, free_port, running
 

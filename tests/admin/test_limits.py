@@ -106,7 +106,7 @@ async def test_no_more_wait_than_may(database: str) -> None:
 
 async def test_one_principal_has_some_of_the_streams_and_others_find_room(database: str) -> None:
     async with Admin(database, streams=5, streams_per_principal=2) as admin:
-        from outbox.admin.events.broadcaster import Broadcaster
+        from outbox.admin.events import Broadcaster
 
         broadcaster = admin.shared(Broadcaster)
         mine = [broadcaster.join("ann", None) for _ in range(2)]

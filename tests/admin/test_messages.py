@@ -8,9 +8,8 @@ import asyncpg
 import httpx
 import pytest
 
-from outbox.admin.messages import routes
-from outbox.admin.store.backlog import MessageState
-from outbox.admin.store.messages import MessageFilter, MessageListing, order_of
+from outbox.admin import messages as routes
+from outbox.admin.store import MessageFilter, MessageListing, MessageState, order_of
 from outbox.postgres.schema.objects import outbox_table
 from tests.admin.rows import insert, insert_each
 from tests.postgres_transport.support import explained, rows_read
@@ -166,7 +165,7 @@ async def test_cursors_are_good_for_their_own_list_only(viewer: httpx.AsyncClien
 
 @pytest.mark.parametrize("place", [[float("nan"), 1], [1.0, 2**70], [1e300, 1]])
 async def test_a_forged_place_is_no_cursor(viewer: httpx.AsyncClient, place: list[Any]) -> None:
-    from outbox.admin.messages.models import MessageListParameters
+    from outbox.admin.messages import MessageListParameters
     from outbox.admin.models import Cursor
 
     forged = Cursor("next", place).encode(MessageListParameters(state=MessageState.PENDING).bound_to())

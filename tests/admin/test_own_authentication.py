@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI, HTTPException
 
 from outbox.admin import Admin, Role, admin_router
-from outbox.admin.security.tokens import Tokens, new_token
+from outbox.admin.principals import Tokens, new_token
 from outbox.errors import ConfigurationError
 from tests.admin.support import serving
 
@@ -261,7 +261,7 @@ def test_entries_that_make_no_sense_are_refused_at_once_and_not_repeated(texts: 
 
 
 def test_a_secret_that_somebody_chose_is_never_a_token() -> None:
-    from outbox.admin.security.tokens import entry_for
+    from outbox.admin.principals import entry_for
 
     assert Tokens((entry_for("hunter2", "alice", Role.ADMIN),)).find("hunter2") is None
     assert Tokens((ENTRY,)).find(TOKEN) == ENTRY

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from outbox.admin import Admin
-from outbox.admin.repairs import transaction as changing
+from outbox.admin.repairs import routes as changing
 from outbox.admin.repairs.requests import Misfit, misfits
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.memory import MemoryBroker

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from outbox.admin.repairs.once import Confirmations, Keys
 from outbox.admin.repairs.routes import FAILURES_FIRST
-from outbox.admin.store.once import Confirmations, Keys
 from outbox.dead_letters.changes import Statements
 from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool, open_pool

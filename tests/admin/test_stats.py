@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from outbox.admin.admin import _READING
-from outbox.admin.stats.series import fitting, quantile, steps_between, usual_step
+from outbox.admin.stats import fitting, quantile, steps_between, usual_step
 from outbox.reporting.statistics import SeriesReader, thin_stats
 from tests.postgres_transport.support import explained, rows_read
 

@@ -13,7 +13,7 @@ import pytest
 
 from outbox import Consumer, MessageRelay, Worker
 from outbox.admin import Admin, Role
-from outbox.admin.topology import routes
+from outbox.admin import topology as routes
 from outbox.errors import ConfigurationError
 from tests.admin.rows import insert
 from tests.admin.support import client_of, serving

@@ -14,9 +14,8 @@ import pytest
 from click.testing import CliRunner
 from prometheus_client import REGISTRY
 
-from outbox.admin import Admin, HealthThresholds, Role, measure_health
-from outbox.admin.topology import routes as topology
-from outbox.admin.verdict import view
+from outbox.admin import Admin, HealthThresholds, Role, measure_health, topology
+from outbox.admin.verdict import routes as view
 from outbox.admin.verdict.findings import CODES
 from outbox.cli import main as cli
 from outbox.errors import ConfigurationError

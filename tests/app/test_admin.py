@@ -8,7 +8,7 @@ import pytest
 
 from app.settings import read_settings
 from outbox.admin import Role
-from outbox.admin.security.tokens import new_token
+from outbox.admin.principals import new_token
 from outbox.errors import ConfigurationError
 from tests.app.support import Service, service
 from tests.support.dashboard import build_dashboard

@@ -14,7 +14,7 @@ import pytest
 
 from app.__main__ import suggested_command
 from outbox.admin import Role
-from outbox.admin.security.tokens import new_token
+from outbox.admin.principals import new_token
 from tests.app.support import Service
 from tests.support import eventually_sync
 from tests.support.dashboard import build_dashboard

@@ -4,7 +4,7 @@ import json
 
 from click.testing import CliRunner
 
-from outbox.admin.security.tokens import Tokens
+from outbox.admin.principals import Tokens
 from outbox.cli.command import main
 
 

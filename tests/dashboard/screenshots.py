@@ -15,7 +15,7 @@ from playwright.async_api import Browser, Page, ViewportSize, async_playwright
 
 from outbox import Publisher
 from outbox.admin import Role
-from outbox.admin.security.tokens import new_token
+from outbox.admin.principals import new_token
 from tests.servers.chromium import chromium_arguments, chromium_program, ensure_chromium
 from tests.servers.postgres import private_postgres
 from tests.servers.session_folder import session_folder

@@ -12,7 +12,7 @@ from playwright.async_api import Page
 
 from outbox import Publisher
 from outbox.admin import Role
-from outbox.admin.security.tokens import new_token
+from outbox.admin.principals import new_token
 from tests.app.support import Service, service
 from tests.dashboard.shop import QUEUE
 from tests.support import eventually

@@ -12,7 +12,7 @@ from playwright.async_api import expect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from outbox.admin import Admin, Role, admin_router
-from outbox.admin.security.tokens import new_token
+from outbox.admin.principals import new_token
 from tests.app.support import Service
 from tests.dashboard.stage import NAMES, Stage, Visit
 from tests.servers.postgres import PostgresServer, fresh_database, with_database, with_every_table

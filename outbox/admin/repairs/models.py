@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from outbox.admin.dlq.models import DeadLetterFilters, Outcome, error_of, outcome_word
 from outbox.admin.models import Error, Model, Moment, Page, ShapedAs
+from outbox.admin.repairs.once import IssuedToken
 from outbox.admin.repairs.requests import OperationOptions
-from outbox.admin.store.once import IssuedToken
 from outbox.dead_letters import (
     Action,
     DeadLetter,

@@ -22,7 +22,7 @@ from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.dlq.models import DeadLetterFilters
 from outbox.admin.models import LongText, Model, Request, Seconds, Text
 from outbox.admin.problems import Code, Problem
-from outbox.admin.store.backlog import subscriptions
+from outbox.admin.store import subscriptions
 from outbox.core.codec import RESERVED_PREFIX
 from outbox.core.topics import matches
 from outbox.dead_letters import (

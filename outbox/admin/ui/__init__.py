@@ -1,5 +1,129 @@
-"""The dashboard: serves the built files of `frontend/` to everyone; their data comes from the authenticated API."""
+"""The dashboard below `/ui/`: serves the built files of `frontend/` to everyone; their data comes from the API."""
 
-from outbox.admin.ui.routes import is_built, ui_routes
+from html import escape
+from pathlib import Path
 
-__all__ = ["is_built", "ui_routes"]
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+STATIC = Path(__file__).parent / "static"
+_POLICY = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'self'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+)
+POLICY = "; ".join(_POLICY)
+"""What the page may load and do: its own files, and requests to where it came from. Nothing inline, no markup from strings."""
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_FOREVER = "public, max-age=31536000, immutable"
+# A machine may have these as other types, which browsers would refuse.
+_MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_BASE = '<base href="./" />'
+_MISSING = """\
+<!doctype html>
+<html lang="en">
+<title>Outbox: no dashboard</title>
+<h1>The dashboard was not built</h1>
+<p>This copy of Outbox came without its dashboard. The admin API next to it works, and so does the command line.</p>
+<p>In a working copy, <code>make dashboard</code> builds it, with Node from the machine or from a package. A released
+package of Outbox contains it.</p>
+"""
+
+
+def is_built(folder: Path = STATIC) -> bool:
+    """Whether the dashboard was built."""
+    return (folder / "index.html").is_file()
+
+
+def ui_routes(folder: Path = STATIC, *, host_login: str | None = None) -> APIRouter:
+    """The dashboard's page and files, open to everybody: they hold no data. Without `folder`, those of this package.
+
+    `host_login` is where the application logs people in, empty if that is not known; None: the admin does it.
+    """
+    dashboard = _Dashboard(folder, host_login)
+    router = APIRouter(include_in_schema=False)
+    router.add_api_route("/ui", _redirect_to_page, methods=["GET", "HEAD"])
+    router.add_api_route("/ui/{address:path}", dashboard.answer, methods=["GET", "HEAD"])
+    return router
+
+
+async def _redirect_to_page(request: Request) -> Response:
+    """Relative, so that it holds under every prefix."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return Response(status_code=307, headers={**_HEADERS, "Cache-Control": "no-cache", "Location": f"./ui/{query}"})
+
+
+class _Dashboard(StaticFiles):
+    """The files of a build; the page at every other address, whose routes are the browser's."""
+
+    def __init__(self, folder: Path, host_login: str | None) -> None:
+        super().__init__(directory=folder, check_dir=False)
+        self._page = folder / "index.html"
+        self._head = "" if host_login is None else f'<meta name="outbox-host-login" content="{escape(host_login)}" />'
+
+    async def answer(self, request: Request, address: str) -> Response:
+        file = await self._file(request, address)
+        if file is not None:
+            return file
+        try:
+            page = await run_in_threadpool(self._page.read_text, "utf-8")
+        except OSError:
+            return _text(_MISSING, "text/html", status=404)
+        # An address that means a file, of another build or one that a stranger hopes for, is not a page's.
+        parts = address.split("/")
+        if parts[0] == "assets" or parts[0].startswith(".") or ".." in parts or "\0" in address:
+            return _text("There is no such file.\n", "text/plain", status=404)
+        # A relative base is right under every prefix, also one that a proxy strips without telling. A browser counts
+        # segments in the address as it was sent, where an encoded slash is part of one.
+        raw: bytes = request.scope.get("raw_path") or b""
+        depth = max(0, address.count("/") - raw.upper().count(b"%2F"))
+        return _text(page.replace(_BASE, f'<base href="{"../" * depth or "./"}" />{self._head}', 1), "text/html")
+
+    async def _file(self, request: Request, address: str) -> Response | None:
+        # Nothing hidden, no second name of a file as in `a//b`, and not what the build has for itself.
+        hidden = "/." in f"/{address}" or "//" in address or address.endswith(("/", ".gz"))
+        if hidden or address in ("index.html", "build.json"):
+            return None
+        for name in (f"{address}.gz", address) if _accepts_gzip(request) else (address,):
+            try:
+                response = await self.get_response(name, request.scope)
+            except HTTPException:
+                continue
+            keep = _FOREVER if address.startswith("assets/") else "no-cache"
+            response.headers.update({**_HEADERS, "Cache-Control": keep, "Vary": "Accept-Encoding"})
+            if response.status_code == 304:
+                return response
+            if name != address:
+                response.headers["Content-Encoding"] = "gzip"
+            if media_type := _MEDIA_TYPES.get(Path(address).suffix):
+                response.headers["Content-Type"] = media_type
+            return response
+        return None
+
+
+def _accepts_gzip(request: Request) -> bool:
+    for choice in request.headers.get("accept-encoding", "").lower().replace(" ", "").split(","):
+        name, _, weight = choice.partition(";q=")
+        if name == "gzip":
+            return not weight or weight.strip("0.") != ""
+    return False
+
+
+def _text(text: str, media_type: str, *, status: int = 200) -> Response:
+    headers = {**_HEADERS, "Cache-Control": "no-store"}
+    return Response(text, status_code=status, media_type=media_type, headers=headers)

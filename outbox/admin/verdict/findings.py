@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
-from outbox.admin.backlog.view import Backlog
+from outbox.admin.admin import HealthThresholds
+from outbox.admin.backlog import Backlog
 from outbox.admin.brokers import BrokerKind
-from outbox.admin.store.backlog import NONE, Count, MessageState, Relation
-from outbox.admin.thresholds import HealthThresholds
-from outbox.admin.topology.findings import Judged
+from outbox.admin.store import NONE, Count, MessageState, Relation
+from outbox.admin.topology import Judged
 from outbox.core.findings import Severity
 from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
 from outbox.reporting.pauses import Pause

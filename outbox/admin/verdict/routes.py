@@ -1,14 +1,195 @@
-"""`GET /health/verdict`."""
+"""`GET /health/verdict`: observes the outbox, queues, topology, components, pauses and dead letters, and judges them."""
 
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+import asyncpg
 from pydantic import Field
 
-from outbox.admin.access import Viewer
-from outbox.admin.models import Model, Moment
-from outbox.admin.routing import area
-from outbox.admin.verdict.findings import FindingCode, Verdict
-from outbox.admin.verdict.view import VerdictView
+from outbox.admin.access import Viewer, area
+from outbox.admin.admin import Admin
+from outbox.admin.backlog import Backlog, BacklogView
+from outbox.admin.brokers import BrokerKind, DeclaredConsumer, declared
+from outbox.admin.cache import SingleFlightCache, Snapshot
+from outbox.admin.dlq.routes import Letters, UnarchivedView
+from outbox.admin.models import MOST_COUNTED, Model, Moment
+from outbox.admin.store import Count, Relation, backlog_queries
+from outbox.admin.topology import Seen, TopologyView, judged
+from outbox.admin.verdict.findings import (
+    CODES,
+    FindingCode,
+    Observations,
+    ObservedLetters,
+    ObservedQueue,
+    Verdict,
+    database_unreachable,
+    judge,
+)
+from outbox.core import topics
+from outbox.core.events import HealthJudged
+from outbox.dead_letters import DeadLetterFilter, DeadLetterStatus
+from outbox.errors import DatabaseUnavailableError
+from outbox.postgres.pool import Connection
+from outbox.reporting.components import KnownComponent, recent_components
+from outbox.reporting.pauses import Pause, pauses
+from outbox.runtime.observing import build_observer
+
+MAX_AGE = timedelta(seconds=2)
+TIMEOUT = timedelta(seconds=20)
+_MEASURING = timedelta(seconds=5)
+_MINUTE = timedelta(minutes=1)
+_log = logging.getLogger("outbox")
+
+
+class VerdictView:
+    """Judges an admin's installation, once however many ask. Nothing raises while the database is away: that is a verdict."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._verdict = SingleFlightCache(self._judge, max_age=MAX_AGE, timeout=TIMEOUT)
+        self._sql = backlog_queries(admin.table)
+
+    async def now(self) -> Snapshot[Verdict]:
+        """The verdict, a few seconds old at most. Raises what observing raised, but for a database that is away."""
+        found = await self._verdict.get()
+        if found.error is None:
+            return found
+        if isinstance(found.error, DatabaseUnavailableError | TimeoutError):
+            return Snapshot(database_unreachable(str(found.error) or "it is too slow"), datetime.now(UTC))
+        raise found.error
+
+    async def close(self) -> None:
+        """Ends what is being observed."""
+        await self._verdict.close()
+
+    async def _judge(self) -> Verdict:
+        admin = self._admin
+        try:
+            backlog, topology, letters = await asyncio.gather(
+                admin.shared(BacklogView).now(patience=None), admin.shared(TopologyView).now(), self._letters()
+            )
+            async with admin.reading("judging the installation") as connection:
+                at: datetime = await connection.fetchval("select clock_timestamp()")
+                components = await recent_components(connection, schema=admin.table.schema)
+                wanted = await _pauses(connection, admin.table.schema)
+                queues = await self._queues(connection, at, backlog, topology.value, components)
+        except (DatabaseUnavailableError, TimeoutError) as error:
+            return database_unreachable(str(error) or "it is too slow")
+        observed = Observations(
+            at=at,
+            broker=backlog.broker,
+            backlog=backlog,
+            queues=queues,
+            topology=judged(topology.value),
+            components=components,
+            pauses=wanted,
+            letters=letters,
+        )
+        return judge(observed, admin.thresholds)
+
+    async def _letters(self) -> ObservedLetters:
+        window = self._admin.thresholds.dead_letter_window
+        status, listing = DeadLetterStatus.OPEN, self._admin.shared(Letters).listing
+        open_ = DeadLetterFilter(status=status)
+        fresh = DeadLetterFilter(status=status, failed_after=datetime.now(UTC) - window)
+        all_open, new = await listing.count(open_, most=MOST_COUNTED + 1), await listing.count(fresh, most=MOST_COUNTED + 1)
+        unarchived, _ = await self._admin.shared(UnarchivedView).now()
+        return ObservedLetters(
+            open=_counted(all_open),
+            fresh=_counted(new),
+            open_since=await self._first(open_) if all_open else None,
+            fresh_since=await self._first(fresh) if new else None,
+            unarchived=unarchived.count if unarchived else 0,
+        )
+
+    async def _first(self, filter_: DeadLetterFilter) -> datetime | None:
+        letters = await self._admin.shared(Letters).listing.list(filter_, limit=1, sort="oldest")
+        return letters[0].failed_at if letters else None
+
+    async def _queues(
+        self,
+        connection: Connection,
+        at: datetime,
+        backlog: Backlog,
+        seen: Seen,
+        components: Sequence[KnownComponent],
+    ) -> Sequence[ObservedQueue]:
+        if backlog.broker is BrokerKind.POSTGRESQL:
+            figures = backlog.figures.deliveries
+            return [ObservedQueue(name=each.queue, queued=each.queued, oldest_seconds=each.oldest_seconds) for each in figures]
+        consumers = declared(components)
+        named = {consumer.queue for consumer in consumers} | {each.queue for each in seen.bindings or ()}
+        depths = backlog.queues.queues if backlog.queues else ()
+        found = [ObservedQueue(name=each.name, queued=Count(each.ready or 0)) for each in depths if each.name in named]
+        ages = await self._ages(connection, at, [queue.name for queue in found if queue.queued.value], consumers)
+        return [ObservedQueue(name=each.name, queued=each.queued, oldest_seconds=ages.get(each.name)) for each in found]
+
+    async def _ages(
+        self, connection: Connection, at: datetime, waiting: Sequence[str], consumers: Sequence[DeclaredConsumer]
+    ) -> Mapping[str, float]:
+        """How long the first message has waited at least, of RabbitMQ's queues `waiting` of which none is being handled.
+
+        RabbitMQ does not tell. But what was sent to a queue of which no message was handled since then is still in it. Minutes
+        count as over: a queue whose messages are handled at all, and one that was quiet until a minute ago, has no age.
+        """
+        if not waiting:
+            return {}
+        try:
+            async with connection.transaction():
+                handled = {row["queue"]: row["minute"] for row in await connection.fetch(self._sql["last_handled"], waiting)}
+                sent = await connection.fetch(self._sql["sent_since"])
+        except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
+            return {}
+        ages: dict[str, float] = {}
+        for queue in waiting:
+            keys = [consumer.binding_key for consumer in consumers if consumer.queue == queue]
+            first = next(
+                (
+                    row["minute"]
+                    for row in sent
+                    if (queue not in handled or row["minute"] > handled[queue])
+                    and any(topics.matches(key, row["routing_key"]) for key in keys)
+                ),
+                None,
+            )
+            if first is not None and (age := (at - first - _MINUTE).total_seconds()) > 0:
+                ages[queue] = age
+        return ages
+
+
+async def measure_health(admin: Admin) -> None:
+    """Sets the gauges `outbox_health_status` and `outbox_health_findings`: await it whenever metrics are about to be exposed.
+
+    It takes a few seconds at most. Nothing raises: a database that is away or too slow is a finding.
+    """
+    try:
+        async with asyncio.timeout(_MEASURING.total_seconds()):
+            verdict = (await admin.shared(VerdictView).now()).value
+    except TimeoutError:
+        verdict = database_unreachable("it is too slow")
+    except Exception:  # noqa: BLE001  other metrics are exposed all the same
+        _log.exception("the health of the installation could not be judged")
+        return
+    found = Counter[str](each.code for each in verdict.findings)
+    event = HealthJudged(status=verdict.status.value, findings={code: found[code] for code in CODES})
+    build_observer(enable_metrics=True).notify(event)
+
+
+async def _pauses(connection: Connection, schema: str | None) -> Sequence[Pause]:
+    try:
+        async with connection.transaction():
+            return await pauses(connection, schema=schema)
+    except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
+        return ()
+
+
+def _counted(count: int) -> Count:
+    return Count(count) if count <= MOST_COUNTED else Count(MOST_COUNTED, Relation.AT_LEAST)
+
 
 router = area("health")
 

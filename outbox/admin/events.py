@@ -1,4 +1,4 @@
-"""Reads the database once for all streams, and buffers events for clients that reconnect."""
+"""`GET /events`: one reader of the database for all streams, and a buffer for clients that reconnect."""
 
 import asyncio
 import json
@@ -10,14 +10,18 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
 from time import monotonic
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Header, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from outbox.admin.access import STREAM, Viewer, area, is_head
 from outbox.admin.admin import Admin
+from outbox.admin.authentication import TokenPrincipal
 from outbox.admin.limits import too_many
-from outbox.admin.problems import Code, Problem
+from outbox.admin.models import Text
+from outbox.admin.problems import Code, Problem, documented
 from outbox.errors import DatabaseUnavailableError
 from outbox.fastapi.shutdown import running_server, server_told_to_exit
 from outbox.reporting.components import Topic, Watching
@@ -252,3 +256,36 @@ class EventStream(StreamingResponse):
         while (await receive())["type"] != "http.disconnect":
             pass
         self._listener.end()
+
+
+router = area("events")
+
+_EVENTS = {"text/event-stream": {"schema": {"type": "string", "description": "Server-sent events, each with an id and JSON."}}}
+
+
+@router.get(
+    "/events",
+    operation_id=STREAM,
+    status_code=200,  # FastAPI looks for it in the class otherwise
+    response_class=EventStream,
+    responses={**documented(Code.TOO_MANY_STREAMS), 200: {"description": "Events, until the stream ends.", "content": _EVENTS}},
+)
+async def stream_events(
+    context: Viewer,
+    request: Request,
+    last_event_id: Annotated[
+        Text | None, Header(description="The id of the last event that was seen; browsers send it when they come back.")
+    ] = None,
+) -> Response:
+    """Streams hints that something has changed: `backlog`, `dead_letters`, `operation`, `component`, `pauses`, `statistics` (a
+    minute is complete), `database`.
+
+    A client that sends `Last-Event-ID` receives what it missed. Otherwise, or if that is no longer known, a `reset` comes
+    first: reload everything that you show. A comment is sent every 15 seconds. After five minutes the stream ends, and the
+    client reconnects. It ends earlier when the session ends, when the client falls behind, and when the server stops.
+    """
+    if is_head(request):  # who asks for headers only does not listen
+        return Response(media_type=EventStream.media_type)
+    broadcaster = context.admin.shared(Broadcaster)
+    session = context.principal.session_hash if isinstance(context.principal, TokenPrincipal) else None
+    return EventStream(broadcaster.join(context.principal.name, last_event_id, session), broadcaster.leave)

@@ -1,1 +1,0 @@
-"""Chains over HTTP: which message led to which."""

@@ -1,1 +1,0 @@
-"""Components: relays, workers, archivers and maintenance, their heartbeats, and pauses."""

@@ -1,1 +1,0 @@
-"""Live events: a stream of server-sent events."""

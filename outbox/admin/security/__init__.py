@@ -1,1 +1,0 @@
-"""The admin's own authentication, for hosts that have none: tokens, browser sessions, limits for guessing."""

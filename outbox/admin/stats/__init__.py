@@ -1,1 +1,0 @@
-"""Statistics: what happened when, as series."""

@@ -1,0 +1,437 @@
+"""`GET /topology`: exchanges, queues, bindings and workers, and a hint for what is wrong with them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from outbox.admin.access import Viewer, area
+from outbox.admin.admin import Admin
+from outbox.admin.backlog import BacklogView
+from outbox.admin.brokers import BrokerKind, BrokerView, DeclaredConsumer, declared
+from outbox.admin.cache import SingleFlightCache, Snapshot
+from outbox.admin.models import Error, Model, Moment
+from outbox.admin.store import HeldKey, QueueCounts, Subscribed, held_keys, subscriptions
+from outbox.core.findings import Finding, error, warning
+from outbox.errors import BrokerUnavailableError
+from outbox.postgres.relays import AGREE, KnownRelay, disagreement, known_relays
+from outbox.reporting.components import recent_components
+
+if TYPE_CHECKING:
+    from outbox.transports.rabbitmq.overview import Overview
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenQueue:
+    """A queue; None for what is not known. `settings` are arguments and policies combined, without `x-`."""
+
+    name: str
+    there: bool = True
+    queued: int | None = None
+    retrying: int | None = None
+    consumers: int | None = None
+    settings: Mapping[str, Any] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many messages are known to be in it that nobody has in hand."""
+        return (self.queued or 0) + (self.retrying or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What was found. `bindings` None: they cannot be known; `problem`: why nothing is known of the broker."""
+
+    broker: BrokerKind
+    exchange: str
+    consumers: Sequence[DeclaredConsumer]
+    held: Sequence[HeldKey]
+    missing_exchanges: frozenset[str] = frozenset()
+    queues: Mapping[str, SeenQueue] = field(default_factory=dict)
+    bindings: Sequence[Subscribed] | None = None
+    problem: str | None = None
+    relays: Sequence[KnownRelay] = ()
+
+
+async def look(admin: Admin, broker: BrokerKind, rabbitmq: "Overview | None", depths: Sequence[QueueCounts]) -> Seen:
+    """Looks at the database, and at RabbitMQ if that is the broker; `depths` are those of queues in the database."""
+    async with admin.reading("looking at the topology") as connection:
+        consumers = declared(await recent_components(connection, schema=admin.table.schema))
+        held = await held_keys(connection, admin.table)
+        relays = await known_relays(connection, admin.table)
+        subscribed = await subscriptions(connection, admin.table) if broker is BrokerKind.POSTGRESQL else []
+    seen = Seen(broker=broker, exchange=admin.exchange_name, consumers=consumers, held=held, relays=relays)
+    if broker is BrokerKind.POSTGRESQL:
+        living = [consumer.queue for consumer in consumers if consumer.living]
+        counts = {each.queue: (each.queued.value, each.retrying.value) for each in depths}
+        queues = {}
+        for name in sorted({binding.queue for binding in subscribed} | counts.keys()):
+            queued, retrying = counts.get(name, (None, None))
+            queues[name] = SeenQueue(name=name, queued=queued, retrying=retrying, consumers=living.count(name))
+        return replace(seen, queues=queues, bindings=subscribed)
+    if rabbitmq is None:
+        return seen
+    try:
+        return await _with_rabbitmq(seen, rabbitmq)
+    except BrokerUnavailableError as error:
+        return replace(seen, problem=str(error))
+
+
+async def _with_rabbitmq(seen: Seen, rabbitmq: "Overview") -> Seen:
+    from outbox.transports.rabbitmq.topology import dead_letter_exchange, dead_letter_queue, delay_resource
+
+    named = {consumer.queue for consumer in seen.consumers}
+    delays = {delay_resource(seen.exchange, delay) for consumer in seen.consumers for delay in consumer.delays}
+    exchanges = [seen.exchange, *([dead_letter_exchange(seen.exchange)] if named else []), *sorted(delays)]
+    missing = frozenset([name for name in exchanges if not await rabbitmq.has_exchange(name)])
+    bound = await rabbitmq.bindings(seen.exchange)
+    found = await rabbitmq.queues({*named, *map(dead_letter_queue, named), *delays})
+    ours = {*named, *(binding.queue for binding in bound or ())}
+    shown = {*ours, *map(dead_letter_queue, ours), *delays}
+    queues = {
+        queue.name: SeenQueue(
+            name=queue.name,
+            there=queue.there,
+            queued=queue.ready,
+            consumers=queue.consumers,
+            settings=queue.settings,
+        )
+        for queue in found
+        if queue.name in shown or queue.name.startswith(f"{seen.exchange}.delay_")
+    }
+    bindings = None if bound is None else [Subscribed(each.exchange, each.queue, each.key) for each in bound]
+    return replace(seen, missing_exchanges=missing, queues=queues, bindings=bindings)
+
+
+WarningCode = Literal[
+    "unroutable",
+    "queue_without_consumer",
+    "subscription_without_consumer",
+    "exchange_missing",
+    "queue_missing",
+    "dead_letter_queue_missing",
+    "retry_queue_missing",
+    "dead_letters_vanish",
+    "queue_limit",
+    "old_binding",
+    "relays_disagree",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A finding, a word for it that stays the same, and the node that it is about."""
+
+    code: WarningCode
+    node: str | None
+    finding: Finding
+
+
+def judged(seen: Seen) -> list[Judged]:
+    """Errors first."""
+    found = [*_held(seen), *_unconsumed(seen)]
+    if (problem := disagreement(seen.relays)) is not None:
+        found.insert(0, Judged("relays_disagree", f"exchange:{seen.exchange}", error("topology", problem, AGREE)))
+    if seen.broker is BrokerKind.RABBITMQ and seen.problem is None:
+        found += [*_missing(seen), *_losing(seen), *_old_bindings(seen)]
+    return sorted(found, key=lambda each: each.finding.severity != "error")
+
+
+def _held(seen: Seen) -> Iterator[Judged]:
+    for held in seen.held:
+        if held.target_queue is None:
+            text = f"messages of the routing key {held.routing_key!r} are held: no queue is bound for them"
+            advice = (
+                f"bind a queue to the exchange {seen.exchange!r} with a key that matches {held.routing_key!r}, or start its "
+                f"consumer; message {held.row_id} is the first of them"
+            )
+        else:
+            text = f"messages for the queue {held.target_queue!r} are held: it is not there"
+            advice = f"start its consumer, which declares it; message {held.row_id} is the first of them"
+        yield Judged("unroutable", f"exchange:{seen.exchange}", error("topology", text, advice))
+
+
+def _unconsumed(seen: Seen) -> Iterator[Judged]:
+    """Queues that messages go to and nobody takes them from."""
+    bound = {binding.queue for binding in seen.bindings or ()} | {consumer.queue for consumer in seen.consumers}
+    code: WarningCode = "subscription_without_consumer" if seen.broker is BrokerKind.POSTGRESQL else "queue_without_consumer"
+    for name in sorted(bound):
+        queue = seen.queues.get(name)
+        if queue is None or not queue.there or queue.consumers != 0:
+            continue
+        waiting = f", and {queue.waiting:,} messages wait in it" if queue.waiting else ""
+        mend = (
+            "start its worker; if nobody needs it any more, delete its rows of outbox_subscription"
+            if seen.broker is BrokerKind.POSTGRESQL
+            else "start its worker; if nobody needs it any more, unbind and delete it"
+        )
+        yield Judged(code, f"queue:{name}", warning("topology", f"nobody consumes the queue {name!r}{waiting}", mend))
+
+
+def _missing(seen: Seen) -> Iterator[Judged]:
+    for name in sorted(seen.missing_exchanges):
+        mend = "start a relay or a worker, which declare it, or provision it"
+        yield Judged("exchange_missing", f"exchange:{name}", error("topology", f"the exchange {name!r} is missing", mend))
+    for name in [queue.name for queue in seen.queues.values() if not queue.there]:
+        code: WarningCode = "queue_missing"
+        what, hint = "the queue", "start its consumer, which declares it, or provision it"
+        if name.startswith(f"{seen.exchange}.delay_"):
+            code, what = "retry_queue_missing", "the queue for retries"
+            hint += ": retries with that delay fail until then"
+        elif name.endswith(".dlq"):
+            code, what = "dead_letter_queue_missing", "the dead letter queue"
+        yield Judged(code, f"queue:{name}", error("topology", f"{what} {name!r} is missing", hint))
+
+
+def _losing(seen: Seen) -> Iterator[Judged]:
+    """Of queues that are ours: the limits of others are their owners' business."""
+    from outbox.transports.rabbitmq.limits import losing_dead_letters, losing_messages, losing_retries
+
+    consumed = {consumer.queue for consumer in seen.consumers}
+    for queue in seen.queues.values():
+        if not queue.settings:
+            continue
+        code: WarningCode = "queue_limit"
+        if queue.name.endswith(".dlq"):
+            code, findings = "dead_letters_vanish", losing_dead_letters(queue.name, queue.settings)
+        elif queue.name.startswith(f"{seen.exchange}.delay_"):
+            findings = losing_retries(queue.name, queue.settings)
+        elif queue.name in consumed:
+            findings = losing_messages(queue.name, queue.settings)
+        else:
+            continue
+        for finding in findings:
+            yield Judged(code, f"queue:{queue.name}", finding)
+
+
+def _old_bindings(seen: Seen) -> Iterable[Judged]:
+    """Of queues that a worker has told of: what other queues are bound with is their owners' business."""
+    from outbox.doctor.rabbitmq import old_binding
+
+    wanted = {(consumer.queue, consumer.binding_key) for consumer in seen.consumers}
+    known = {queue for queue, _ in wanted}
+    return [
+        Judged("old_binding", f"queue:{one.queue}", old_binding(one.queue, one.key, exchange=seen.exchange))
+        for one in seen.bindings or ()
+        if one.queue in known and (one.queue, one.key) not in wanted
+    ]
+
+
+NodeKind = Literal["exchange", "queue", "retry", "dead_letters", "worker"]
+
+
+class TopologyNode(Model):
+    """An exchange, a queue, or a worker. Null: no data, or not of this kind."""
+
+    id: str = Field(description="What edges and warnings name it by.")
+    kind: NodeKind
+    name: str
+    exists: bool
+    queued: int | None = Field(default=None, description="Messages that wait for a worker.")
+    retrying: int | None = Field(
+        default=None, description="To be handled again later; RabbitMQ keeps these in queues of their own, of the kind `retry`."
+    )
+    consumer_count: int | None = Field(default=None, description="How many consume it.")
+
+
+class TopologyEdge(Model):
+    """A way that messages go."""
+
+    source: str
+    target: str
+    kind: Literal["binding", "consumer", "retry", "dead_letter"]
+    binding_key: str | None = None
+    declared_by: Literal["broker", "worker"] = Field(
+        description="`broker`: it exists; `worker`: a worker reports it, and the broker does not."
+    )
+
+
+def drawn(seen: Seen) -> tuple[list[TopologyNode], list[TopologyEdge]]:
+    """Nodes and edges, each once."""
+    bindings = _bindings(seen)
+    consuming = [
+        TopologyEdge(source=f"queue:{one.queue}", target=f"worker:{one.worker}", kind="consumer", declared_by="worker")
+        for one in seen.consumers
+        if one.living
+    ]
+    edges = list(dict.fromkeys([*bindings, *consuming, *_retries(seen), *_deaths(seen)]))
+    nodes = {node.id: node for node in [*_exchanges(seen, bindings), *_queues(seen), *_workers(seen)]}
+    for edge in edges:  # what only a worker has told of
+        for end in (edge.source, edge.target):
+            nodes.setdefault(end, _unseen(end, exists=seen.broker is BrokerKind.OTHER))
+    return sorted(nodes.values(), key=lambda node: node.id), edges
+
+
+def _bindings(seen: Seen) -> list[TopologyEdge]:
+    if seen.bindings is not None:
+        return [
+            TopologyEdge(
+                source=f"exchange:{one.exchange}",
+                target=f"queue:{one.queue}",
+                kind="binding",
+                binding_key=one.key,
+                declared_by="broker",
+            )
+            for one in seen.bindings
+        ]
+    return [
+        TopologyEdge(
+            source=f"exchange:{seen.exchange}",
+            target=f"queue:{one.queue}",
+            kind="binding",
+            binding_key=one.binding_key,
+            declared_by="worker",
+        )
+        for one in seen.consumers
+    ]
+
+
+def _retries(seen: Seen) -> Iterable[TopologyEdge]:
+    """On RabbitMQ a retry waits in a queue of its delay; elsewhere it waits where it is."""
+    if seen.broker is not BrokerKind.RABBITMQ:
+        return
+    from outbox.transports.rabbitmq.topology import delay_resource
+
+    for consumer in seen.consumers:
+        for delay in consumer.delays:
+            name = delay_resource(seen.exchange, delay)
+            yield TopologyEdge(source=f"queue:{consumer.queue}", target=f"queue:{name}", kind="retry", declared_by="worker")
+
+
+def _deaths(seen: Seen) -> Iterable[TopologyEdge]:
+    if seen.broker is not BrokerKind.RABBITMQ:
+        return
+    from outbox.transports.rabbitmq.topology import dead_letter_queue
+
+    for queue in {consumer.queue for consumer in seen.consumers} | {one.queue for one in seen.bindings or ()}:
+        if dead_letter_queue(queue) in seen.queues:
+            yield TopologyEdge(
+                source=f"queue:{queue}", target=f"queue:{dead_letter_queue(queue)}", kind="dead_letter", declared_by="broker"
+            )
+
+
+def _exchanges(seen: Seen, bindings: Iterable[TopologyEdge]) -> Iterable[TopologyNode]:
+    names = {seen.exchange, *(edge.source.removeprefix("exchange:") for edge in bindings)}
+    for name in names:
+        yield TopologyNode(id=f"exchange:{name}", kind="exchange", name=name, exists=name not in seen.missing_exchanges)
+
+
+def _queues(seen: Seen) -> Iterable[TopologyNode]:
+    for queue in seen.queues.values():
+        yield TopologyNode(
+            id=f"queue:{queue.name}",
+            kind=_kind(seen, queue),
+            name=queue.name,
+            exists=queue.there,
+            queued=queue.queued,
+            retrying=queue.retrying,
+            consumer_count=queue.consumers,
+        )
+
+
+def _workers(seen: Seen) -> Iterable[TopologyNode]:
+    for name in {consumer.worker for consumer in seen.consumers if consumer.living}:
+        yield TopologyNode(id=f"worker:{name}", kind="worker", name=name, exists=True)
+
+
+def _kind(seen: Seen, queue: SeenQueue) -> NodeKind:
+    if seen.broker is BrokerKind.RABBITMQ:
+        if queue.name.startswith(f"{seen.exchange}.delay_"):
+            return "retry"
+        if queue.name.endswith(".dlq"):
+            return "dead_letters"
+    return "queue"
+
+
+def _unseen(id_: str, *, exists: bool) -> TopologyNode:
+    kind, _, name = id_.partition(":")
+    kinds: dict[str, NodeKind] = {"exchange": "exchange", "worker": "worker"}
+    return TopologyNode(id=id_, kind=kinds.get(kind, "queue"), name=name, exists=exists)
+
+
+topology = area("topology")
+
+MAX_AGE = timedelta(seconds=10)
+TIMEOUT = timedelta(seconds=20)
+
+
+class TopologyWarning(Model):
+    """Something that is wrong, or could be better."""
+
+    code: WarningCode = Field(description="A stable name of the problem.")
+    severity: Literal["warning", "error"]
+    node: str | None = Field(description="The node that it is about.")
+    summary: str
+    hint: str = Field(description="What to do about it.")
+
+
+class Topology(Model):
+    """Where messages go."""
+
+    as_of: Moment
+    degraded: list[Literal["broker", "database"]] = Field(description="What could not be asked.")
+    broker: BrokerKind
+    broker_error: Error | None
+    bindings_known: bool = Field(
+        description="False: only those that workers report; with the URL of RabbitMQ's management API, all."
+    )
+    nodes: list[TopologyNode]
+    edges: list[TopologyEdge]
+    warnings: list[TopologyWarning]
+
+
+class TopologyView:
+    """Keeps what was seen for a moment, and looks once however many ask."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._broker = admin.shared(BrokerView)
+        self._backlog = admin.shared(BacklogView)
+        self._seen = SingleFlightCache(self._look, max_age=MAX_AGE, timeout=TIMEOUT)
+
+    async def now(self) -> Snapshot[Seen]:
+        """What was seen last. Raises what looking raised if nothing was seen yet."""
+        return await self._seen.get()
+
+    async def close(self) -> None:
+        """Ends what is being looked at."""
+        await self._seen.close()
+
+    async def _look(self) -> Seen:
+        figures = await self._backlog.figures() if self._broker.kind is BrokerKind.POSTGRESQL else None
+        depths = figures.value.deliveries if figures else ()
+        return await look(self._admin, self._broker.kind, self._broker.rabbitmq, depths)
+
+
+@topology.get("/topology", operation_id="outbox_topology_show", summary="Show Topology")
+async def show(context: Viewer) -> Topology:
+    """Shows exchanges, queues, workers and their connections as nodes and edges, and warnings, each with a hint.
+
+    It is read on request, at most every ten seconds. If the broker is unavailable, it shows what workers have reported.
+    """
+    snapshot = await context.admin.shared(TopologyView).now()
+    seen = snapshot.value
+    nodes, edges = drawn(seen)
+    return Topology(
+        as_of=snapshot.as_of,
+        degraded=[*(["broker"] if seen.problem else []), *(["database"] if snapshot.error else [])],
+        broker=seen.broker,
+        broker_error=None if seen.problem is None else Error(type="", message=seen.problem),
+        bindings_known=seen.bindings is not None,
+        nodes=nodes,
+        edges=edges,
+        warnings=[_warned(each) for each in judged(seen)],
+    )
+
+
+def _warned(each: Judged) -> TopologyWarning:
+    finding = each.finding
+    return TopologyWarning(
+        code=each.code,
+        severity="error" if finding.severity == "error" else "warning",
+        node=each.node,
+        summary=finding.summary,
+        hint=finding.advice,
+    )

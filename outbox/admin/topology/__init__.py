@@ -1,1 +1,0 @@
-"""Topology: exchanges, queues, bindings and consumers, and what is wrong with them."""
