@@ -115,14 +115,18 @@ class Admin:
         thresholds: HealthThresholds | None = None,
     ) -> None:
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
+        if session_lifetime <= timedelta(0):
+            raise ConfigurationError(f"a session lasts for a while, not for {session_lifetime}")
+        if body_limit < 1_024:
+            raise ConfigurationError(f"of a body at least 1,024 bytes are read, not {body_limit}")
         self.table = outbox_table(table_name)
         self.broker = broker
         self.exchange_name = checked_exchange_name(exchange_name)
         self.management_url = management_url
         self.tokens = Tokens.parse(tokens)
         self.read_only = read_only
-        self.session_lifetime = _positive(session_lifetime)
-        self.body_limit = _large_enough(body_limit)
+        self.session_lifetime = session_lifetime
+        self.body_limit = body_limit
         self.streams = at_least_one("streams", streams, most=MOST_STREAMS, because="each holds a connection")
         self.streams_per_principal = at_least_one("streams_per_principal", streams_per_principal, most=MOST_STREAMS)
         self.reads_per_principal = at_least_one("reads_per_principal", reads_per_principal)
@@ -224,15 +228,3 @@ _BOUNDED = f"set local statement_timeout = {int(READ_TIMEOUT.total_seconds() * 1
 # Compiling a statement takes longer than most answers may take, and both processors would be taken from the others. Rows make
 # fewer groups than the planner expects: with less memory it would rather sort them all first, on disk.
 _READING = f"{_BOUNDED}; set local jit = off; set local max_parallel_workers_per_gather = 0; set local work_mem = '32MB'"
-
-
-def _positive(lifetime: timedelta) -> timedelta:
-    if lifetime <= timedelta(0):
-        raise ConfigurationError(f"a session lasts for a while, not for {lifetime}")
-    return lifetime
-
-
-def _large_enough(limit: int) -> int:
-    if limit < 1_024:
-        raise ConfigurationError(f"of a body at least 1,024 bytes are read, not {limit}")
-    return limit

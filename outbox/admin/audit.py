@@ -1,7 +1,6 @@
 """`GET /audit`: who changed what, and who was refused."""
 
 import json
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -11,7 +10,6 @@ from pydantic import Field
 from outbox.admin.access import Operator, area
 from outbox.admin.models import (
     MOST_COUNTED,
-    Cursor,
     Instant,
     Model,
     Moment,
@@ -21,8 +19,9 @@ from outbox.admin.models import (
     counted,
     cursor_page,
     decode_cursor,
+    invalid_cursor,
 )
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, documented
 from outbox.postgres.audit import AuditFilter, AuditOutcome, Place, count_entries, list_entries
 
 audit = area("audit")
@@ -78,34 +77,33 @@ async def list_audit(context: Operator, parameters: Annotated[AuditParameters, Q
     admin, filter_ = context.admin, parameters.as_filter()
     bound_to = parameters.model_dump(mode="json", exclude={"limit", "cursor", "total"}, exclude_none=True)
     cursor = decode_cursor(parameters.cursor, bound_to, (int, int))
-    place = None if cursor is None else _place(cursor)
+    place = None
+    if cursor is not None:
+        microseconds, id_ = cursor.place
+        try:
+            at = _EPOCH + timedelta(microseconds=microseconds)
+        except OverflowError:
+            raise invalid_cursor() from None
+        # What a cursor says may be anything, since clients can make their own.
+        if not 0 <= id_ < 2**63:
+            raise invalid_cursor()
+        place = Place(at, id_, back=cursor.direction == "previous", inclusive=cursor.inclusive)
     async with admin.reading("reading the audit") as connection:
         rows = await list_entries(connection, admin.table, filter_, limit=parameters.limit + 1, place=place)
         total = await count_entries(connection, admin.table, filter_, most=MOST_COUNTED + 1) if parameters.total else None
-    page = cursor_page(rows, limit=parameters.limit, cursor=cursor, bound_to=bound_to, place=_keys)
+    page = cursor_page(
+        rows,
+        limit=parameters.limit,
+        cursor=cursor,
+        bound_to=bound_to,
+        place=lambda row: ((row["at"] - _EPOCH) // _MICROSECOND, row["id"]),
+    )
     return AuditPage(
-        items=[_entry(row) for row in page.items],
+        items=[
+            AuditEntry(**{**row, "id": str(row["id"]), "created_at": row["at"], "details": json.loads(row["details"])})
+            for row in page.items
+        ],
         next=page.next,
         previous=page.previous,
         total=None if total is None else counted(total),
     )
-
-
-def _keys(row: Mapping[str, Any]) -> Sequence[int]:
-    return [(row["at"] - _EPOCH) // _MICROSECOND, row["id"]]
-
-
-def _place(cursor: Cursor) -> Place:
-    """What a cursor says may be anything, since clients can make their own."""
-    microseconds, id_ = cursor.place
-    try:
-        at = _EPOCH + timedelta(microseconds=microseconds)
-    except OverflowError:
-        at = None
-    if at is None or not 0 <= id_ < 2**63:
-        raise Problem(Code.INVALID_CURSOR, "leave `cursor` out, or give one that a page has shown")
-    return Place(at, id_, back=cursor.direction == "previous", inclusive=cursor.inclusive)
-
-
-def _entry(row: Mapping[str, Any]) -> AuditEntry:
-    return AuditEntry(**{**row, "id": str(row["id"]), "created_at": row["at"], "details": json.loads(row["details"])})

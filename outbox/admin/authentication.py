@@ -122,15 +122,12 @@ class FailedLogins:
         async with self._admin.changing("counting failed logins") as connection:
             failures = await count_failure(connection, self._admin.table, bucket, self._limits.window)
         if failures.count > limit:
-            self._remember(bucket, _now() + failures.rest.total_seconds())
+            if len(self._refused) >= MOST_REMEMBERED:
+                self._refused = {known: end for known, end in self._refused.items() if end > _now()}
+            if len(self._refused) < MOST_REMEMBERED:
+                self._refused[bucket] = _now() + failures.rest.total_seconds()
             logger.warning("more than %d failed logins from %s: refusing more for %s", limit, bucket, failures.rest)
             self._refuse_known(bucket)
-
-    def _remember(self, bucket: str, until: float) -> None:
-        if len(self._refused) >= MOST_REMEMBERED:
-            self._refused = {known: end for known, end in self._refused.items() if end > _now()}
-        if len(self._refused) < MOST_REMEMBERED:
-            self._refused[bucket] = until
 
     def _refuse_known(self, *buckets: str) -> None:
         rest = max(self._refused.get(bucket, 0.0) for bucket in buckets) - _now()
@@ -193,7 +190,8 @@ def own_authentication(find: Callable[..., Any]) -> Callable[..., Awaitable[Prin
         if not _anybody_may_come_in(admin):
             return None
         if header is not None:
-            return _known(await entry_of(admin, header.credentials, request))
+            entry = await entry_of(admin, header.credentials, request)
+            return None if entry is None else TokenPrincipal(entry.name, entry.role)
         return await principal_of_cookie(admin, cookie)
 
     return authenticate
@@ -207,10 +205,6 @@ async def entry_of(admin: Admin, token: str, request: Request) -> TokenEntry | N
     if entry is None:
         await admin.shared(FailedLogins).count(request.client.host if request.client else "")
     return entry
-
-
-def _known(entry: TokenEntry | None) -> Principal | None:
-    return None if entry is None else TokenPrincipal(entry.name, entry.role)
 
 
 async def principal_of_cookie(admin: Admin, cookie: str | None) -> TokenPrincipal | None:
@@ -285,24 +279,20 @@ async def show_identity(context: Viewer) -> Identity:
 def identity_of(admin: Admin, principal: Principal) -> Identity:
     """The answer about `principal`."""
     known = principal if isinstance(principal, TokenPrincipal) else None
+    operates, read_only = principal.role.includes(Role.OPERATOR), admin.read_only
     return Identity(
         name=principal.name,
         role=principal.role,
         authenticated_by="host" if known is None else known.by,
         expires_at=None if known is None else known.until,
-        read_only=admin.read_only,
-        permissions=_permissions(principal.role, read_only=admin.read_only),
-    )
-
-
-def _permissions(role: Role, *, read_only: bool) -> Permissions:
-    operates = role.includes(Role.OPERATOR)
-    return Permissions(
-        repair=operates and not read_only,
-        pause=operates and not read_only,
-        purge=role.includes(Role.ADMIN) and not read_only,
-        reveal=operates,
-        read_audit=operates,
+        read_only=read_only,
+        permissions=Permissions(
+            repair=operates and not read_only,
+            pause=operates and not read_only,
+            purge=principal.role.includes(Role.ADMIN) and not read_only,
+            reveal=operates,
+            read_audit=operates,
+        ),
     )
 
 
@@ -349,7 +339,19 @@ def login_routes(find: Callable[..., Any]) -> APIRouter:
             request.state.client_request_id,
         )
         cookie = text_of(secrets.token_bytes(32))
-        session = await _begin(context, entry, cookie, before)
+        async with admin.changing("logging in") as connection:
+            if before is not None and before.session_hash is not None:  # its cookie goes
+                await close_session(connection, admin.table, before.session_hash)
+                await record(connection, replace(context, principal=before), action="session.end")
+            session = await open_session(
+                connection,
+                admin.table,
+                token_hash=hash_of(cookie),
+                login_hash=entry.token_hash,
+                name=entry.name,
+                lifetime=admin.session_lifetime,
+            )
+            await record(connection, context, action="session.begin")
         _set_cookie(request, response, cookie, max_age=int(admin.session_lifetime.total_seconds()))
         return identity_of(admin, TokenPrincipal(entry.name, entry.role, "session", hash_of(cookie), session.expires_at))
 
@@ -369,42 +371,19 @@ async def log_out(request: Request, response: Response, context: Viewer) -> None
     _set_cookie(request, response, "", max_age=0)
 
 
-async def _begin(context: RequestContext, entry: TokenEntry, cookie: str, before: TokenPrincipal | None) -> Session:
-    """Begins a session, and ends the one that the browser had, whose cookie goes."""
-    admin = context.admin
-    async with admin.changing("logging in") as connection:
-        if before is not None and before.session_hash is not None:
-            await close_session(connection, admin.table, before.session_hash)
-            await record(connection, replace(context, principal=before), action="session.end")
-        session = await open_session(
-            connection,
-            admin.table,
-            token_hash=hash_of(cookie),
-            login_hash=entry.token_hash,
-            name=entry.name,
-            lifetime=admin.session_lifetime,
-        )
-        await record(connection, context, action="session.begin")
-    return session
-
-
 def _set_cookie(request: Request, response: Response, value: str, *, max_age: int) -> None:
+    """Sets it where the browser sees the router, so that it goes nowhere else: with the prefix of a proxy that strips it.
+
+    The path stands there as in addresses: a prefix may have letters that no header takes, or, with a parameter, anything.
+    """
+    path, root = request.scope["path"], request.scope.get("root_path", "").rstrip("/")
+    seen = path if path.startswith(f"{root}/") else root + path
     response.set_cookie(
         COOKIE,
         value,
         max_age=max_age,
-        path=_mounted_at(request),
+        path=quote(seen.removesuffix(_PATH)) or "/",
         secure=request.url.scheme == "https",
         httponly=True,
         samesite="strict",
     )
-
-
-def _mounted_at(request: Request) -> str:
-    """Where the browser sees the router, so that the cookie goes nowhere else: with the prefix of a proxy that strips it.
-
-    As it stands in addresses: a prefix may have letters that no header takes, or, with a parameter in it, anything.
-    """
-    path, root = request.scope["path"], request.scope.get("root_path", "").rstrip("/")
-    seen = path if path.startswith(f"{root}/") else root + path
-    return quote(seen.removesuffix(_PATH)) or "/"

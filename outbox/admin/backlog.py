@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Query
 from pydantic import Field
@@ -16,13 +16,9 @@ from outbox.admin.admin import Admin
 from outbox.admin.brokers import BrokerKind, BrokerView, Depths, declared
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.models import Error, Model, Moment, Request
-from outbox.admin.store import NONE, BacklogFigures, BacklogReader, Count, MessageState, QueueCounts
+from outbox.admin.store import NONE, BacklogFigures, BacklogReader, Count, MessageState
 from outbox.errors import DatabaseUnavailableError
 from outbox.reporting.components import recent_components
-
-if TYPE_CHECKING:
-    from outbox.transports.rabbitmq.overview import QueueSeen
-
 
 OVER_SECONDS = 300.0
 """How far back rates look."""
@@ -263,9 +259,11 @@ class BacklogResponse(Model):
 def to_response(backlog: Backlog, *, top: int) -> BacklogResponse:
     """The answer, with the `top` routing keys that have the most messages."""
     figures, states = backlog.figures, backlog.figures.counts.states
-    listed, rest = _ranked(figures.counts.routing_keys, top)
+    keys = figures.counts.routing_keys
+    totals = {key: sum(counts.values(), NONE) for key, counts in keys.items()}
+    ranked = sorted(totals, key=lambda key: (-totals[key].value, key))
     rates = Rates(incoming=_rounded(backlog.incoming), outgoing=_rounded(figures.out_per_second))
-    problem = _broker_problem(backlog)
+    problem = "the broker has not answered yet" if backlog.queues is None else backlog.queues.problem
     return BacklogResponse(
         as_of=backlog.as_of,
         complete=backlog.complete,
@@ -279,8 +277,10 @@ def to_response(backlog: Backlog, *, top: int) -> BacklogResponse:
         drained_in_seconds=_rounded(
             drained_in(states[MessageState.PENDING].value, incoming=backlog.incoming, outgoing=figures.out_per_second)
         ),
-        routing_keys=listed,
-        other_routing_keys=rest,
+        routing_keys=[RoutingKeyCounts(routing_key=key, **_of_states(keys[key])) for key in ranked[:top]],
+        other_routing_keys=OtherRoutingKeys(
+            routing_key_count=len(ranked[top:]), total=_counted(sum((totals[key] for key in ranked[top:]), NONE))
+        ),
         broker=backlog.broker,
         broker_error=None if problem is None else Error(type="", message=problem),
         queues=None if problem or not backlog.complete else _queues(backlog),
@@ -299,16 +299,6 @@ def counted_states(snapshot: "Snapshot[BacklogFigures] | None") -> dict[str, Any
     }
 
 
-def _ranked(
-    routing_keys: Mapping[str, Mapping[MessageState, Count]], top: int
-) -> tuple[list[RoutingKeyCounts], OtherRoutingKeys]:
-    totals = {key: sum(states.values(), NONE) for key, states in routing_keys.items()}
-    ranked = sorted(totals, key=lambda key: (-totals[key].value, key))
-    others = [totals[key] for key in ranked[top:]]
-    listed = [RoutingKeyCounts(routing_key=key, **_of_states(routing_keys[key])) for key in ranked[:top]]
-    return listed, OtherRoutingKeys(routing_key_count=len(others), total=_counted(sum(others, NONE)))
-
-
 def _of_states(states: Mapping[MessageState, Count]) -> dict[str, Counted]:
     return {state.value: _counted(states.get(state, NONE)) for state in WAITING}
 
@@ -317,39 +307,31 @@ def _counted(count: Count) -> Counted:
     return Counted(value=count.value, relation=count.relation.value)
 
 
-def _broker_problem(backlog: Backlog) -> str | None:
-    if backlog.queues is None:
-        return "the broker has not answered yet"
-    return backlog.queues.problem
-
-
 def _queues(backlog: Backlog) -> list[QueueDepth]:
-    seen: Sequence[QueueSeen] = backlog.queues.queues if backlog.queues else ()
-    return [*map(_of_database, backlog.figures.deliveries), *map(_of_rabbitmq, seen)]
-
-
-def _of_database(queue: QueueCounts) -> QueueDepth:
-    return QueueDepth(
-        queue=queue.queue,
-        exists=True,
-        queued=_counted(queue.queued),
-        in_flight=_counted(queue.in_hand),
-        retrying=_counted(queue.retrying),
-        consumer_count=None,
-        oldest_age_seconds=_rounded(queue.oldest_seconds),
-    )
-
-
-def _of_rabbitmq(queue: "QueueSeen") -> QueueDepth:
-    return QueueDepth(
-        queue=queue.name,
-        exists=queue.there,
-        queued=None if queue.ready is None else _counted(Count(queue.ready)),
-        in_flight=None if queue.unacked is None else _counted(Count(queue.unacked)),
-        retrying=None,
-        consumer_count=queue.consumers,
-        oldest_age_seconds=None,
-    )
+    """The queues of the database, and RabbitMQ's, which tells neither of retries nor of ages."""
+    return [
+        QueueDepth(
+            queue=queue.queue,
+            exists=True,
+            queued=_counted(queue.queued),
+            in_flight=_counted(queue.in_hand),
+            retrying=_counted(queue.retrying),
+            consumer_count=None,
+            oldest_age_seconds=_rounded(queue.oldest_seconds),
+        )
+        for queue in backlog.figures.deliveries
+    ] + [
+        QueueDepth(
+            queue=queue.name,
+            exists=queue.there,
+            queued=None if queue.ready is None else _counted(Count(queue.ready)),
+            in_flight=None if queue.unacked is None else _counted(Count(queue.unacked)),
+            retrying=None,
+            consumer_count=queue.consumers,
+            oldest_age_seconds=None,
+        )
+        for queue in (backlog.queues.queues if backlog.queues else ())
+    ]
 
 
 def _rounded(figure: float | None) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from outbox.errors import BrokerUnavailableError
 from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
@@ -35,8 +35,15 @@ class BrokerView:
     """Looks at the broker of an admin; a connection to RabbitMQ is opened when it is first needed."""
 
     def __init__(self, admin: "Admin") -> None:
-        self.kind = _kind(admin)
-        self.rabbitmq = _overview(admin) if self.kind is BrokerKind.RABBITMQ else None
+        self.kind = BrokerKind.POSTGRESQL
+        self.rabbitmq: Overview | None = None
+        if isinstance(admin.broker, str) and keeps_dead_letters(admin.broker):
+            from outbox.transports.rabbitmq import overview
+
+            self.kind = BrokerKind.RABBITMQ
+            self.rabbitmq = overview.Overview(admin.broker, management_url=admin.management_url)
+        elif not isinstance(admin.broker, str | None):
+            self.kind = BrokerKind.OTHER
 
     async def depths(self, named: Collection[str]) -> Depths:
         """How full RabbitMQ's queues are; none with any other broker. Raises nothing."""
@@ -51,20 +58,6 @@ class BrokerView:
         """Closes the connection."""
         if self.rabbitmq is not None:
             await self.rabbitmq.close()
-
-
-def _overview(admin: "Admin") -> "Overview":
-    from outbox.transports.rabbitmq.overview import Overview
-
-    return Overview(str(admin.broker), management_url=admin.management_url)
-
-
-def _kind(admin: "Admin") -> BrokerKind:
-    if admin.broker is None:
-        return BrokerKind.POSTGRESQL
-    if not isinstance(admin.broker, str):
-        return BrokerKind.OTHER
-    return BrokerKind.RABBITMQ if keeps_dead_letters(admin.broker) else BrokerKind.POSTGRESQL
 
 
 _LIVING = (ComponentStatus.ALIVE, ComponentStatus.LATE)
@@ -85,21 +78,16 @@ class DeclaredConsumer:
 def declared(components: Iterable[KnownComponent]) -> Sequence[DeclaredConsumer]:
     """The consumers of all workers, those that ended included."""
     return [
-        _consumer(component, consumer)
+        DeclaredConsumer(
+            queue=consumer["queue"],
+            binding_key=str(consumer.get("binding_key", "")),
+            worker=component.name,
+            living=component.condition in _LIVING,
+            ordered=bool(consumer.get("ordered")),
+            delays=[timedelta(seconds=seconds) for seconds in (consumer.get("retry") or {}).get("delays_seconds", ())],
+        )
         for component in components
         if component.kind is ComponentKind.WORKER
         for consumer in component.consumers
         if isinstance(consumer, Mapping) and isinstance(consumer.get("queue"), str)
     ]
-
-
-def _consumer(component: KnownComponent, consumer: Mapping[str, Any]) -> DeclaredConsumer:
-    retry = consumer.get("retry") or {}
-    return DeclaredConsumer(
-        queue=consumer["queue"],
-        binding_key=str(consumer.get("binding_key", "")),
-        worker=component.name,
-        living=component.condition in _LIVING,
-        ordered=bool(consumer.get("ordered")),
-        delays=[timedelta(seconds=seconds) for seconds in retry.get("delays_seconds", ())],
-    )

@@ -64,8 +64,15 @@ class SingleFlightCache(Generic[T]):
         """
         asked = monotonic()
         if asked >= self._stale_at or self._seen < self._changes:
-            await self._refreshed(patience)
-        if self._last is not None and (self._fetched >= asked or self._is_usable()):
+            changes = self._changes
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if patience is None else patience.total_seconds()):
+                    await asyncio.wait([self._begin()])
+                    if self._seen < changes:  # it began before the last change
+                        await asyncio.wait([self._begin()])
+        # An error says itself that the value is old, unless the error is old as well.
+        error_is_new = self._error is not None and monotonic() - self._ended <= self._usable_for
+        if self._last is not None and (self._fetched >= asked or self.has_usable or error_is_new):
             return Snapshot(self._last.value, self._last.as_of, self._error)
         raise (self._error if self._last is None else None) or TimeoutError("the value is still being fetched")
 
@@ -73,10 +80,6 @@ class SingleFlightCache(Generic[T]):
     def has_usable(self) -> bool:
         """Whether there is a value that may be given without waiting."""
         return self._last is not None and monotonic() - self._fetched <= self._usable_for
-
-    def _is_usable(self) -> bool:
-        """An error says itself that the value is old, unless the error is old as well."""
-        return self.has_usable or (self._error is not None and monotonic() - self._ended <= self._usable_for)
 
     def forget(self) -> None:
         """The next one who asks gets a new value: something has changed that it tells of."""
@@ -87,15 +90,6 @@ class SingleFlightCache(Generic[T]):
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])
-
-    async def _refreshed(self, patience: timedelta | None) -> None:
-        """Waits for a refresh, if that takes no longer than `patience`. Its errors are kept, not raised."""
-        changes = self._changes
-        with suppress(TimeoutError):
-            async with asyncio.timeout(None if patience is None else patience.total_seconds()):
-                await asyncio.wait([self._begin()])
-                if self._seen < changes:  # it began before the last change
-                    await asyncio.wait([self._begin()])
 
     def _begin(self) -> asyncio.Task[None]:
         """The task of the one refresh, which others may have begun."""
@@ -136,7 +130,17 @@ class StaleWhileRevalidate(Generic[T]):
 
     async def get(self, question: Hashable, make: Callable[[], Awaitable[T]]) -> Snapshot[T]:
         """The answer to `question`, which `make` makes. Raises what making raised, if there is none that is usable."""
-        snapshots = self._of(question, make)
+
+        async def make_in_turn() -> T:
+            async with self._turns:
+                return await make()
+
+        if question not in self._answers:
+            self._answers[question] = SingleFlightCache(make_in_turn, max_age=MAX_AGE, timeout=TIMEOUT, usable_for=USABLE_AGE)
+        self._answers.move_to_end(question)
+        while len(self._answers) > MOST_KEPT:
+            self._answers.popitem(last=False)
+        snapshots = self._answers[question]
         usable = snapshots.has_usable
         found = await snapshots.get(patience=timedelta(0) if usable else None)
         if found.error is not None and not usable:
@@ -147,15 +151,3 @@ class StaleWhileRevalidate(Generic[T]):
         """Ends what is being made."""
         for snapshots in self._answers.values():
             await snapshots.close()
-
-    def _of(self, question: Hashable, make: Callable[[], Awaitable[T]]) -> SingleFlightCache[T]:
-        async def make_in_turn() -> T:
-            async with self._turns:
-                return await make()
-
-        if question not in self._answers:
-            self._answers[question] = SingleFlightCache(make_in_turn, max_age=MAX_AGE, timeout=TIMEOUT, usable_for=USABLE_AGE)
-        self._answers.move_to_end(question)
-        while len(self._answers) > MOST_KEPT:
-            self._answers.popitem(last=False)
-        return self._answers[question]

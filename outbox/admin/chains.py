@@ -8,7 +8,19 @@ from fastapi import Path, Query
 from pydantic import BeforeValidator, Field
 
 from outbox.admin.access import Viewer, area
-from outbox.admin.models import Cursor, Direction, Error, Instant, Model, Moment, Page, Request, Text, decode_cursor
+from outbox.admin.models import (
+    Cursor,
+    Direction,
+    Error,
+    Instant,
+    Model,
+    Moment,
+    Page,
+    Request,
+    Text,
+    decode_cursor,
+    invalid_cursor,
+)
 from outbox.admin.problems import Code, Problem, documented
 from outbox.chains import MOST_NODES, AttemptOutcome, ChainState, WaitReason, chain
 from outbox.chains.beginnings import BeginningFilter, beginnings
@@ -16,17 +28,13 @@ from outbox.chains.model import masked
 from outbox.chains.traces import BeginningsReader, Place
 from outbox.postgres.pool import unavailable_errors
 
-
-def _in_seconds(value: Any) -> Any:
-    return value.total_seconds() if isinstance(value, timedelta) else value
-
-
-def _as_error(value: Any) -> Any:
-    return None if value is None else Error(type="", message=value)
-
-
-Length = Annotated[float, BeforeValidator(_in_seconds), Field(ge=0)]
+Length = Annotated[
+    float, BeforeValidator(lambda value: value.total_seconds() if isinstance(value, timedelta) else value), Field(ge=0)
+]
 """A length of time, which the library has as a timedelta, in seconds."""
+
+
+_AS_ERROR = BeforeValidator(lambda text: None if text is None else Error(type="", message=text))
 
 
 class ChainAttempt(Model):
@@ -86,7 +94,7 @@ class ChainMessage(Model):
     due_at: Moment | None = Field(description="When it is sent, for a message that waits for its time.")
     held_at: Moment | None = Field(description="Since when it is unroutable, or its route is stalled.")
     relay: str
-    last_error: Annotated[Error | None, BeforeValidator(_as_error)] = Field(description="What keeps it in the outbox.")
+    last_error: Annotated[Error | None, _AS_ERROR] = Field(description="What keeps it in the outbox.")
     requeue_count: int = Field(description="How often it was sent again after it had failed for good.")
     deliveries: list[ChainDelivery] = Field(validation_alias="legs")
 
@@ -169,6 +177,15 @@ async def list_chains(context: Viewer, wanted: Annotated[ChainListParameters, Qu
     """
     bound_to = wanted.bound_to()
     cursor = decode_cursor(wanted.cursor, bound_to, (str, int))
+    place = None
+    if cursor is not None:
+        at, hash_ = cursor.place
+        try:
+            place = Place(datetime.fromisoformat(at).astimezone(UTC), hash_)
+        except (ValueError, OverflowError):
+            raise invalid_cursor() from None
+        if abs(hash_) >= _TOO_LARGE:
+            raise invalid_cursor()
     filter_ = BeginningFilter(
         routing_key=wanted.routing_key,
         state=wanted.state,
@@ -180,7 +197,7 @@ async def list_chains(context: Viewer, wanted: Annotated[ChainListParameters, Qu
             BeginningsReader(connection, context.admin.table),
             filter_,
             wanted.limit,
-            None if cursor is None else _place(cursor),
+            place,
             backwards=cursor is not None and cursor.direction == "previous",
         )
     return ChainPage(
@@ -212,17 +229,6 @@ async def show_chain(
         nothing = "nothing is known of that id: look at how it is written, and whether the history goes back that far"
         raise Problem(Code.NOT_FOUND, "; ".join((nothing, *found.unknown)))
     return ChainResponse.model_validate(masked(found, context.masking))
-
-
-def _place(cursor: Cursor) -> Place:
-    at, hash_ = cursor.place
-    try:
-        moment = datetime.fromisoformat(at).astimezone(UTC)
-    except (ValueError, OverflowError):
-        moment = None
-    if moment is None or abs(hash_) >= _TOO_LARGE:
-        raise Problem(Code.INVALID_CURSOR, "leave `cursor` out, or give one that a page has shown")
-    return Place(moment, hash_)
 
 
 _TOO_LARGE = 2**63 - 1

@@ -129,38 +129,39 @@ class PauseResponse(Model):
 
 def pauses_now(pauses: Iterable[Pause], components: Sequence[KnownComponent]) -> list[PauseResponse]:
     """Each pause with the components that it concerns, those that ended aside."""
-    return [_now(pause, components) for pause in pauses]
-
-
-def _now(pause: Pause, components: Sequence[KnownComponent]) -> PauseResponse:
-    concerned = [
-        PausedComponent(
-            id=component.id,
-            kind=component.kind,
-            name=component.name,
-            status=component.condition,
-            state=_state(pause, component),
+    found = []
+    for each in pauses:
+        concerned = [
+            PausedComponent(
+                id=component.id,
+                kind=component.kind,
+                name=component.name,
+                status=component.condition,
+                state=_state(each, component),
+            )
+            for component in components
+            if component.condition is not ComponentStatus.STOPPED and _concerns(each, component)
+        ]
+        states = {component.state for component in concerned} - {"silent"}
+        found.append(
+            PauseResponse(
+                scope=each.scope,
+                name=each.name,
+                reason=each.reason,
+                requested_by=each.requested_by,
+                requested_at=each.requested_at,
+                expires_at=each.until,
+                state="unmet" if not states else "applied" if states == {"applied"} else "pending",
+                components=concerned,
+            )
         )
-        for component in components
-        if component.condition is not ComponentStatus.STOPPED and _concerns(pause, component)
-    ]
-    states = {component.state for component in concerned} - {"silent"}
-    return PauseResponse(
-        scope=pause.scope,
-        name=pause.name,
-        reason=pause.reason,
-        requested_by=pause.requested_by,
-        requested_at=pause.requested_at,
-        expires_at=pause.until,
-        state="unmet" if not states else "applied" if states == {"applied"} else "pending",
-        components=concerned,
-    )
+    return found
 
 
 def _concerns(pause: Pause, component: KnownComponent) -> bool:
     if pause.scope is PauseScope.QUEUE:
         return component.kind is ComponentKind.WORKER and any(
-            _queue(consumer) == pause.name for consumer in component.consumers
+            isinstance(consumer, Mapping) and consumer.get("queue") == pause.name for consumer in component.consumers
         )
     return component.kind.value == pause.scope.value and pause.name in ("", component.name)
 
@@ -170,10 +171,6 @@ def _state(pause: Pause, component: KnownComponent) -> Applied:
         return "silent"
     wish = {"scope": pause.scope.value, "name": pause.name}
     return "applied" if any(dict(applied) == wish for applied in component.applied) else "pending"
-
-
-def _queue(consumer: Mapping[str, Any]) -> object:
-    return consumer.get("queue") if isinstance(consumer, Mapping) else None
 
 
 class ComponentResponse(Model):
@@ -215,6 +212,7 @@ class Pauses(Model):
 
 def to_response(component: KnownComponent, masking: Masking) -> ComponentResponse:
     """The component; what its last error quotes is masked."""
+    changed_at = {ComponentStatus.STOPPED: component.stopped_at, ComponentStatus.ALIVE: component.started_at}
     return ComponentResponse(
         id=component.id,
         kind=component.kind,
@@ -223,7 +221,7 @@ def to_response(component: KnownComponent, masking: Masking) -> ComponentRespons
         process_id=component.process_id,
         version=component.version,
         status=component.condition,
-        status_changed_at=_since(component),
+        status_changed_at=changed_at.get(component.condition, component.seen_at),
         started_at=component.started_at,
         last_heartbeat_at=component.seen_at,
         stopped_at=component.stopped_at,
@@ -232,16 +230,6 @@ def to_response(component: KnownComponent, masking: Masking) -> ComponentRespons
         consumers=[dict(consumer) for consumer in component.consumers],
         applied_pauses=[dict(pause) for pause in component.applied],
     )
-
-
-def _since(component: KnownComponent) -> Any:
-    match component.condition:
-        case ComponentStatus.STOPPED:
-            return component.stopped_at
-        case ComponentStatus.ALIVE:
-            return component.started_at
-        case _:
-            return component.seen_at
 
 
 def _activity(heartbeat: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
@@ -360,18 +348,10 @@ async def resume_it(context: Operator, wanted: ResumeRequest) -> Resumed:
         taken_back = await resume(connection, wanted.scope, wanted.name, schema=context.admin.table.schema)
         if taken_back:
             await record(connection, context, action="resume", target=_target(wanted), reason=wanted.reason)
-    return Resumed(resumed=taken_back, still_paused_by=_others(before, wanted))
-
-
-def _others(pauses_before: list[PauseResponse], wanted: ResumeRequest) -> list[PauseResponse]:
-    """Those that concern a component of the pause that was taken back."""
     key = (wanted.scope, wanted.name)
-    concerned = {one.id for each in pauses_before if (each.scope, each.name) == key for one in each.components}
-    return [
-        each
-        for each in pauses_before
-        if (each.scope, each.name) != key and concerned & {component.id for component in each.components}
-    ]
+    concerned = {one.id for each in before if (each.scope, each.name) == key for one in each.components}
+    others = [each for each in before if (each.scope, each.name) != key and concerned & {one.id for one in each.components}]
+    return Resumed(resumed=taken_back, still_paused_by=others)
 
 
 async def _pauses_now(connection: Connection, context: RequestContext) -> list[PauseResponse]:

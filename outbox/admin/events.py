@@ -5,7 +5,7 @@ import json
 import logging
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
@@ -112,8 +112,16 @@ class Broadcaster:
             raise too_many(f"{most} streams of yours are open", seconds=5)
         listener = Listener(principal, session)
         listener.tell(f"retry: {COME_BACK / timedelta(milliseconds=1):.0f}\n\n".encode())
-        for written in self._missed(last_event_id):
-            listener.tell(written)
+        epoch, _, digits = (last_event_id or "").partition(".")
+        number = int(digits) if digits.isascii() and digits.isdigit() else -1
+        missed = self._number - number
+        if epoch == self._epoch and 0 <= missed <= len(self._kept):
+            for written in islice(self._kept, len(self._kept) - missed, None):
+                listener.tell(written)
+        else:
+            begins = last_event_id is None
+            reason = "the stream begins here" if begins else "what came after that event is not known here any more"
+            listener.tell(self._written("reset", {"reason": reason}))
         self._listeners.add(listener)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="outbox events")
@@ -184,16 +192,6 @@ class Broadcaster:
         for listener in self._listeners:
             listener.tell(written)
 
-    def _missed(self, last_event_id: str | None) -> Iterable[bytes]:
-        """What a client has to be told that saw that event last."""
-        epoch, _, digits = (last_event_id or "").partition(".")
-        number = int(digits) if digits.isascii() and digits.isdigit() else -1
-        missed = self._number - number
-        if epoch == self._epoch and 0 <= missed <= len(self._kept):
-            return islice(self._kept, len(self._kept) - missed, None)
-        reason = "the stream begins here" if last_event_id is None else "what came after that event is not known here any more"
-        return [self._written("reset", {"reason": reason})]
-
     def _written(self, event: str, value: Any) -> bytes:
         """The event under the present number. JSON has no line breaks."""
         return f"id: {self._epoch}.{self._number}\nevent: {event}\ndata: {json.dumps(value)}\n\n".encode()
@@ -237,20 +235,18 @@ class EventStream(StreamingResponse):
         """Sends until the stream ends, or its client is gone or takes nothing any more."""
         gone = asyncio.create_task(self._end_when_gone(receive))
         try:
-            await self._send_all(send)
+            async with asyncio.timeout(SEND_TIMEOUT.total_seconds()) as limit:
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                async for chunk in self._listener.chunks():
+                    # The limit is one of each send: a stream that says something every few seconds goes on.
+                    limit.reschedule(asyncio.get_running_loop().time() + SEND_TIMEOUT.total_seconds())
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
             logger.info("a stream of events is dropped: its client took nothing for %g s", SEND_TIMEOUT.total_seconds())
         finally:
             gone.cancel()
             self._leave(self._listener)
-
-    async def _send_all(self, send: Send) -> None:
-        async with asyncio.timeout(SEND_TIMEOUT.total_seconds()) as limit:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            async for chunk in self._listener.chunks():
-                limit.reschedule(asyncio.get_running_loop().time() + SEND_TIMEOUT.total_seconds())
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _end_when_gone(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":

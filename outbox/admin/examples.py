@@ -58,17 +58,12 @@ def example_of(operation: str, method: str) -> dict[str, Any]:
     example = EXAMPLES.get(operation)
     if example is None:
         return {}
-    shown: dict[str, Any] = {"x-codeSamples": [{"lang": "Shell", "label": "curl", "source": _curl(example, method)}]}
-    if example.body is not None:
-        shown["requestBody"] = {"content": {"application/json": {"example": example.body}}}
-    return shown
-
-
-def _curl(example: Example, method: str) -> str:
-    """With the variables that docs/admin.md sets."""
-    words = ["curl -s", f'"$URL{example.address}"', '-H "$AUTH"']
+    words = ["curl -s", f'"$URL{example.address}"', '-H "$AUTH"']  # with the variables that docs/admin.md sets
     if method not in ("GET", "POST") or (method == "POST" and example.body is None):
         words.insert(1, f"-X {method}")
     if example.body is not None:
         words.append(f"--json '{json.dumps(example.body)}'")
-    return " ".join(words)
+    shown: dict[str, Any] = {"x-codeSamples": [{"lang": "Shell", "label": "curl", "source": " ".join(words)}]}
+    if example.body is not None:
+        shown["requestBody"] = {"content": {"application/json": {"example": example.body}}}
+    return shown

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, Depends, Response, status
 from pydantic import BaseModel, ConfigDict
 
-from outbox.admin.access import HeadRoute
+from outbox.admin.access import HeadRoute, provider_of
 from outbox.admin.examples import example_of
 from outbox.runtime.health import HealthChecks
 
@@ -39,7 +39,7 @@ def health_router(health: HealthChecks | Callable[..., Any]) -> APIRouter:
 def health_routes(health: HealthChecks | Callable[..., Any]) -> APIRouter:
     """The health endpoints, without a prefix of their own."""
     router = APIRouter(prefix="/health", tags=["health"], route_class=HeadRoute)
-    find = _found(health)
+    find = provider_of(HealthChecks, health)
 
     @router.get(
         "/live",
@@ -67,13 +67,3 @@ def health_routes(health: HealthChecks | Callable[..., Any]) -> APIRouter:
         return Readiness.model_validate(report.as_json())
 
     return router
-
-
-def _found(health: HealthChecks | Callable[..., Any]) -> Callable[..., Any]:
-    if not isinstance(health, HealthChecks):
-        return health
-
-    async def find() -> HealthChecks:
-        return health
-
-    return find

@@ -36,7 +36,13 @@ class Reads:
         turns = self._of.setdefault(principal, _Turns(asyncio.Semaphore(self._most)))
         turns.requests += 1
         try:
-            await self._wait(turns)
+            if turns.requests > self._most + MOST_WAITING:
+                raise too_many(f"more than {MOST_WAITING} requests of yours wait already")
+            try:
+                async with asyncio.timeout(LONGEST_WAIT.total_seconds()):
+                    await turns.free.acquire()
+            except TimeoutError:
+                raise too_many(f"{self._most} requests of yours are being answered, and took long") from None
             try:
                 yield
             finally:
@@ -45,15 +51,6 @@ class Reads:
             turns.requests -= 1
             if not turns.requests:
                 del self._of[principal]
-
-    async def _wait(self, turns: "_Turns") -> None:
-        if turns.requests > self._most + MOST_WAITING:
-            raise too_many(f"more than {MOST_WAITING} requests of yours wait already")
-        try:
-            async with asyncio.timeout(LONGEST_WAIT.total_seconds()):
-                await turns.free.acquire()
-        except TimeoutError:
-            raise too_many(f"{self._most} requests of yours are being answered, and took long") from None
 
 
 @dataclass(slots=True)
@@ -78,7 +75,7 @@ _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class DeferredBody(Request):
-    """A request whose body is an empty object until `let_in` has read it, and the JSON object that was sent from then on.
+    """A request whose body is an empty object until `load` has read it, and the JSON object that was sent from then on.
 
     FastAPI takes the body before it runs dependencies, and looks into it after them. So nothing of it is read, nor complained
     about, before the dependencies know who asks; the object that FastAPI has taken is filled then. All our bodies are objects.
@@ -91,14 +88,14 @@ class DeferredBody(Request):
         self._is_wanted = False
 
     async def body(self) -> bytes:
-        """The bytes that were sent; before `let_in`, what stands for them. Only routes that take a body ask for it."""
+        """The bytes that were sent; before `load`, what stands for them. Only routes that take a body ask for it."""
         self._is_wanted = True
         if self._raw is not None:
             return self._raw
         return b"{}" if self._has_body() else b""
 
     async def json(self) -> Any:
-        """The object that was sent; before `let_in`, the same object without anything in it."""
+        """The object that was sent; before `load`, the same object without anything in it."""
         return self._fields
 
     async def load(self, limit: int) -> None:
@@ -149,7 +146,15 @@ def _parsed(raw: bytes) -> dict[str, Any]:
         raise _unreadable(f"this is no JSON: {error}"[:300]) from None
     if not isinstance(fields, dict):
         raise _unreadable("a JSON object is wanted")
-    if raw.count(b"{") + raw.count(b"[") > DEEPEST and _is_deeper(fields, DEEPEST):
+    level: list[Any] = [fields] if raw.count(b"{") + raw.count(b"[") > DEEPEST else []
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+    if level:
         raise _unreadable(_TOO_DEEP)
     if _HALF_PAIR.search(raw):
         try:
@@ -164,20 +169,6 @@ _TOO_DEEP = f"JSON may be nested {DEEPEST} deep"
 
 def _no_number(text: str) -> None:
     raise ValueError(f"{text} is no number")
-
-
-def _is_deeper(value: Any, limit: int) -> bool:
-    level: list[Any] = [value]
-    for _ in range(limit):
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def _unreadable(what: str) -> Problem:

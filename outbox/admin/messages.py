@@ -70,7 +70,10 @@ def reason_of(row: Mapping[str, Any], around: Surroundings) -> str:
         case MessageState.STALLED:
             return _with_hindrance(_stalled(row, around), around)
         case MessageState.BLOCKED:
-            return _blocked(around)
+            waits = "It waited for an earlier message of its ordering key, and is due as soon as a relay looks."
+            if around.earlier is not None:
+                waits = f"It waits for {_named(around.earlier)} of its ordering key."
+            return _with_hindrance(waits, around)
         case MessageState.PARKED:
             return (
                 f"It was given up {_at(row['failed_at'])}, for the error that is told; nothing happens until somebody requeues "
@@ -133,14 +136,6 @@ def _stalled(row: Mapping[str, Any], around: Surroundings) -> str:
     if around.probe["id"] == row["id"]:
         return f"{text} It is the one that is sent again within a minute, to find out."
     return f"{text} It waits for message {around.probe['id']}, which is sent again within a minute, to find out."
-
-
-def _blocked(around: Surroundings) -> str:
-    if around.earlier is None:
-        return _with_hindrance(
-            "It waited for an earlier message of its ordering key, and is due as soon as a relay looks.", around
-        )
-    return _with_hindrance(f"It waits for {_named(around.earlier)} of its ordering key.", around)
 
 
 def _named(row: Mapping[str, Any]) -> str:
@@ -460,20 +455,14 @@ async def show_message(
         raise _gone(id_)
     if reveal:
         await require_reveal(request)
-        return await _revealed(context, int(number[1]), id_)
-    async with context.admin.reading("reading a message") as connection:
-        found = await read(context.admin, connection, int(number[1]), context.masking, reveal=False)
-    if found is None:
-        raise _gone(id_)
-    return found
-
-
-async def _revealed(context: RequestContext, row_id: int, id_: str) -> Message:
-    async with context.admin.changing("revealing a message") as connection:
-        found = await read(context.admin, connection, row_id, context.masking, reveal=True)
+    # What is revealed and that it was are one transaction.
+    opened = context.admin.changing("revealing a message") if reveal else context.admin.reading("reading a message")
+    async with opened as connection:
+        found = await read(context.admin, connection, int(number[1]), context.masking, reveal=reveal)
         if found is None:
             raise _gone(id_)
-        await record(connection, context, action="messages.reveal", target=f"outbox-{row_id}")
+        if reveal:
+            await record(connection, context, action="messages.reveal", target=f"outbox-{int(number[1])}")
     return found
 
 

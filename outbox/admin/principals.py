@@ -76,9 +76,25 @@ class Tokens:
         """
         if isinstance(texts, str):
             raise ConfigurationError(f"tokens are a list, of which each is {_FORM}")
-        entries = tuple(_entry(text, place) for place, text in enumerate(texts, start=1))
-        _require_agreement(entries)
-        return cls(entries)
+        entries: list[TokenEntry] = []
+        for place, text in enumerate(texts, start=1):
+            # The text is not repeated in errors, because it may be a token itself.
+            parts = text.strip().split(":")
+            if len(parts) != 3:
+                raise ConfigurationError(f"token {place} is not {_FORM}")
+            name, role, token_hash = parts
+            if role not in tuple(Role):
+                raise ConfigurationError(f"token {place}: the role is one of {', '.join(Role)}")
+            if not _HASH.fullmatch(token_hash):
+                raise ConfigurationError(f"token {place}: the hash is 64 digits, 0-9 and a-f; {_FORM}")
+            entries.append(TokenEntry(_checked_name(name, f"token {place}: "), Role(role), bytes.fromhex(token_hash)))
+        roles: dict[str, Role] = {}
+        for entry in entries:
+            if roles.setdefault(entry.name, entry.role) != entry.role:
+                raise ConfigurationError(f"{entry.name} has tokens of two roles: give each role a name of its own")
+        if len({entry.token_hash for entry in entries}) < len(entries):
+            raise ConfigurationError("two entries have the same hash: each takes a token of its own")
+        return cls(tuple(entries))
 
     def find(self, token: str) -> TokenEntry | None:
         """Whose token this is, if anybody's. How long it takes says nothing about the entries."""
@@ -122,29 +138,7 @@ def text_of(secret: bytes) -> str:
     return base64.urlsafe_b64encode(secret).decode().rstrip("=")
 
 
-def _entry(text: str, place: int) -> TokenEntry:
-    """An entry; the text is not repeated in errors, because it may be a token itself."""
-    parts = text.strip().split(":")
-    if len(parts) != 3:
-        raise ConfigurationError(f"token {place} is not {_FORM}")
-    name, role, token_hash = parts
-    if role not in tuple(Role):
-        raise ConfigurationError(f"token {place}: the role is one of {', '.join(Role)}")
-    if not _HASH.fullmatch(token_hash):
-        raise ConfigurationError(f"token {place}: the hash is 64 digits, 0-9 and a-f; {_FORM}")
-    return TokenEntry(_checked_name(name, f"token {place}: "), Role(role), bytes.fromhex(token_hash))
-
-
 def _checked_name(name: str, where: str = "") -> str:
     if not _NAME.fullmatch(name):
         raise ConfigurationError(f"{where}a name is up to 100 letters, digits and .@+-_")
     return name
-
-
-def _require_agreement(entries: tuple[TokenEntry, ...]) -> None:
-    roles: dict[str, Role] = {}
-    for entry in entries:
-        if roles.setdefault(entry.name, entry.role) != entry.role:
-            raise ConfigurationError(f"{entry.name} has tokens of two roles: give each role a name of its own")
-    if len({entry.token_hash for entry in entries}) < len(entries):
-        raise ConfigurationError("two entries have the same hash: each takes a token of its own")

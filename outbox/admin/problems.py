@@ -1,7 +1,7 @@
 """Error responses: RFC 9457 problem details with stable codes, for our own routes only."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -126,7 +126,15 @@ def problem_of(error: Exception) -> Problem | None:
         case HTTPException():
             return None
         case RequestValidationError():
-            return Problem(Code.INVALID_REQUEST, _first_of(error), errors=_told(error))
+            # Where each problem is, and what it is; without the input, which may be secret or huge.
+            errors = [
+                {
+                    "field": ".".join(str(part) for part in each["loc"])[:200],
+                    "message": _PLAIN.get(each["type"]) or str(each["msg"]),
+                }
+                for each in error.errors()[:20]
+            ]
+            return Problem(Code.INVALID_REQUEST, f"{errors[0]['field']}: {errors[0]['message']}", errors=errors)
         case ConfigurationError():
             return Problem(Code.INVALID_REQUEST, str(error))
         case SchemaError():
@@ -183,7 +191,15 @@ def documented(*codes: Code) -> dict[int | str, dict[str, Any]]:
     by_status: dict[int | str, list[Code]] = {}
     for code in sorted(set(codes), key=list(Code).index):
         by_status.setdefault(code.status, []).append(code)
-    return {status: _documented(same) for status, same in by_status.items()}
+    return {
+        status: {
+            "description": " or ".join(f"`{code}`: {code.sentence}" for code in same),
+            "model": ProblemDetails,
+            "content": _Content(),
+            _CODES: [str(code) for code in same],
+        }
+        for status, same in by_status.items()
+    }
 
 
 def documented_too(responses: Mapping[int | str, Mapping[str, Any]], *codes: Code) -> dict[int | str, dict[str, Any]]:
@@ -204,15 +220,6 @@ class _Content(dict[str, Any]):
     def setdefault(self, key: str, default: Any = None) -> Any:
         del key
         return super().setdefault(MEDIA_TYPE, default)
-
-
-def _documented(codes: Sequence[Code]) -> dict[str, Any]:
-    return {
-        "description": " or ".join(f"`{code}`: {code.sentence}" for code in codes),
-        "model": ProblemDetails,
-        "content": _Content(),
-        _CODES: [str(code) for code in codes],
-    }
 
 
 def _of_database(error: Exception) -> Problem:
@@ -249,21 +256,3 @@ _OF_VALUES = (
     asyncpg.UntranslatableCharacterError,
     asyncpg.InvalidTextRepresentationError,
 )
-
-
-def _first_of(error: RequestValidationError) -> str:
-    problem = error.errors()[0]
-    return f"{_place(problem)}: {_message(problem)}"
-
-
-def _told(error: RequestValidationError) -> list[dict[str, str]]:
-    """Where each problem is, and what it is; without the input, which may be secret or huge."""
-    return [{"field": _place(problem), "message": _message(problem)} for problem in error.errors()[:20]]
-
-
-def _message(problem: Mapping[str, Any]) -> str:
-    return _PLAIN.get(problem["type"]) or str(problem["msg"])
-
-
-def _place(problem: Mapping[str, Any]) -> str:
-    return ".".join(str(part) for part in problem["loc"])[:200]

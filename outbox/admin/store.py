@@ -459,12 +459,7 @@ def _conditions(filter_: MessageFilter, arguments: Arguments) -> Sequence[str]:
         found += [f"ordering_key = {arguments.add(filter_.ordering_key)}"] if filter_.ordering_key is not None else []
     if filter_.state in _DUE:
         found.append("coalesce(last_error, '') not in ('unroutable', 'stalled', 'blocked')")
-    return found + _more_conditions(filter_, arguments)
-
-
-def _more_conditions(filter_: MessageFilter, arguments: Arguments) -> list[str]:
-    """Those that no index answers."""
-    found = []
+    # No index answers the others.
     if (routing_key := filter_.routing_key) is not None:
         if routing_key.endswith("*"):
             found.append(f"starts_with(routing_key, {arguments.add(routing_key[:-1])})")

@@ -1,6 +1,6 @@
 """`GET /topology`: exchanges, queues, bindings and workers, and a hint for what is wrong with them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -106,6 +106,7 @@ async def _with_rabbitmq(seen: Seen, rabbitmq: "Overview") -> Seen:
 
 
 WarningCode = Literal[
+    "relays_disagree",
     "unroutable",
     "queue_without_consumer",
     "subscription_without_consumer",
@@ -116,8 +117,8 @@ WarningCode = Literal[
     "dead_letters_vanish",
     "queue_limit",
     "old_binding",
-    "relays_disagree",
 ]
+"""What may be wrong with a topology; the verdict lists these, too, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,17 @@ def judged(seen: Seen) -> list[Judged]:
     if (problem := disagreement(seen.relays)) is not None:
         found.insert(0, Judged("relays_disagree", f"exchange:{seen.exchange}", error("topology", problem, AGREE)))
     if seen.broker is BrokerKind.RABBITMQ and seen.problem is None:
-        found += [*_missing(seen), *_losing(seen), *_old_bindings(seen)]
+        from outbox.doctor.rabbitmq import old_binding
+
+        found += [*_missing(seen), *_losing(seen)]
+        # Of queues that a worker has told of: what other queues are bound with is their owners' business.
+        wanted = {(consumer.queue, consumer.binding_key) for consumer in seen.consumers}
+        known = {queue for queue, _ in wanted}
+        found += [
+            Judged("old_binding", f"queue:{one.queue}", old_binding(one.queue, one.key, exchange=seen.exchange))
+            for one in seen.bindings or ()
+            if one.queue in known and (one.queue, one.key) not in wanted
+        ]
     return sorted(found, key=lambda each: each.finding.severity != "error")
 
 
@@ -206,19 +217,6 @@ def _losing(seen: Seen) -> Iterator[Judged]:
             yield Judged(code, f"queue:{queue.name}", finding)
 
 
-def _old_bindings(seen: Seen) -> Iterable[Judged]:
-    """Of queues that a worker has told of: what other queues are bound with is their owners' business."""
-    from outbox.doctor.rabbitmq import old_binding
-
-    wanted = {(consumer.queue, consumer.binding_key) for consumer in seen.consumers}
-    known = {queue for queue, _ in wanted}
-    return [
-        Judged("old_binding", f"queue:{one.queue}", old_binding(one.queue, one.key, exchange=seen.exchange))
-        for one in seen.bindings or ()
-        if one.queue in known and (one.queue, one.key) not in wanted
-    ]
-
-
 NodeKind = Literal["exchange", "queue", "retry", "dead_letters", "worker"]
 
 
@@ -250,105 +248,64 @@ class TopologyEdge(Model):
 
 def drawn(seen: Seen) -> tuple[list[TopologyNode], list[TopologyEdge]]:
     """Nodes and edges, each once."""
-    bindings = _bindings(seen)
-    consuming = [
-        TopologyEdge(source=f"queue:{one.queue}", target=f"worker:{one.worker}", kind="consumer", declared_by="worker")
-        for one in seen.consumers
-        if one.living
+    edges = list(dict.fromkeys(_edges(seen)))
+    exchanges = {seen.exchange, *(edge.source.removeprefix("exchange:") for edge in edges if edge.kind == "binding")}
+    kinds: dict[str, NodeKind] = {"exchange": "exchange", "queue": "queue", "worker": "worker"}
+    nodes = [
+        TopologyNode(id=f"exchange:{name}", kind="exchange", name=name, exists=name not in seen.missing_exchanges)
+        for name in exchanges
     ]
-    edges = list(dict.fromkeys([*bindings, *consuming, *_retries(seen), *_deaths(seen)]))
-    nodes = {node.id: node for node in [*_exchanges(seen, bindings), *_queues(seen), *_workers(seen)]}
-    for edge in edges:  # what only a worker has told of
-        for end in (edge.source, edge.target):
-            nodes.setdefault(end, _unseen(end, exists=seen.broker is BrokerKind.OTHER))
-    return sorted(nodes.values(), key=lambda node: node.id), edges
-
-
-def _bindings(seen: Seen) -> list[TopologyEdge]:
-    if seen.bindings is not None:
-        return [
-            TopologyEdge(
-                source=f"exchange:{one.exchange}",
-                target=f"queue:{one.queue}",
-                kind="binding",
-                binding_key=one.key,
-                declared_by="broker",
-            )
-            for one in seen.bindings
-        ]
-    return [
-        TopologyEdge(
-            source=f"exchange:{seen.exchange}",
-            target=f"queue:{one.queue}",
-            kind="binding",
-            binding_key=one.binding_key,
-            declared_by="worker",
-        )
-        for one in seen.consumers
-    ]
-
-
-def _retries(seen: Seen) -> Iterable[TopologyEdge]:
-    """On RabbitMQ a retry waits in a queue of its delay; elsewhere it waits where it is."""
-    if seen.broker is not BrokerKind.RABBITMQ:
-        return
-    from outbox.transports.rabbitmq.topology import delay_resource
-
-    for consumer in seen.consumers:
-        for delay in consumer.delays:
-            name = delay_resource(seen.exchange, delay)
-            yield TopologyEdge(source=f"queue:{consumer.queue}", target=f"queue:{name}", kind="retry", declared_by="worker")
-
-
-def _deaths(seen: Seen) -> Iterable[TopologyEdge]:
-    if seen.broker is not BrokerKind.RABBITMQ:
-        return
-    from outbox.transports.rabbitmq.topology import dead_letter_queue
-
-    for queue in {consumer.queue for consumer in seen.consumers} | {one.queue for one in seen.bindings or ()}:
-        if dead_letter_queue(queue) in seen.queues:
-            yield TopologyEdge(
-                source=f"queue:{queue}", target=f"queue:{dead_letter_queue(queue)}", kind="dead_letter", declared_by="broker"
-            )
-
-
-def _exchanges(seen: Seen, bindings: Iterable[TopologyEdge]) -> Iterable[TopologyNode]:
-    names = {seen.exchange, *(edge.source.removeprefix("exchange:") for edge in bindings)}
-    for name in names:
-        yield TopologyNode(id=f"exchange:{name}", kind="exchange", name=name, exists=name not in seen.missing_exchanges)
-
-
-def _queues(seen: Seen) -> Iterable[TopologyNode]:
     for queue in seen.queues.values():
-        yield TopologyNode(
-            id=f"queue:{queue.name}",
-            kind=_kind(seen, queue),
-            name=queue.name,
-            exists=queue.there,
-            queued=queue.queued,
-            retrying=queue.retrying,
-            consumer_count=queue.consumers,
+        kind: NodeKind = "queue"
+        if seen.broker is BrokerKind.RABBITMQ:
+            is_retry, is_dead = queue.name.startswith(f"{seen.exchange}.delay_"), queue.name.endswith(".dlq")
+            kind = "retry" if is_retry else "dead_letters" if is_dead else "queue"
+        nodes.append(
+            TopologyNode(
+                id=f"queue:{queue.name}",
+                kind=kind,
+                name=queue.name,
+                exists=queue.there,
+                queued=queue.queued,
+                retrying=queue.retrying,
+                consumer_count=queue.consumers,
+            )
         )
+    nodes += [
+        TopologyNode(id=f"worker:{name}", kind="worker", name=name, exists=True)
+        for name in {consumer.worker for consumer in seen.consumers if consumer.living}
+    ]
+    by_id = {node.id: node for node in nodes}
+    for id_ in (end for edge in edges for end in (edge.source, edge.target)):
+        if id_ not in by_id:  # only a worker has told of it, and of a host's broker no more can be known
+            of, _, name = id_.partition(":")
+            by_id[id_] = TopologyNode(id=id_, kind=kinds[of], name=name, exists=seen.broker is BrokerKind.OTHER)
+    return sorted(by_id.values(), key=lambda node: node.id), edges
 
 
-def _workers(seen: Seen) -> Iterable[TopologyNode]:
-    for name in {consumer.worker for consumer in seen.consumers if consumer.living}:
-        yield TopologyNode(id=f"worker:{name}", kind="worker", name=name, exists=True)
+def _edges(seen: Seen) -> Iterator[TopologyEdge]:
+    for bound in seen.bindings or ():
+        source, target = f"exchange:{bound.exchange}", f"queue:{bound.queue}"
+        yield TopologyEdge(source=source, target=target, kind="binding", binding_key=bound.key, declared_by="broker")
+    for one in seen.consumers if seen.bindings is None else ():
+        source, target = f"exchange:{seen.exchange}", f"queue:{one.queue}"
+        yield TopologyEdge(source=source, target=target, kind="binding", binding_key=one.binding_key, declared_by="worker")
+    for one in seen.consumers:
+        if one.living:
+            source, target = f"queue:{one.queue}", f"worker:{one.worker}"
+            yield TopologyEdge(source=source, target=target, kind="consumer", declared_by="worker")
+    if seen.broker is not BrokerKind.RABBITMQ:
+        return  # elsewhere a retry waits where it is, and dead letters are rows
+    from outbox.transports.rabbitmq.topology import dead_letter_queue, delay_resource
 
-
-def _kind(seen: Seen, queue: SeenQueue) -> NodeKind:
-    if seen.broker is BrokerKind.RABBITMQ:
-        if queue.name.startswith(f"{seen.exchange}.delay_"):
-            return "retry"
-        if queue.name.endswith(".dlq"):
-            return "dead_letters"
-    return "queue"
-
-
-def _unseen(id_: str, *, exists: bool) -> TopologyNode:
-    kind, _, name = id_.partition(":")
-    kinds: dict[str, NodeKind] = {"exchange": "exchange", "worker": "worker"}
-    return TopologyNode(id=id_, kind=kinds.get(kind, "queue"), name=name, exists=exists)
+    for one in seen.consumers:
+        for delay in one.delays:
+            target = f"queue:{delay_resource(seen.exchange, delay)}"
+            yield TopologyEdge(source=f"queue:{one.queue}", target=target, kind="retry", declared_by="worker")
+    for queue in {one.queue for one in seen.consumers} | {bound.queue for bound in seen.bindings or ()}:
+        if dead_letter_queue(queue) in seen.queues:
+            target = f"queue:{dead_letter_queue(queue)}"
+            yield TopologyEdge(source=f"queue:{queue}", target=target, kind="dead_letter", declared_by="broker")
 
 
 topology = area("topology")
@@ -422,16 +379,14 @@ async def show(context: Viewer) -> Topology:
         bindings_known=seen.bindings is not None,
         nodes=nodes,
         edges=edges,
-        warnings=[_warned(each) for each in judged(seen)],
-    )
-
-
-def _warned(each: Judged) -> TopologyWarning:
-    finding = each.finding
-    return TopologyWarning(
-        code=each.code,
-        severity="error" if finding.severity == "error" else "warning",
-        node=each.node,
-        summary=finding.summary,
-        hint=finding.advice,
+        warnings=[
+            TopologyWarning(
+                code=each.code,
+                severity="error" if each.finding.severity == "error" else "warning",
+                node=each.node,
+                summary=each.finding.summary,
+                hint=each.finding.advice,
+            )
+            for each in judged(seen)
+        ],
     )

@@ -3590,7 +3590,7 @@ export interface components {
              * @description A stable name of the problem.
              * @enum {string}
              */
-            code: "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding" | "relays_disagree";
+            code: "relays_disagree" | "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding";
             /**
              * Hint
              * @description What to do about it.

@@ -307,14 +307,6 @@ MOST_VALUES = 50
 Status = Literal["open", "requeued", "discarded", "any"]
 
 
-def _as_several(given: Any) -> Any:
-    return (given,) if isinstance(given, str) else given
-
-
-def _without_repetitions(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(sorted(set(values)))
-
-
 class _OneOrSeveral:
     """The JSON schema of a field that takes one value or several."""
 
@@ -327,8 +319,9 @@ class _OneOrSeveral:
 Several = Annotated[
     tuple[T, ...],
     Field(min_length=1, max_length=MOST_VALUES),
-    BeforeValidator(_as_several),
-    AfterValidator(_without_repetitions),
+    BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
+    # Without repetitions, so that two filters that mean the same are equal.
+    AfterValidator(lambda values: tuple(sorted(set(values)))),
     _OneOrSeveral(),
 ]
 """One value, or several, of which one has to fit."""

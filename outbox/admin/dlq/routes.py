@@ -51,7 +51,6 @@ from outbox.admin.models import (
     invalid_cursor,
 )
 from outbox.admin.problems import Code, Problem, documented
-from outbox.core.failures import FailedAttempt
 from outbox.core.outcome import Failure
 from outbox.dead_letters import Action, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, ItemOutcome, Position
 from outbox.dead_letters.filters import is_letter_id
@@ -87,7 +86,8 @@ class Letters:
         found = await self._counted(filter_, tuple(name for name in FACET_FIELDS if name not in filtered))
         facets, as_of = dict(found.value), found.as_of
         for name in filtered:
-            alone = await self._counted(_without(filter_, name), (name,))
+            nothing: dict[str, Any] = {name: None}
+            alone = await self._counted(replace(filter_, **nothing), (name,))
             facets |= alone.value
             as_of = min(as_of, alone.as_of)
         return facets, as_of
@@ -109,11 +109,6 @@ def masking_of(context: RequestContext, wanted: DeadLetterFilters) -> Masking:
     if context.masking.hides_errors and wanted.q is not None:
         raise Problem(Code.FORBIDDEN, "searching reads the texts of errors, which are shown to operators only")
     return context.masking
-
-
-def _without(filter_: DeadLetterFilter, name: str) -> DeadLetterFilter:
-    nothing: dict[str, Any] = {name: None}
-    return replace(filter_, **nothing)
 
 
 MAX_AGE = timedelta(seconds=5)
@@ -427,7 +422,12 @@ def _to_detail(
         header_types=_mapping(found.header_types, None),
         properties=_mapping(found.properties, mask),
         hlc=None if found.hlc is None else str(found.hlc),
-        failures=[_failure(failed, mask) for failed in found.trail],
+        failures=[
+            FailureResponse(
+                failed_at=failed.at, attempt=failed.attempt, worker=failed.failure.worker, error=_error(failed.failure, mask)
+            )
+            for failed in found.trail
+        ],
         editions=[
             EditionResponse(
                 version=edition.version,
@@ -453,12 +453,6 @@ def _to_detail(
         ],
         revealed=revealed,
         links=links,
-    )
-
-
-def _failure(failed: FailedAttempt, mask: Masking | None) -> FailureResponse:
-    return FailureResponse(
-        failed_at=failed.at, attempt=failed.attempt, worker=failed.failure.worker, error=_error(failed.failure, mask)
     )
 
 

@@ -68,11 +68,6 @@ def _plain_json(value: Any) -> Any:
 PlainJson = Annotated[Any, AfterValidator(_plain_json)]
 
 
-def _as_text(value: Any) -> Any:
-    """Numbers are what people type for ids."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 class _TextOrNumber:
     """The JSON schema of an id."""
 
@@ -83,7 +78,8 @@ class _TextOrNumber:
 Id = Annotated[
     Text,
     Field(min_length=1),
-    BeforeValidator(_as_text),
+    # Numbers are what people type for ids.
+    BeforeValidator(lambda value: str(value) if isinstance(value, int) and not isinstance(value, bool) else value),
     _TextOrNumber(),
     Field(description="As the list of dead letters names it: `17`, or `outbox-17`. A number is taken for its text."),
 ]

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from outbox.admin.access import Operator, RequestContext, Viewer, area, record, record_refused
 from outbox.admin.dlq.models import Outcome, outcome_of
-from outbox.admin.models import MOST_COUNTED, Cursor, Paged, Total, counted, cursor_page, decode_cursor
+from outbox.admin.models import MOST_COUNTED, Cursor, Paged, Total, counted, cursor_page, decode_cursor, invalid_cursor
 from outbox.admin.principals import Role
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.repairs.models import (
@@ -58,7 +58,12 @@ async def changed(context: RequestContext, change: Change, key: str | None, http
             return _response(hold, replayed=True)
         confirmation = await require_confirmation(context, change)
         edit = await edit_of(context, change) if isinstance(change, RequeueRequest) else None
-        transaction = _ChangeTransaction(context, change, confirmation, hold, edit, operations=_beside(http, "operations"))
+        # The path next to the endpoint that was asked, wherever the application and the router are mounted. Servers and
+        # proxies differ in whether the path that they give has the root path in it.
+        root, path = str(http.scope.get("root_path", "")).rstrip("/"), str(http.scope["path"])
+        whole = path if path.startswith(f"{root}/") else root + path
+        operations = f"{whole.rstrip('/').rpartition('/')[0]}/operations"
+        transaction = _ChangeTransaction(context, change, confirmation, hold, edit, operations)
         does: dict[Action, Callable[..., Awaitable[Repaired | Operation]]] = {
             Action.REQUEUE: partial(dead_letters.requeue, edit=edit),
             Action.DISCARD: dead_letters.discard,
@@ -120,16 +125,6 @@ class _ChangeTransaction:
         if isinstance(answer, Repaired):
             return Answer(200, {}, _encoded(RepairResponse.of(answer)))
         return Answer(202, {"location": f"{self.operations}/{answer.id}"}, _encoded(OperationResponse.of(answer)))
-
-
-def _beside(http: Request, name: str) -> str:
-    """The path of what is next to the endpoint that was asked, wherever the application and the router are mounted.
-
-    Servers and proxies differ in whether the path that they give has the root path in it.
-    """
-    root, path = str(http.scope.get("root_path", "")).rstrip("/"), str(http.scope["path"])
-    whole = path if path.startswith(f"{root}/") else root + path
-    return f"{whole.rstrip('/').rpartition('/')[0]}/{name}"
 
 
 def _response(answer: Answer, *, replayed: bool = False) -> Response:
@@ -214,8 +209,10 @@ async def discard(change: DiscardRequest, context: Operator, http: Request, key:
 
     With `purge`, discarded ones are deleted for good: this requires the role `admin`, a reason, and the token of a dry run.
     """
-    if change.purge:
-        await _require_administrator(context, change)
+    if change.purge and not change.dry_run and not context.principal.role.includes(Role.ADMIN):  # a dry run purges nothing
+        target = ", ".join(change.selector.ids or ()) or "a filter"
+        await record_refused(context, "denied", action="dlq.purge", target=target, details={"code": Code.FORBIDDEN})
+        raise Problem(Code.FORBIDDEN, f"purging takes the role admin, and {context.principal.name} is {context.principal.role}")
     return await changed(context, change, key, http)
 
 
@@ -231,16 +228,7 @@ async def restore(change: RestoreRequest, context: Operator, http: Request, key:
     return await changed(context, change, key, http)
 
 
-async def _require_administrator(context: RequestContext, change: DiscardRequest) -> None:
-    """A dry run purges nothing."""
-    if change.dry_run or context.principal.role.includes(Role.ADMIN):
-        return
-    target = ", ".join(change.selector.ids or ()) or "a filter"
-    await record_refused(context, "denied", action="dlq.purge", target=target, details={"code": Code.FORBIDDEN})
-    raise Problem(Code.FORBIDDEN, f"purging takes the role admin, and {context.principal.name} is {context.principal.role}")
-
-
-FAILURES_FIRST = (
+FAILURES_FIRST: tuple[ItemOutcome, ...] = (
     ItemOutcome.DIED_AGAIN,
     ItemOutcome.REFUSED,
     ItemOutcome.NOT_FOUND,
@@ -279,7 +267,14 @@ async def operations(wanted: Annotated[OperationsParameters, Query()], context: 
     """Lists operations, newest first, each with its progress."""
     bound = {"operations": True, "active": wanted.active}
     cursor = decode_cursor(wanted.cursor, bound, (int,))
-    found = await context.admin.dead_letters.operations(going_on=wanted.active, limit=wanted.limit + 1, **_beyond(cursor))
+    beyond: dict[str, int] = {}
+    if cursor is not None:
+        [place] = cursor.place
+        if not 0 < place < _LARGEST:
+            raise invalid_cursor()
+        backwards = cursor.direction == "previous"
+        beyond = {"after": place - cursor.inclusive} if backwards else {"before": place + cursor.inclusive}
+    found = await context.admin.dead_letters.operations(going_on=wanted.active, limit=wanted.limit + 1, **beyond)
     read = found[::-1] if cursor is not None and cursor.direction == "previous" else found
     page = cursor_page(read, limit=wanted.limit, cursor=cursor, bound_to=bound, place=lambda operation: (operation.id,))
     items = [OperationResponse.of(operation) for operation in page.items]
@@ -309,7 +304,10 @@ async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], con
     While it is active, items move from one outcome to another; a page shows the state at the time of the request.
     """
     found = await _found(context, number)
-    outcomes = _outcomes(wanted.outcome, found)
+    outcomes = FAILURES_FIRST
+    if wanted.outcome is not None:
+        only = outcome_of(wanted.outcome, found.action)
+        outcomes = () if only is None else (only,)
     bound = {"items": number, "outcome": wanted.outcome}
     cursor = decode_cursor(wanted.cursor, bound, (int, int))
     read = await _read(context, found, outcomes, cursor, wanted.limit + 1)
@@ -365,25 +363,6 @@ async def _found(context: RequestContext, number: int) -> Operation:
     return found
 
 
-def _beyond(cursor: Cursor | None) -> Mapping[str, Any]:
-    """What the library takes for `cursor`."""
-    if cursor is None:
-        return {}
-    [place] = cursor.place
-    if not 0 < place < _LARGEST:
-        raise Problem(Code.INVALID_CURSOR, "leave `cursor` out, or give one that a page has shown")
-    if cursor.direction == "previous":
-        return {"after": place - cursor.inclusive}
-    return {"before": place + cursor.inclusive}
-
-
-def _outcomes(word: Outcome | None, found: Operation) -> tuple[ItemOutcome, ...]:
-    if word is None:
-        return FAILURES_FIRST
-    outcome = outcome_of(word, found.action)
-    return () if outcome is None else (outcome,)
-
-
 async def _read(
     context: RequestContext, found: Operation, outcomes: tuple[ItemOutcome, ...], cursor: Cursor | None, limit: int
 ) -> Sequence[OperationItem]:
@@ -393,7 +372,7 @@ async def _read(
         return await context.admin.dead_letters.operation_items_by_outcome(found.id, outcomes, limit=limit)
     turn, position = cursor.place
     if not (0 <= turn < len(outcomes) and 0 <= position < _LARGEST):
-        raise Problem(Code.INVALID_CURSOR, "leave `cursor` out, or give one that a page has shown")
+        raise invalid_cursor()
     backwards = cursor.direction == "previous"
     position += cursor.inclusive if backwards else -cursor.inclusive
     return await context.admin.dead_letters.operation_items_by_outcome(

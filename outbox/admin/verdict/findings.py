@@ -9,7 +9,7 @@ from outbox.admin.admin import HealthThresholds
 from outbox.admin.backlog import Backlog
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.store import NONE, Count, MessageState, Relation
-from outbox.admin.topology import Judged
+from outbox.admin.topology import Judged, WarningCode
 from outbox.core.findings import Severity
 from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
 from outbox.reporting.pauses import Pause
@@ -33,17 +33,7 @@ FindingCode = Literal[
     "component_waiting",
     "consumer_failing",
     "dead_letters",
-    "relays_disagree",
-    "unroutable",
-    "queue_without_consumer",
-    "subscription_without_consumer",
-    "exchange_missing",
-    "queue_missing",
-    "dead_letter_queue_missing",
-    "retry_queue_missing",
-    "dead_letters_vanish",
-    "queue_limit",
-    "old_binding",
+    WarningCode,
 ]
 CODES: tuple[str, ...] = get_args(FindingCode)
 """Every code, in the order in which findings of the same severity are listed."""

@@ -241,7 +241,7 @@ async def show(context: Viewer) -> VerdictResponse:
     verdict, thresholds = snapshot.value, context.admin.thresholds
     return VerdictResponse(
         as_of=snapshot.as_of,
-        status=_status(verdict),
+        status="error" if verdict.status == "error" else "warning" if verdict.status == "warning" else "ok",
         started_at=verdict.since,
         findings=[
             VerdictFinding(
@@ -263,7 +263,3 @@ async def show(context: Viewer) -> VerdictResponse:
             dead_letter_window_seconds=thresholds.dead_letter_window.total_seconds(),
         ),
     )
-
-
-def _status(verdict: Verdict) -> Literal["ok", "warning", "error"]:
-    return "error" if verdict.status == "error" else "warning" if verdict.status == "warning" else "ok"
